@@ -1,18 +1,16 @@
-//! Bytes in and out: the primitives below every stored layout.
+//! Encoding and decoding of numbers and lengths, the basis of every stored layout.
 //!
-//! Numbers are unsigned LEB128 varints, seven bits a byte and the lowest
-//! first, or big-endian where their width is fixed, so that equal-width keys
-//! sort as their values do. Reading checks every length before it touches a
-//! byte: damaged input gives [`Corrupt`], never a panic and never an
-//! allocation that the input alone decides.
+//! Numbers are unsigned LEB128 varints (seven bits per byte, least significant first) or big-endian integers of fixed
+//! width, whose bytes sort like their values. Readers check every length before they access a byte: damaged input
+//! causes [`Corrupt`], never a panic and never an allocation whose size only the input determines.
 //!
-//! Internal to `ledger-store`, for its journal and its index: the API is not stable.
+//! This crate is internal to `ledger-store`, for its journal and its index: its API is not stable.
 
 #![forbid(unsafe_code)]
 
 use std::fmt;
 
-/// The longest varint: ten groups of seven bits hold 64.
+/// Maximum size of a varint in bytes: ten groups of seven bits hold 64.
 pub const MAX_VARINT_BYTES: usize = 10;
 
 /// Stored bytes that do not follow their layout.
@@ -39,7 +37,7 @@ pub fn put_varint(out: &mut Vec<u8>, value: u64) {
     if value >= 1 << 56 {
         return put_longest_varint(out, value);
     }
-    // All bytes at once, and what is beyond it taken off again: a store for each byte is what others wait for.
+    // Write eight bytes at once and truncate the excess: a store per byte would stall later reads.
     let (length, more) = VARINTS[(value | 1).leading_zeros() as usize];
     let end = out.len() + length;
     out.extend_from_slice(&(spread(value) | more).to_le_bytes());
@@ -55,10 +53,10 @@ fn put_longest_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The highest bit of each byte: in a varint, whether another byte follows.
+/// The highest bit of each byte, which is set in a varint if another byte follows.
 const MORE: u64 = 0x8080_8080_8080_8080;
 
-/// Puts each seven of 56 bits into a byte, the lowest first.
+/// Spreads 56 bits into eight bytes of seven bits, least significant first.
 #[inline]
 fn spread(bits: u64) -> u64 {
     let halves = (bits & 0x0fff_ffff) | (bits & 0x00ff_ffff_f000_0000) << 4;
@@ -66,7 +64,7 @@ fn spread(bits: u64) -> u64 {
     (quarters & 0x007f_007f_007f_007f) | (quarters & 0x3f80_3f80_3f80_3f80) << 1
 }
 
-/// Undoes [`spread`].
+/// Reverses [`spread`].
 #[inline]
 fn gather(groups: u64) -> u64 {
     let quarters = (groups & 0x007f_007f_007f_007f) | (groups & 0x7f00_7f00_7f00_7f00) >> 1;
@@ -74,9 +72,9 @@ fn gather(groups: u64) -> u64 {
     (halves & 0x0fff_ffff) | (halves & 0x0fff_ffff_0000_0000) >> 4
 }
 
-/// The number of bytes that [`put_varint`] appends for `value`.
+/// Returns the number of bytes that [`put_varint`] appends for `value`.
 pub const fn varint_len(value: u64) -> usize {
-    // The bits in groups of seven, rounded up; zero still takes one byte. Up to 64 that is the same as this.
+    // Equals the number of bits divided by seven, rounded up, for 1 to 64 bits. Zero takes one byte as well.
     let bits = 64 - (value | 1).leading_zeros();
     (bits as usize * 9 + 64) / 64
 }
@@ -87,36 +85,36 @@ pub fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A position in a slice of stored bytes, moved forward by checked reads.
+/// A position in a slice of stored bytes. Checked reads move it forward.
 ///
-/// A failed read leaves the position where it was.
+/// A failed read does not move it.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the first of `bytes`.
+    /// Creates a reader at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Whether every byte has been read.
+    /// Returns whether every byte was read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The number of bytes not yet read.
+    /// Returns the number of unread bytes.
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// The bytes not yet read, without moving on.
+    /// Returns the unread bytes without reading them.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Reads the next `n` bytes as they are.
+    /// Reads the next `n` bytes.
     ///
     /// # Errors
     ///
@@ -167,13 +165,12 @@ impl<'a> Reader<'a> {
 
     /// Reads a varint.
     ///
-    /// Refuses what [`put_varint`] never writes: more than 64 bits, and a
-    /// last group of zeros. So each number has one encoding, and equal
-    /// values have equal bytes.
+    /// Refuses encodings that [`put_varint`] never writes: more than 64 bits, or a last group of zeros. So each number
+    /// has exactly one encoding, and equal values have equal bytes.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the bytes end in it, or for such a number.
+    /// [`Corrupt`] if the bytes end early, or for such an encoding.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, Corrupt> {
         // Most stored numbers are small.
@@ -191,14 +188,14 @@ impl<'a> Reader<'a> {
     }
 
     fn long_varint(&mut self) -> Result<u64, Corrupt> {
-        // Up to eight bytes are taken at once, without a loop whose end could not be predicted.
+        // Decode up to eight bytes at once, without a loop whose end is unpredictable.
         if let Some(word) = self.rest.first_chunk::<8>() {
             let word = u64::from_le_bytes(*word);
             let ends = !word & MORE;
-            // All bits up to the first that says that no byte follows; none if all say that one does.
+            // All bits up to the first byte after which none follows, or zero if another byte follows all eight.
             let taken = word & (ends ^ ends.wrapping_sub(1));
             let length = ends.trailing_zeros() as usize / 8 + 1;
-            // The last of several groups is not zero.
+            // The last of several groups must not be zero.
             if ends != 0 && taken >> (8 * (length - 1)) != 0 {
                 self.rest = &self.rest[length..];
                 return Ok(gather(taken & !MORE));
@@ -226,7 +223,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if there is no varint, or it is larger.
+    /// [`Corrupt`] if there is no valid varint, or it is larger.
     pub fn varint_u32(&mut self) -> Result<u32, Corrupt> {
         let mut ahead = self.clone();
         let value = u32::try_from(ahead.varint()?).map_err(|_| Corrupt { what: "number above 32 bits" })?;
@@ -234,11 +231,11 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Reads what [`put_prefixed`] wrote: a length and that many bytes.
+    /// Reads a length and that many bytes, as [`put_prefixed`] writes them.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if there is no length, or fewer bytes than it says.
+    /// [`Corrupt`] if the length is invalid, or there are fewer bytes than it states.
     pub fn prefixed(&mut self) -> Result<&'a [u8], Corrupt> {
         let mut ahead = self.clone();
         let len = usize::try_from(ahead.varint()?).map_err(|_| Corrupt { what: "length above memory" })?;
@@ -247,7 +244,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Refuses bytes after the last field.
+    /// Checks that no bytes are left after the last field.
     ///
     /// # Errors
     ///
@@ -257,34 +254,34 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Bytes that can be appended to an [`Output`] after it made room, but for those that make room themselves.
+/// Number of bytes that can be appended to an [`Output`] after reserving space, apart from the methods that reserve
+/// space themselves.
 const ROOM: usize = 128;
-/// A buffer of more bytes grows by less than it has: what it will not need is memory that something else does.
+/// Size in bytes above which a buffer grows by less than its own size, to save memory.
 const LARGE: usize = 1 << 20;
 
-/// A buffer to which many short values are appended: room is made for several at once, and none is appended bit by
-/// bit.
+/// A buffer for many short values. Space is reserved for several values at once, so that appending one needs no check.
 #[derive(Clone, Debug, Default)]
 pub struct Output {
-    /// The buffer; what is behind `length` means nothing.
+    /// The buffer. The bytes after `length` have no meaning.
     bytes: Vec<u8>,
     length: usize,
 }
 
-#[allow(clippy::len_without_is_empty, reason = "callers compare lengths, and none asks whether it is empty")]
+#[allow(clippy::len_without_is_empty, reason = "callers compare lengths, and none needs `is_empty`")]
 impl Output {
-    /// How many bytes were appended.
+    /// Returns the number of appended bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// The bytes that were appended.
+    /// Returns the appended bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
-    /// Makes room for what one row appends.
+    /// Reserves space for the values of one row.
     #[inline]
     pub fn make_room(&mut self) {
         if self.bytes.len() - self.length < ROOM {
@@ -300,7 +297,7 @@ impl Output {
         self.bytes.resize(length, 0);
     }
 
-    /// Takes back what was appended after the first `length` bytes.
+    /// Removes all bytes after the first `length`.
     #[inline]
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
@@ -312,20 +309,20 @@ impl Output {
         self.length -= length;
     }
 
-    /// Appends a byte, for which there is room.
+    /// Appends a byte. Space must be reserved.
     #[inline]
     pub fn put_byte(&mut self, byte: u8) {
         self.bytes[self.length] = byte;
         self.length += 1;
     }
 
-    /// Replaces a byte that was appended.
+    /// Replaces a byte.
     #[inline]
     pub fn set_byte(&mut self, at: usize, byte: u8) {
         self.bytes[at] = byte;
     }
 
-    /// Appends bytes, and makes room for more.
+    /// Appends bytes, and reserves more space.
     pub fn put_bytes(&mut self, bytes: &[u8]) {
         if self.bytes.len() - self.length < bytes.len() + ROOM {
             self.grow(bytes.len() + ROOM);
@@ -334,13 +331,13 @@ impl Output {
         self.length += bytes.len();
     }
 
-    /// Appends a length, for which there is room, and that many bytes, and makes room for more.
+    /// Appends a length, for which space must be reserved, and that many bytes. Reserves more space.
     pub fn put_prefixed(&mut self, bytes: &[u8]) {
         self.put_varint(bytes.len() as u64);
         self.put_bytes(bytes);
     }
 
-    /// Appends a varint, for which there is room, as [`put_varint`] does.
+    /// Appends a varint like [`put_varint`]. Space must be reserved.
     #[inline]
     pub fn put_varint(&mut self, value: u64) {
         if value < 1 << 7 {
@@ -352,7 +349,7 @@ impl Output {
         }
     }
 
-    /// Appends a varint without a loop, whose end could not be predicted.
+    /// Appends a varint without a loop whose end is unpredictable.
     #[inline(never)]
     fn put_long_varint(&mut self, value: u64) {
         if value >= 1 << 56 {
@@ -368,17 +365,17 @@ impl Output {
         self.put_word(value >> 56 | value >> 63 << 8, varint_len(value) - 8);
     }
 
-    /// Appends the first bytes of a word, the lowest first.
+    /// Appends the first bytes of a word, least significant first.
     #[inline]
     fn put_word(&mut self, word: u64, length: usize) {
         let room = self.bytes.get_mut(self.length..).and_then(<[u8]>::first_chunk_mut::<8>);
-        *room.expect("room was made") = word.to_le_bytes();
+        *room.expect("space is reserved") = word.to_le_bytes();
         self.length += length;
     }
 }
 
-/// By the number of leading zeros of a value of less than 2^56: the length of its varint, and which of its bytes say
-/// that another follows.
+/// For each number of leading zeros of a value below 2^56: the size of its varint, and the continuation bits of its
+/// bytes.
 const VARINTS: [(usize, u64); 64] = {
     let mut varints = [(0, 0); 64];
     let mut zeros = 8;

@@ -1,18 +1,17 @@
-//! Blocks: what a run is stored in, a few kilobytes of rows behind one key.
+//! Blocks: a run is stored as blocks of a few kilobytes of rows, each under one key.
 //!
 //! ```text
-//! rows         each as a difference to the one before; every 64th one whole
+//! rows         each as a difference from the one before; every 64th one complete
 //! [next key    KEY_BYTES, the first key of the run's next block]
-//! restarts     u16 little-endian each: where the whole rows begin, but for the first
-//! count        u8, how many restarts
+//! restarts     u16 little-endian each: the offsets of the complete rows, except the first
+//! count        u8, number of restarts
 //! has next     u8, 1 if there is a next block, else 0
-//! checksum     8 bytes, put and checked by the file
+//! checksum     8 bytes, added and verified by the file
 //! ```
 //!
-//! The next block's key makes the blocks of a run a chain: a block that is
-//! missing, or that a damaged tree hides, is noticed by whoever crosses it.
-//! The whole rows are searched by halving, so that finding one row decodes
-//! some 64 and not all.
+//! The key of the next block links the blocks of a run into a chain: a read across a missing block, or one that a
+//! damaged tree hides, notices the gap. A search halves the list of complete rows, so finding one row decodes up to 64
+//! rows and not the whole block.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -25,48 +24,48 @@ use super::row::{KeyBytes, Row};
 use super::rows::TABLES;
 use super::stored::{CHECKSUM_BYTES, verified};
 
-/// The greatest length of a stored block of more than one row.
+/// Maximum stored size of a block with more than one row, in bytes.
 ///
-/// The storage engine rounds a page up to a power of two and needs some of it for itself.
+/// redb rounds a page up to a power of two and needs some of it for itself.
 pub(super) const STORED_BYTES_MAX: usize = 8 * 1024 - 64;
 
-/// How many rows lie between two whole ones.
+/// Number of rows in a segment: a complete row and the differences after it.
 const SEGMENT_ROWS: usize = 64;
 
 const EMPTY_SEGMENT: Corrupt = Corrupt { what: "a part of a block has no rows" };
 
-/// A block that grows at the end of a buffer.
+/// Builds a block at the end of a buffer.
 #[derive(Debug)]
 pub(crate) struct BlockBuilder {
-    /// Where it starts in the buffer.
+    /// Offset of the block in the buffer.
     start: usize,
-    /// Where its rows may end in the buffer, once it has one.
+    /// Maximum offset of the end of its rows, once the block has one.
     end_max: usize,
-    /// How many more rows follow until the next whole one.
+    /// Number of rows until the next complete one.
     until_restart: usize,
     restarts: Vec<u16>,
 }
 
 impl BlockBuilder {
-    /// An empty block that starts at `start`.
+    /// Creates an empty block at offset `start`.
     pub(crate) fn new(start: usize) -> Self {
         Self { start, end_max: start, until_restart: 0, restarts: Vec::new() }
     }
 
-    /// Where the block starts in the buffer.
+    /// Returns the offset of the block in the buffer.
     pub(crate) fn start(&self) -> usize {
         self.start
     }
 
-    /// Notes that what stood before the block is gone from the buffer.
+    /// Adjusts the offsets after the bytes before the block were removed from the buffer.
     pub(crate) fn move_to_front(&mut self) {
         self.end_max -= self.start;
         self.start = 0;
     }
 
-    /// Appends a row; false, and without effect, if the block is too full for it.
+    /// Appends a row. Returns `false` without effect if the block has no space for it.
     ///
-    /// `previous` is the row appended before, if there was one.
+    /// `previous` is the row that was appended before it, if there was one.
     #[inline]
     pub(crate) fn push<R: Row>(&mut self, row: &R, previous: Option<&R>, out: &mut Output) -> bool {
         let mark = out.len();
@@ -84,10 +83,10 @@ impl BlockBuilder {
         true
     }
 
-    /// Keeps the whole row that was appended at `mark`, if there is room for it.
+    /// Keeps the complete row that was appended at `mark`, if there is space for it.
     fn restart<R: Row>(&mut self, mark: usize, out: &mut Output) -> bool {
         if mark == self.start {
-            // A row that is greater than a block gets one of its own.
+            // A row that is larger than a block gets a block of its own.
             self.end_max = self.start + STORED_BYTES_MAX - (R::KEY_BYTES + 2 + CHECKSUM_BYTES);
         } else {
             if out.len() + size_of::<u16>() > self.end_max {
@@ -101,7 +100,7 @@ impl BlockBuilder {
         true
     }
 
-    /// Makes the rows of a stored block those of this one, which is empty and is full then.
+    /// Copies the rows of a stored block into this block, which must be empty and is then full.
     pub(crate) fn adopt(&mut self, rows: &[u8], restarts: &[u16], out: &mut Output) {
         debug_assert!(out.len() == self.start, "the block is empty");
         out.put_bytes(rows);
@@ -110,7 +109,7 @@ impl BlockBuilder {
         self.until_restart = 0;
     }
 
-    /// Completes the block, but for its checksum, and starts an empty one behind that.
+    /// Completes the block except for its checksum, and starts an empty block after that.
     pub(crate) fn close(&mut self, next: Option<&KeyBytes>, out: &mut Output) {
         if let Some(next) = next {
             out.put_bytes(next.as_slice());
@@ -126,7 +125,7 @@ impl BlockBuilder {
     }
 }
 
-/// A stored block, its checksum verified and removed.
+/// A stored block whose checksum was verified and removed.
 pub(crate) struct Block<'a, R> {
     rows: &'a [u8],
     restarts: &'a [[u8; 2]],
@@ -135,7 +134,7 @@ pub(crate) struct Block<'a, R> {
 }
 
 impl<'a, R: Row> Block<'a, R> {
-    /// Reads what stands around the rows.
+    /// Decodes everything except the rows.
     ///
     /// # Errors
     ///
@@ -157,12 +156,13 @@ impl<'a, R: Row> Block<'a, R> {
         Ok(Self { rows, restarts: restarts.as_chunks().0, next, kind: PhantomData })
     }
 
-    /// The first key of the run's next block; none if this is the last.
+    /// Returns the first key of the run's next block, or `None` in the last block.
     pub(crate) fn next_key(&self) -> Option<KeyBytes> {
         self.next
     }
 
-    /// Puts its rows, and where the whole ones begin but for the first, in the place of what the buffers hold.
+    /// Replaces the contents of the buffers by the block's rows, and by the offsets of the complete rows except the
+    /// first.
     pub(crate) fn copy_to(&self, rows: &mut Vec<u8>, restarts: &mut Vec<u16>) {
         rows.clear();
         rows.extend_from_slice(self.rows);
@@ -170,24 +170,24 @@ impl<'a, R: Row> Block<'a, R> {
         restarts.extend(self.restarts.iter().map(|place| u16::from_le_bytes(*place)));
     }
 
-    /// Where a segment begins; behind the last one, where the rows end.
+    /// Returns the offset of a segment, or after the last one the end of the rows.
     fn place(&self, segment: usize) -> usize {
         let restart = segment.checked_sub(1).map(|before| self.restarts.get(before));
         restart.map_or(0, |place| place.map_or(self.rows.len(), |place| u16::from_le_bytes(*place).into()))
     }
 
-    /// The rows from one whole row up to the next.
+    /// Returns a reader of the rows from one complete row up to the next.
     fn segment(&self, number: usize) -> Result<Reader<'a>, Corrupt> {
         let rows = self.rows.get(self.place(number)..self.place(number + 1));
         rows.filter(|rows| !rows.is_empty()).map(Reader::new).ok_or(EMPTY_SEGMENT)
     }
 
-    /// The rows from `from` to `to`, both included. Those that are taken first in a direction are decoded, and the
-    /// others once they are needed: who wants some rows of many should not wait for all of a block.
+    /// Returns the rows from `from` to `to`, both inclusive. Decodes the rows at the first end now and the others when
+    /// they are needed, so that a reader of few rows does not wait for a whole block.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the rows that are decoded do not decode.
+    /// [`Corrupt`] if one of the decoded rows is malformed.
     pub(crate) fn rows_in(
         &self,
         from: &R::Key,
@@ -211,7 +211,7 @@ impl<'a, R: Row> Block<'a, R> {
         Ok(BlockRows { decoded, undecoded, from: *from, to: *to })
     }
 
-    /// The number of the last segment that begins at or before `key`; the first one if none does.
+    /// Returns the index of the last segment that begins at or before `key`, or the first one.
     fn segment_of(&self, key: &R::Key) -> Result<usize, Corrupt> {
         let (mut found, mut end) = (0, self.restarts.len() + 1);
         while end - found > 1 {
@@ -225,11 +225,11 @@ impl<'a, R: Row> Block<'a, R> {
         Ok(found)
     }
 
-    /// The last row at or before `key`, if the block has one.
+    /// Returns the last row at or before `key`, if the block has one.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the rows on the way there do not decode.
+    /// [`Corrupt`] if one of the decoded rows is malformed.
     pub(crate) fn last_at_or_before(&self, key: &R::Key) -> Result<Option<R>, Corrupt> {
         let mut reader = self.segment(self.segment_of(key)?)?;
         let mut found = None;
@@ -243,11 +243,11 @@ impl<'a, R: Row> Block<'a, R> {
         Ok(found)
     }
 
-    /// The first row at or after `key`, if the block has one.
+    /// Returns the first row at or after `key`, if the block has one.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the rows on the way there do not decode.
+    /// [`Corrupt`] if one of the decoded rows is malformed.
     pub(crate) fn first_at_or_after(&self, key: &R::Key) -> Result<Option<R>, Corrupt> {
         let start = self.segment_of(key)?;
         for number in start..=self.restarts.len() {
@@ -265,7 +265,7 @@ impl<'a, R: Row> Block<'a, R> {
     }
 }
 
-/// The rows of a segment from `from` to `to`, both included.
+/// Decodes the rows of a segment from `from` to `to`, both inclusive.
 fn segment_rows<R: Row>(mut reader: Reader<'_>, from: &R::Key, to: &R::Key) -> Result<Vec<R>, Corrupt> {
     let mut rows = Vec::with_capacity(SEGMENT_ROWS);
     let mut row = R::decode(None, &mut reader)?;
@@ -285,17 +285,17 @@ fn segment_rows<R: Row>(mut reader: Reader<'_>, from: &R::Key, to: &R::Key) -> R
     }
 }
 
-/// Segments that were not decoded yet.
+/// The segments that are not decoded yet.
 struct Segments {
     bytes: Box<[u8]>,
-    /// Where each of them ends.
+    /// The end offset of each segment.
     ends: Vec<usize>,
-    /// Which of them are left.
+    /// The indexes of the remaining segments.
     left: Range<usize>,
 }
 
 impl Segments {
-    /// The next one in a direction; none if no one is left.
+    /// Takes the next segment in a direction, if one is left.
     fn take(&mut self, direction: Direction) -> Option<Result<Reader<'_>, Corrupt>> {
         let number = match direction {
             Direction::Ascending => self.left.next(),
@@ -307,7 +307,7 @@ impl Segments {
     }
 }
 
-/// Rows of a block, of which some were decoded. They are taken from one end alone.
+/// The rows of a block, some of which are decoded. All are taken from the same end.
 pub(crate) struct BlockRows<R: Row> {
     decoded: std::vec::IntoIter<R>,
     undecoded: Segments,
@@ -316,17 +316,17 @@ pub(crate) struct BlockRows<R: Row> {
 }
 
 impl<R: Row> BlockRows<R> {
-    /// No rows.
+    /// Creates a value without rows.
     pub(crate) fn none(from: R::Key, to: R::Key) -> Self {
         let undecoded = Segments { bytes: Box::default(), ends: Vec::new(), left: 0..0 };
         Self { decoded: Vec::new().into_iter(), undecoded, from, to }
     }
 
-    /// The key of the next row, which is decoded if it was not yet.
+    /// Returns the key of the next row, and decodes the row if necessary.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if it does not decode.
+    /// [`Corrupt`] if the row is malformed.
     #[inline]
     pub(crate) fn peek(&mut self, direction: Direction) -> Result<Option<R::Key>, Corrupt> {
         loop {
@@ -340,7 +340,7 @@ impl<R: Row> BlockRows<R> {
         }
     }
 
-    /// Takes the row that was peeked at.
+    /// Takes the row whose key was peeked at.
     #[inline]
     pub(crate) fn take(&mut self, direction: Direction) -> Option<R> {
         match direction {
@@ -358,7 +358,7 @@ pub(super) fn corrupt<R: Row>(corrupt: Corrupt) -> IndexError {
     IndexError::corrupt(TABLES[usize::from(R::TABLE)], corrupt)
 }
 
-/// Loads the block behind a stored entry: its first key, the next block's first key, its rows.
+/// Decodes a stored entry of a run. Returns the first key of the block, the first key of the next block, and the rows.
 pub(super) fn load<R: Row, T>(
     stored_key: &[u8],
     stored: &[u8],
@@ -375,7 +375,7 @@ mod tests {
 
     const ROWS: u64 = 3 * SEGMENT_ROWS as u64 + 10;
 
-    /// Every second id of a term.
+    /// Creates the rows of a term with even ids.
     fn row(number: u64) -> TermRow {
         TermRow::new(1, 7, 2 * number, number, true)
     }
@@ -428,7 +428,7 @@ mod tests {
         whole.make_room();
         row(SEGMENT_ROWS as u64).encode(None, &mut whole);
         let damaged = Block::<TermRow>::parse(&stored).expect("a block").place(1) + whole.len();
-        // Flags that no row has, in the second row of the second segment.
+        // Writes invalid flags into the second row of the second segment.
         stored[damaged] = u8::MAX;
         let block = Block::<TermRow>::parse(&stored).expect("a block");
         let (first, last) = (TermRow::FIRST, row(SEGMENT_ROWS as u64 - 1).key());

@@ -1,4 +1,4 @@
-//! Reading several sorted sources as one, forward and back.
+//! Reads several sorted sources as one, in either direction.
 
 use super::error::IndexError;
 use super::filter::may_contain;
@@ -8,7 +8,7 @@ use super::run_cursor::RunCursor;
 use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
 
-/// A source that was not looked at yet.
+/// A source that was not read yet.
 pub(super) enum Unopened<R> {
     Piece(PieceRows<R>),
     Run(RunMeta),
@@ -40,7 +40,7 @@ impl<R: Row> Source<R> {
         }
     }
 
-    /// The next key, for which a run may have to load a block.
+    /// Returns the next key. A run may have to load a block for it.
     #[inline]
     fn peek(&mut self, direction: Direction) -> Result<Option<R::Key>, IndexError> {
         match self {
@@ -54,16 +54,15 @@ impl<R: Row> Source<R> {
     }
 }
 
-/// The rows of a table between two keys, of all sources in one order.
+/// The rows of a table between two keys, from all sources in one order.
 ///
-/// Sources are opened, and blocks loaded, as they are needed. After an error
-/// the cursor has no more rows.
+/// Opens sources and loads blocks when they are needed. After an error the cursor returns no more rows.
 pub struct Cursor<R: Row> {
     snapshot: IndexSnapshot,
     from: R::Key,
     to: R::Key,
     direction: Direction,
-    /// Sources not opened yet, the one to be opened first at the end.
+    /// Sources that are not opened yet, in reverse order of opening.
     unopened: Vec<Unopened<R>>,
     sources: Vec<Source<R>>,
     heap: Heap<R::Key>,
@@ -72,7 +71,7 @@ pub struct Cursor<R: Row> {
 }
 
 impl<R: Row> Cursor<R> {
-    /// A cursor over sources given from oldest to newest; both keys are included.
+    /// Creates a cursor over sources, from the oldest to the newest. Both keys are inclusive.
     pub(super) fn new(
         snapshot: IndexSnapshot,
         mut sources: Vec<Unopened<R>>,
@@ -88,12 +87,11 @@ impl<R: Row> Cursor<R> {
         Self { snapshot, from, to, direction, unopened: sources, sources: Vec::new(), heap, in_sequence }
     }
 
-    /// The next row; none at the end.
+    /// Returns the next row, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if a block is not as it was written or is
-    /// missing; else as the storage engine fails.
+    /// [`IndexError::Damaged`] if a block is damaged or missing; otherwise the errors of the storage engine.
     pub(crate) fn next_row(&mut self) -> Result<Option<R>, IndexError> {
         let result = self.advance();
         if let Err(error) = &result {
@@ -144,7 +142,7 @@ impl<R: Row> Cursor<R> {
         Ok(())
     }
 
-    /// Only the rows that count: none that another supersedes, and no removals.
+    /// Returns an iterator over the current rows: without superseded rows and without removals.
     pub fn current(self) -> Current<R> {
         Current { cursor: self, held: None }
     }
@@ -158,7 +156,7 @@ impl<R: Row> Iterator for Cursor<R> {
     }
 }
 
-/// Whether a run may hold rows from `from` to `to`, by its bounds and its filter.
+/// Returns whether a run may hold rows from `from` to `to`, according to its first and last key and its filter.
 pub(super) fn may_hold<R: Row>(
     snapshot: &IndexSnapshot,
     run: &RunMeta,
@@ -174,13 +172,13 @@ pub(super) fn may_hold<R: Row>(
     }
 }
 
-/// The rows of a cursor that no other supersedes, without removals.
+/// The rows of a cursor that are not superseded, without removals.
 ///
-/// The bounds of the cursor must not part a row from one that supersedes it.
+/// The bounds of the cursor must not separate a row from one that supersedes it.
 pub struct Current<R: Row> {
     cursor: Cursor<R>,
-    /// Ascending: the last row read, which the next may supersede.
-    /// Descending: the last row that was not superseded.
+    /// Ascending: the last row that was read, which the next may supersede. Descending: the last row that was not
+    /// superseded.
     held: Option<R>,
 }
 

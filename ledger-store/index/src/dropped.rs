@@ -1,4 +1,4 @@
-//! Ledgers that were removed for good, and which runs still have rows of them.
+//! Dropped ledgers, which were removed for good, and the runs that still hold rows of them.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use super::row::Row;
 use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
 
-/// Ledgers of which nothing is to stay, by number.
+/// Numbers of the ledgers whose rows must be deleted.
 pub type Gone = BTreeSet<u32>;
 
-/// Whether a run has a row of one of these ledgers.
+/// Returns whether a run holds a row of one of these ledgers.
 pub(super) fn holds<R: Row>(
     snapshot: &IndexSnapshot,
     run: &RunMeta,

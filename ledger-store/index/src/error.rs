@@ -1,4 +1,4 @@
-//! Why the index does not answer.
+//! Errors of the index.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -6,23 +6,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ledger_codec::Corrupt;
 
-/// Why the index did not answer.
+/// The reason why the index did not answer.
 ///
-/// The index can be rebuilt from the journal; none of these is a loss.
+/// No error means a loss of data: the index can be rebuilt from the journal.
 #[derive(Debug)]
 pub enum IndexError {
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from those that were written.
     Damaged {
-        /// The table they are in.
+        /// The table that contains them.
         table: String,
         /// The broken rule.
         what: &'static str,
     },
-    /// It was written by another release. That is no damage.
+    /// Another release wrote the file. This is not damage.
     OtherFormat,
-    /// The storage engine failed, or the disk below it.
+    /// redb or the disk failed.
     Storage(Box<redb::Error>),
-    /// The storage engine panicked, as it does on damaged pages.
+    /// redb panicked, as it does on damaged pages.
     Panicked {
         /// The operation.
         doing: &'static str,
@@ -30,17 +30,18 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    /// The damage of a table: which rule its stored bytes break.
+    /// Creates the error for damage in a table. `what` is the rule that its bytes break.
     pub fn damaged(table: &str, what: &'static str) -> Self {
         Self::Damaged { table: table.to_owned(), what }
     }
 
-    /// The damage of a table whose stored bytes do not follow their layout.
+    /// Creates the error for a table whose bytes do not follow their layout.
     pub fn corrupt(table: &str, corrupt: Corrupt) -> Self {
         Self::damaged(table, corrupt.what)
     }
 
-    /// Whether the disk refused, such as one that is full: that says nothing of what is stored.
+    /// Returns whether the disk refused an access, for example because it is full. Such an error implies nothing about
+    /// the stored data.
     pub fn is_of_the_disk(&self) -> bool {
         let Self::Storage(error) = self else { return false };
         match &**error {
@@ -50,9 +51,9 @@ impl IndexError {
     }
 }
 
-/// Whether an error of an access to the file is a refusal of the disk.
+/// Returns whether an error of an access to the file is a refusal by the disk.
 ///
-/// A read behind the end of the file and a wrong magic number come as errors of the disk too. Both are damage.
+/// A read after the end of the file and a wrong magic number also appear as disk errors, but mean damage.
 pub(super) fn is_refusal(kind: ErrorKind) -> bool {
     !matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::InvalidData)
 }
@@ -77,16 +78,16 @@ impl std::error::Error for IndexError {
     }
 }
 
-/// An error of the storage engine as one of the index.
+/// Converts an error of redb.
 pub(super) fn storage(error: impl Into<redb::Error>) -> IndexError {
     IndexError::Storage(Box::new(error.into()))
 }
 
-/// Runs what calls into the storage engine; its panic becomes an error.
+/// Runs code that calls redb, and converts its panic into an error.
 pub(super) fn shield<T>(
     doing: &'static str,
     action: impl FnOnce() -> Result<T, IndexError>,
 ) -> Result<T, IndexError> {
-    // The engine's shared state survives a panic: its locks latch it and refuse from then on.
+    // The state that redb shares survives a panic: its locks are poisoned and refuse further use.
     catch_unwind(AssertUnwindSafe(action)).unwrap_or(Err(IndexError::Panicked { doing }))
 }

@@ -1,13 +1,11 @@
 //! The redb file of the index.
 //!
-//! The storage engine checks its pages only in repair. Therefore every value
-//! here ends with a checksum over the table's name, the key and the value,
-//! which is verified by every read, and a panic of the engine over damaged
-//! pages becomes an error.
+//! redb verifies its pages only during repair. So every value here ends with a checksum over the table's name, the key
+//! and the value. Every read verifies it, and a panic of redb over damaged pages becomes an error.
 //!
 //! ```text
 //! runs.list          table number (u8)                     -> list of runs (see `runs`)
-//! runs.list          255 (u8)                              -> how many rows every other table has
+//! runs.list          255 (u8)                              -> row counts of all other tables
 //! runs.filters       run (u64), page (u32)                 -> filter page, or the fences (see `filter`)
 //! runs.<rows>        run (u64), first key of the block     -> block (see `block`)
 //! any other name     a plain table (see `tables`): any key -> any value
@@ -15,11 +13,11 @@
 //!
 //! Integers in keys are big-endian.
 //!
-//! That something is not here must be proved too, for a flipped bit in a key hides the value under it:
+//! A read must also prove that a value is absent, because a flipped bit in a key hides its value:
 //!
 //! - A snapshot has exactly the tables that [`tables`] lists, each with as many rows as the last commit counted.
-//! - A lookup that finds nothing reads the entries on both sides of the place where the key would be. Their values are
-//!   checked with their keys, so a key that is not the one that was written is an error (`stored.rs`).
+//! - A lookup that finds nothing reads the entries on both sides of the missing key. Their values are verified
+//!   together with their keys, so a changed key is an error (`stored.rs`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -42,36 +40,36 @@ use super::stored::{RawTable, counted, definition, read};
 use super::tables::{self, ABOUT, COUNTS_KEY, FILTERS, LISTS};
 use super::write::IndexWrite;
 
-/// The format of the index. Another one is not read: the index is built again from the journal.
+/// The format of the index. A file with another format is not read: the index is rebuilt from the journal.
 pub const FORMAT: u32 = 12;
-/// The key of the record that says what the index is. It begins with the format, 4 bytes, big-endian.
+/// The key of the record that describes the index. It begins with the format, 4 bytes, big-endian.
 pub const ABOUT_KEY: &[u8] = b"projection";
 /// How much memory the file may use.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexOptions {
-    /// Bytes of the storage engine's page cache.
+    /// Size of redb's page cache in bytes.
     pub cache_bytes: usize,
-    /// Bytes of the cache of filter pages.
+    /// Size of the cache of filter pages in bytes.
     pub filter_bytes: usize,
 }
 
-/// The promise of a commit.
+/// The guarantee of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commit {
-    /// Readers see it; a crash may undo it, together with all later ones.
+    /// The commit is visible to readers. A crash may undo it, together with all later ones.
     Visible,
-    /// It is on disk, with all commits before it, when the commit returns.
+    /// The commit and all earlier ones are on disk when the commit returns.
     Durable,
 }
 
-/// The open index file. Cheap to clone; all clones are the same file.
+/// An open index file. Cheap to clone; all clones are the same file.
 #[derive(Clone)]
 pub struct IndexFile {
     inner: Arc<OpenFile>,
 }
 
 impl IndexFile {
-    /// Makes a new index in an empty backend, and returns once it is on disk.
+    /// Creates an index in an empty backend. It is on disk when this returns.
     ///
     /// # Errors
     ///
@@ -88,7 +86,7 @@ impl IndexFile {
             }
             Ok(())
         })?;
-        // An empty list is written, so that a list that is not found is damage.
+        // Write empty lists, so that a missing list means damage.
         for table in 0..TABLES.len() {
             write.set_runs(table as u8, &[])?;
         }
@@ -96,41 +94,39 @@ impl IndexFile {
         Ok(file)
     }
 
-    /// Opens an index that [`create`](Self::create) made.
+    /// Opens an index that [`create`](Self::create) created.
     ///
-    /// Runs that were being written when the process ended are found here and
-    /// removed by the next merge steps.
+    /// Finds runs that were being written when the process ended. The next merge steps delete them.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if there is no index in the backend or it is
-    /// visibly damaged; [`IndexError::OtherFormat`] if another release wrote
-    /// it; else as the storage engine fails.
+    /// [`IndexError::Damaged`] if the backend holds no index or the index is visibly damaged;
+    /// [`IndexError::OtherFormat`] if another release wrote it; otherwise the errors of the storage engine.
     pub fn open(backend: impl StorageBackend, options: IndexOptions) -> Result<Self, IndexError> {
         if backend.len().map_err(|error| storage(redb::StorageError::Io(error)))? == 0 {
             return Err(IndexError::damaged(LISTS, "the file is empty"));
         }
         let file = Self::start(backend, options)?;
-        // Closing a damaged file would write to it.
+        // Closing a damaged file normally would write to it.
         file.check_format().and_then(|()| file.find_runs()).inspect_err(|_| file.abandon())?;
         Ok(file)
     }
 
-    /// Refuses a file that another release wrote: its tables may be others, and that is no damage.
+    /// Refuses a file that another release wrote. It may have other tables, which is not damage.
     fn check_format(&self) -> Result<(), IndexError> {
         shield("reading the format", || {
             let txn = self.inner.database()?.begin_read().map_err(storage)?;
             let about = match txn.open_table(definition(ABOUT)) {
                 Ok(about) => about,
                 Err(TableError::TableDoesNotExist(_)) => {
-                    // Before format 11 a table was created when it was first written.
+                    // Before format 11 a table was created with its first value.
                     let mut names = txn.list_tables().map_err(storage)?;
                     let is_unwritten = names.all(|table| table.name().starts_with("runs."));
                     return if is_unwritten { Err(IndexError::OtherFormat) } else { Ok(()) };
                 }
                 Err(error) => return Err(storage(error)),
             };
-            // The checksums of other formats are others, too: only the number counts.
+            // Other formats may have other checksums, so only look at the number.
             match about.get(ABOUT_KEY).map_err(storage)? {
                 Some(stored) if !stored.value().starts_with(&FORMAT.to_be_bytes()) => {
                     Err(IndexError::OtherFormat)
@@ -140,7 +136,7 @@ impl IndexFile {
         })
     }
 
-    /// Finds the runs that no list names, and the ids that are free.
+    /// Finds the runs that no list refers to, and the next free run id.
     fn find_runs(&self) -> Result<(), IndexError> {
         let snapshot = self.snapshot()?;
         let mut next_run = 0;
@@ -163,51 +159,50 @@ impl IndexFile {
 
     /// Makes the last owner close the file without writing to it.
     ///
-    /// For a file that has shown damage and is to be rebuilt: the engine's
-    /// usual closing commit can panic twice on damaged pages, which would
-    /// abort the process. What was not committed durably is lost.
+    /// For a damaged file that will be rebuilt: redb's normal closing commit can panic twice on damaged pages, which
+    /// would abort the process. Commits that are not durable are lost.
     pub fn abandon(&self) {
         self.inner.abandoned.store(true, Relaxed);
     }
 
-    /// The defect of the file, if one was noticed.
+    /// Returns the defect of the file, if one was noticed.
     pub fn fault(&self) -> Option<Fault> {
         self.inner.health.fault()
     }
 
-    /// Notes what an error that was met with this file says of it.
+    /// Records what an error of an access to this file reveals about it.
     pub fn note(&self, error: &IndexError) {
         self.inner.health.note_error(error);
     }
 
-    /// Notes that the file must be replaced.
+    /// Records that the file must be replaced.
     pub fn condemn(&self, reason: String) {
         self.inner.health.note_fault(Fault::Damaged(reason));
     }
 
-    /// Calls `tell` whenever a fault is noted from now on. Only the first call counts.
+    /// Calls `tell` whenever a fault is recorded from now on. Only the first call of this function counts.
     pub fn tell_faults(&self, tell: impl Fn() + Send + Sync + 'static) {
         self.inner.health.tell(tell);
     }
 
-    /// Notes that a flush failed halfway. Nothing more may be flushed into the file as it was opened, and no snapshot of
-    /// it may be published: it can hold more than the last flush that succeeded.
+    /// Records that a flush failed halfway. Nothing more may be flushed into this opened file, and no snapshot of it
+    /// may be published: it may hold more than the last successful flush.
     pub fn spoil(&self) {
         self.inner.health.spoil();
     }
 
-    /// Whether a flush failed halfway.
+    /// Returns whether a flush failed halfway.
     pub fn is_spoilt(&self) -> bool {
         self.inner.health.is_spoilt()
     }
 
-    /// Shuts everybody who has this file open, snapshots too, off from the disk, so that it can be opened anew.
+    /// Cuts off this opened file, and all of its snapshots, from the disk, so that the file can be opened anew.
     pub fn retire(&self) {
         self.abandon();
         self.inner.health.gate.shut();
     }
 
-    /// Whether both are the same opening of a file.
+    /// Returns whether both are the same opened file.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -231,7 +226,7 @@ impl IndexFile {
         })
     }
 
-    /// Starts the write transaction; waits while another one is open.
+    /// Begins the write transaction. Waits while another one is open.
     ///
     /// # Errors
     ///
@@ -241,7 +236,7 @@ impl IndexFile {
             let mut txn = self.inner.database()?.begin_write().map_err(storage)?;
             match commit {
                 Commit::Visible => txn.set_durability(Durability::None).map_err(storage)?,
-                // Reopening after a crash then walks no tree.
+                // Reopening after a crash then need not walk the trees.
                 Commit::Durable => txn.set_quick_repair(true),
             }
             Ok(txn)
@@ -249,12 +244,12 @@ impl IndexFile {
         Ok(IndexWrite::new(txn, self.inner.clone()))
     }
 
-    /// The committed content, durable or not, for reading. Costs some microseconds.
+    /// Returns a snapshot of the last commit, durable or not. Costs some microseconds.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if a table is missing, unknown, or has not as many rows as were committed, or if a list of
-    /// runs is missing or damaged; else as the storage engine fails.
+    /// [`IndexError::Damaged`] if a table is missing, unknown, or has another number of rows than was committed, or if
+    /// a list of runs is missing or damaged; otherwise the errors of the storage engine.
     pub fn snapshot(&self) -> Result<IndexSnapshot, IndexError> {
         self.inner.health.note(self.take_snapshot())
     }
@@ -287,7 +282,7 @@ impl IndexFile {
         Ok(IndexSnapshot { inner: Arc::new(Snapshot { run_tables, filter_pages, plain, filters, health }) })
     }
 
-    /// The tables that are committed now, by name; all of them are known.
+    /// Returns the committed tables by name. All of them are known ones.
     fn committed_tables(&self) -> Result<HashMap<&'static str, RawTable>, IndexError> {
         shield("opening a snapshot", || {
             let txn = self.inner.database()?.begin_read().map_err(storage)?;
@@ -301,27 +296,27 @@ impl IndexFile {
         })
     }
 
-    /// A run id that no run has.
+    /// Returns an unused run id.
     pub(super) fn allocate_run(&self) -> u64 {
         self.inner.allocate_run()
     }
 
-    /// Leaves an unlisted run to be deleted.
+    /// Schedules an unlisted run for deletion.
     pub(super) fn discard_run(&self, table: u8, run: u64) {
         self.inner.garbage.lock().push((table, run));
     }
 
-    /// The run to be deleted next.
+    /// Returns the run to delete next.
     pub(super) fn next_garbage(&self) -> Option<(u8, u64)> {
         self.inner.garbage.lock().last().copied()
     }
 
-    /// Notes that an unlisted run is deleted.
+    /// Records that an unlisted run was deleted.
     pub(super) fn forget_garbage(&self, table: u8, run: u64) {
         self.inner.garbage.lock().retain(|entry| *entry != (table, run));
     }
 
-    /// The lock of the one merge at work.
+    /// Returns the lock that the running merge holds.
     pub(super) fn merging(&self) -> &Mutex<()> {
         &self.inner.merging
     }
@@ -333,7 +328,7 @@ impl fmt::Debug for IndexFile {
     }
 }
 
-/// The row counts, in the order of the tables.
+/// Decodes the row counts, in the order of the tables.
 fn decode_counts(bytes: &[u8]) -> Result<Vec<u64>, Corrupt> {
     let mut reader = Reader::new(bytes);
     let mut counts = Vec::new();

@@ -1,16 +1,15 @@
-//! Filters: proof that a run lacks a key, without reading its blocks.
+//! Bloom filters: prove that a run lacks a key without reading its blocks.
 //!
-//! A filter is cut into pages in the order of the keys, so that it is built
-//! in constant memory and read page by page through a cache of bounded size.
-//! The *fences*, the first key of each page, are stored beside it.
+//! A filter is divided into pages in key order, so that it can be built in constant memory and read page by page
+//! through a bounded cache. The *fences*, the first key of each page, are stored with it.
 //!
 //! ```text
 //! page         lines of 64 bytes: eight words of 64 bits, little-endian
-//! fences       for each page 16 bytes: the first key that it knows, two words little-endian
+//! fences       for each page 16 bytes: its first key, as two little-endian words
 //! ```
 //!
-//! A key sets one bit in each word of one line: about 16 bits a key, and 0.1
-//! to 0.2 % of the absent keys are taken for present.
+//! A key sets one bit in each word of one line. With about 16 bits per key, 0.1 to 0.2 % of absent keys are taken for
+//! present.
 
 use std::sync::Arc;
 
@@ -23,28 +22,28 @@ use super::snapshot::IndexSnapshot;
 use super::stored::{CHECKSUM_BYTES, read};
 use super::tables::FILTERS;
 
-/// Keys for which a line is made: 16 bits each.
+/// Number of keys for which a filter has a line: 16 bits each.
 pub(super) const LINE_KEYS: usize = 32;
-/// Lines in a page, which with its checksum and key fits the engine's page of 16 KiB.
+/// Number of lines in a page. With its checksum and key, a page fits a redb page of 16 KiB.
 const PAGE_LINES: usize = 255;
-/// Keys after which a page is full.
+/// Number of keys after which a page is full.
 const PAGE_KEYS: usize = PAGE_LINES * LINE_KEYS;
 /// The page number under which the fences are stored.
 const FENCES: u32 = u32::MAX;
 
-/// The hash of a key in filters. Every bit of it depends on all bits of the key.
+/// Returns the hash of a key in filters. Each of its bits depends on all bits of the key.
 fn hash(key: ProbeKey) -> u64 {
     let product = u128::from(key.0 ^ 0x9e37_79b9_7f4a_7c15) * u128::from(key.1 ^ 0xbf58_476d_1ce4_e5b9);
     (product >> 64) as u64 ^ product as u64
 }
 
-/// The line number among `lines`; and, six bits for each word, which bit.
+/// Returns the number of the line among `lines`, and six bits for each word that select the bit to set.
 fn spot(hash: u64, lines: usize) -> (usize, u64) {
     let line = ((hash >> 32) * lines as u64) >> 32;
     (line as usize, hash.wrapping_mul(0x94d0_49bb_1331_11eb) >> 16)
 }
 
-/// The line number among `lines`, and the bit of each word.
+/// Returns the number of the line among `lines`, and the bit to set in each word.
 pub(super) fn place(key: ProbeKey, lines: usize) -> (usize, Line) {
     let (line, mut bits) = spot(hash(key), lines);
     let mut mask = [0; LINE_WORDS];
@@ -58,18 +57,18 @@ pub(super) fn place(key: ProbeKey, lines: usize) -> (usize, Line) {
 /// Builds the filter of a run from its keys in ascending order.
 #[derive(Debug, Default)]
 pub(crate) struct FilterBuilder {
-    /// The last key.
+    /// The last added key.
     last: Option<ProbeKey>,
-    /// Hashes of the keys of the page that grows.
+    /// Hashes of the keys in the current page.
     hashes: Vec<u64>,
-    /// The first key of each page, with that of the one that grows.
+    /// The first key of each page, including the current one.
     fences: Vec<ProbeKey>,
     pages: Vec<(u32, Vec<u8>)>,
     pending_bytes: usize,
 }
 
 impl FilterBuilder {
-    /// Adds a key; one that repeats the last costs nothing.
+    /// Adds a key. Repeating the last key costs nothing.
     #[inline]
     pub(crate) fn add(&mut self, key: ProbeKey) {
         if self.last == Some(key) {
@@ -85,7 +84,7 @@ impl FilterBuilder {
         self.hashes.push(hash(key));
     }
 
-    /// Completes the filter; returns its number of pages.
+    /// Completes the filter. Returns its number of pages.
     pub(crate) fn finish(&mut self) -> u32 {
         self.close_page();
         let count = self.fences.len() as u32;
@@ -98,12 +97,12 @@ impl FilterBuilder {
         count
     }
 
-    /// Bytes of the pages that wait to be written.
+    /// Returns the size of the completed pages that are not written yet, in bytes.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.pending_bytes
     }
 
-    /// The pages that wait to be written, by page number.
+    /// Takes the completed pages, by page number.
     pub(crate) fn take_pages(&mut self) -> Vec<(u32, Vec<u8>)> {
         self.pending_bytes = 0;
         std::mem::take(&mut self.pages)
@@ -131,7 +130,7 @@ impl FilterBuilder {
     }
 }
 
-/// The key in [`FILTERS`] of a page.
+/// Returns the key of a page in [`FILTERS`].
 pub(super) fn page_key(run: u64, page: u32) -> [u8; 12] {
     let mut key = [0; 12];
     key[..8].copy_from_slice(&run.to_be_bytes());
@@ -139,11 +138,11 @@ pub(super) fn page_key(run: u64, page: u32) -> [u8; 12] {
     key
 }
 
-/// Whether the run may hold rows with `key`: false is certain.
+/// Returns whether the run may hold rows with `key`. `false` is certain.
 ///
 /// # Errors
 ///
-/// [`IndexError::Damaged`] if the filter is not as it was written; else as the storage engine fails.
+/// [`IndexError::Damaged`] if the filter is damaged; otherwise the errors of the storage engine.
 pub(super) fn may_contain(
     snapshot: &IndexSnapshot,
     run: &RunMeta,
@@ -174,7 +173,7 @@ fn cached(snapshot: &IndexSnapshot, run: &RunMeta, page: u32) -> Result<Arc<Cach
     Ok(found)
 }
 
-/// A filter that was read whole.
+/// A filter that was read completely.
 pub(super) struct Whole {
     /// The first key of each page.
     pub(super) fences: Box<[ProbeKey]>,
@@ -182,11 +181,11 @@ pub(super) struct Whole {
     pub(super) pages: Vec<Box<[Line]>>,
 }
 
-/// Reads a run's filter.
+/// Reads the whole filter of a run.
 ///
 /// # Errors
 ///
-/// As [`may_contain`].
+/// The errors of [`may_contain`].
 pub(super) fn whole(snapshot: &IndexSnapshot, run: &RunMeta) -> Result<Whole, IndexError> {
     let Cached::Fences(fences) = stored(snapshot, run, FENCES)? else {
         return Err(IndexError::damaged(FILTERS, "a page stands in the place of fences"));
@@ -198,7 +197,7 @@ pub(super) fn whole(snapshot: &IndexSnapshot, run: &RunMeta) -> Result<Whole, In
     Ok(Whole { fences, pages: pages.collect::<Result<_, _>>()? })
 }
 
-/// Bytes of a whole filter of so many pages in memory, at most.
+/// Returns the maximum memory of a whole filter with this number of pages, in bytes.
 pub(super) fn whole_bytes(pages: u32) -> usize {
     pages as usize * (PAGE_KEYS.div_ceil(LINE_KEYS) * LINE_BYTES + size_of::<ProbeKey>())
 }
@@ -231,8 +230,8 @@ fn decode_page(bytes: &[u8]) -> Result<Cached, Corrupt> {
     Ok(Cached::Page(lines.iter().map(|line| line.map(u64::from_le_bytes)).collect()))
 }
 
-/// Replaces the value with this number in the order of their keys, under a checksum that is right; says whether there is
-/// one. `change` is told whether the value is the fences of a filter.
+/// Replaces the `number`th value of the filters in key order, with a correct checksum. Returns whether there is one.
+/// `change` receives whether the value holds the fences of a filter.
 #[cfg(feature = "testing")]
 pub fn alter(index: &super::file::IndexFile, number: usize, change: impl FnOnce(bool, &mut Vec<u8>)) -> bool {
     use redb::ReadableTable;

@@ -1,21 +1,21 @@
-//! Pages of filters in memory, in a cache of bounded size.
+//! A bounded cache of filter pages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Words in a line.
+/// Number of words in a line.
 pub(super) const LINE_WORDS: usize = 8;
-/// Bytes of a line.
+/// Size of a line in bytes.
 pub(super) const LINE_BYTES: usize = LINE_WORDS * 8;
 
 pub(super) type Line = [u64; LINE_WORDS];
 
-/// A key of a filter; pages are cut in its order.
+/// A key of a filter. Pages are divided in its order.
 pub(crate) type ProbeKey = (u64, u64);
 
-/// A page of a filter, or its fences.
+/// A cached page or the fences of a filter.
 #[derive(Debug)]
 pub(super) enum Cached {
     Fences(Box<[ProbeKey]>),
@@ -24,7 +24,7 @@ pub(super) enum Cached {
 
 impl Cached {
     fn bytes(&self) -> usize {
-        // Map entry, slot and reference counts take about as much as a line and a half.
+        // The map entry, the slot and the reference counts take about 96 bytes.
         96 + match self {
             Self::Fences(fences) => size_of_val(&**fences),
             Self::Page(lines) => lines.len() * LINE_BYTES,
@@ -32,14 +32,14 @@ impl Cached {
     }
 }
 
-/// Filter pages in memory, up to a number of bytes; the ones not used of late go first.
+/// Caches filter pages up to a number of bytes. Evicts pages that were not used recently.
 #[derive(Debug)]
 pub(crate) struct FilterCache {
     clock: Mutex<Clock>,
     bytes_max: usize,
 }
 
-/// Slots in a circle: the hand takes away the mark of use, and evicts what has none.
+/// The slots form a circle. The hand clears marks of use, and evicts the first slot without one.
 #[derive(Debug, Default)]
 struct Clock {
     places: HashMap<(u64, u32), usize>,
@@ -56,7 +56,7 @@ struct Slot {
 }
 
 impl FilterCache {
-    /// An empty cache of at most `bytes_max` bytes.
+    /// Creates an empty cache of at most `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { clock: Mutex::default(), bytes_max }
     }
@@ -76,7 +76,7 @@ impl FilterCache {
         }
         let mut clock = self.clock.lock();
         if clock.places.contains_key(&key) {
-            // Two readers missed at the same time.
+            // Another reader has added the page in the meantime.
             return;
         }
         while clock.bytes + bytes > self.bytes_max {
@@ -90,7 +90,7 @@ impl FilterCache {
 }
 
 impl Clock {
-    /// Removes one slot; there is one, since the bytes are not zero.
+    /// Evicts one slot. There is one, because the cache holds bytes.
     fn evict(&mut self) {
         loop {
             if self.hand >= self.slots.len() {

@@ -1,8 +1,8 @@
-//! The way from the storage engine to its file, which can be shut for good.
+//! The access of redb to its file, which can be closed for good.
 //!
-//! The storage engine refuses everything after the first failure of the disk, until the file is opened again. The
-//! engine that gave up and its snapshots are still there then. Shut off from the file they can neither write into it
-//! nor read pages that were given to something else since.
+//! After the first disk failure, redb refuses every access until the file is opened anew. The failed instance and its
+//! snapshots still exist then. The gate cuts them off from the file, so that they cannot write to it, nor read pages
+//! that the new instance has reused.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -14,16 +14,16 @@ use redb::StorageBackend;
 
 use super::error::is_refusal;
 
-/// Shared by the file and those who decide what becomes of it.
+/// The gate of one opened file, shared by redb's backend and the index.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    /// Held for reading during every access, so that none is under way once the gate is shut.
+    /// Held for reading during every access, so that none is running once the gate is closed.
     is_shut: RwLock<bool>,
     sync_failed: AtomicBool,
     refusal: OnceLock<Refusal>,
 }
 
-/// The disk's answer to an access that it refused.
+/// The error of an access that the disk refused.
 #[derive(Clone, Debug)]
 pub(super) struct Refusal {
     pub(super) kind: ErrorKind,
@@ -31,24 +31,24 @@ pub(super) struct Refusal {
 }
 
 impl Gate {
-    /// Lets nothing reach the file any more, and waits for what is under way.
+    /// Closes the gate, and waits for running accesses.
     pub(super) fn shut(&self) {
         *self.is_shut.write() = true;
     }
 
-    /// Whether a sync failed: it is not known any more which of the bytes that programs see are on the disk.
+    /// Returns whether a sync failed. Then it is unknown which of the visible bytes are on disk.
     pub(super) fn sync_failed(&self) -> bool {
         self.sync_failed.load(Relaxed)
     }
 
-    /// The first access that the disk refused, if it refused any.
+    /// Returns the first access that the disk refused, if any.
     ///
-    /// The storage engine does not tell of every access that failed: not when it undoes a transaction, for example.
+    /// redb does not report every failed access, for example when it rolls a transaction back.
     pub(super) fn refusal(&self) -> Option<&Refusal> {
         self.refusal.get()
     }
 
-    /// Lets an access reach the file, unless the gate is shut, and keeps the first refusal.
+    /// Runs an access unless the gate is closed, and keeps the first refusal.
     pub(super) fn pass<T>(&self, access: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let is_shut = self.is_shut.read();
         if *is_shut {

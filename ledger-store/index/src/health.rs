@@ -1,4 +1,4 @@
-//! Defects of an index file, as far as its readers and writers have noticed them.
+//! Defects of an index file that its readers and writers have noticed.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -10,19 +10,19 @@ use parking_lot::Mutex;
 use super::error::IndexError;
 use super::gate::Gate;
 
-/// Why an index file cannot be used as it is.
+/// The reason why an index file cannot be used as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The disk refused an access. The storage engine refuses all others until the file is opened again.
+    /// The disk refused an access. redb refuses all further accesses until the file is opened anew.
     Refused {
         /// The refused access.
         reason: String,
-        /// Whether there was no room.
+        /// Whether the disk was full.
         is_full: bool,
     },
-    /// A sync failed: nobody knows which of the bytes that programs see are on the disk. The file must be replaced.
+    /// A sync failed, so it is unknown which of the visible bytes are on disk. The file must be replaced.
     Unsynced(String),
-    /// Stored bytes are not what was written. The file must be replaced.
+    /// Stored bytes differ from those that were written. The file must be replaced.
     Damaged(String),
 }
 
@@ -35,21 +35,21 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Called when a fault is noted.
+/// A callback for recorded faults.
 type Tell = Box<dyn Fn() + Send + Sync>;
 
 /// The health of one opened file, shared by its snapshots.
 #[derive(Default)]
 pub(super) struct Health {
     fault: Mutex<Option<Fault>>,
-    /// A flush failed halfway: what the file holds beyond the last flush is not known.
+    /// Whether a flush failed halfway, so that the content beyond the last flush is unknown.
     is_spoilt: AtomicBool,
     tell: OnceLock<Tell>,
     pub(super) gate: Arc<Gate>,
 }
 
 impl Health {
-    /// The defect, if one was noticed, or if the disk refused an access that nobody noticed.
+    /// Returns the recorded defect, or a refusal of the disk that no access reported.
     pub(super) fn fault(&self) -> Option<Fault> {
         let noted = self.fault.lock().clone();
         noted.or_else(|| {
@@ -63,7 +63,7 @@ impl Health {
         })
     }
 
-    /// Calls `tell` whenever a fault is noted from now on. Only the first call counts.
+    /// Calls `tell` whenever a fault is recorded from now on. Only the first call of this function counts.
     pub(super) fn tell(&self, tell: impl Fn() + Send + Sync + 'static) {
         let _ = self.tell.set(Box::new(tell));
     }
@@ -76,7 +76,7 @@ impl Health {
         self.is_spoilt.load(Relaxed)
     }
 
-    /// Notes what the error in a result says of the file, and returns the result.
+    /// Records what the error in a result reveals about the file, and returns the result.
     #[inline]
     pub(super) fn note<T>(&self, result: Result<T, IndexError>) -> Result<T, IndexError> {
         result.map_err(|error| {
@@ -86,8 +86,8 @@ impl Health {
         })
     }
 
-    /// The storage engine refuses every access after one that failed, and does not tell the failure. If the disk refused
-    /// nothing, that was damage.
+    /// Returns the cause of an error. After a failed access redb refuses all others without repeating the cause. If
+    /// the disk refused nothing, the cause was damage.
     #[cold]
     fn cause_of(&self, error: IndexError) -> IndexError {
         let is_later =
@@ -98,7 +98,7 @@ impl Health {
         error
     }
 
-    /// Notes what an error says of the file: damage counts more than a disk that refuses.
+    /// Records what an error reveals about the file. Damage outweighs a refusal of the disk.
     #[cold]
     pub(super) fn note_error(&self, error: &IndexError) {
         self.note_fault(match error {
@@ -109,7 +109,7 @@ impl Health {
         });
     }
 
-    /// Notes a fault, unless a worse one is known.
+    /// Records a fault, unless a worse one is recorded.
     pub(super) fn note_fault(&self, found: Fault) {
         let mut fault = self.fault.lock();
         let is_worse = match &*fault {
@@ -154,7 +154,7 @@ mod tests {
         let named = health.note(later()).expect_err("it stays an error");
         assert!(matches!(named, IndexError::Damaged { .. }), "{named}");
         assert!(matches!(health.fault(), Some(Fault::Damaged(_))));
-        // Where the disk did refuse, it says nothing of what is stored.
+        // If the disk did refuse an access, that implies nothing about the stored data.
         let health = Health::default();
         let refused = || Err::<(), _>(io::Error::from(ErrorKind::PermissionDenied));
         health.gate.pass(refused).expect_err("it is refused");

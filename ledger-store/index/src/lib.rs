@@ -1,25 +1,26 @@
-//! The index: every projection of the journal, in one redb file that can be rebuilt from it.
+//! The index: all projections of the journal, in one redb file that can be rebuilt.
 //!
-//! Rows that arrive on a hot path never enter a B-tree one by one. They are
-//! gathered in memory as small sorted *pieces*, and written as immutable
-//! sorted *runs* of blocks, which a thread of its own merges. What is looked
-//! up by a dense id (volumes, addresses) lies in plain tables of pages.
+//! Rows never enter a B-tree one by one on a hot path. They accumulate in memory as sorted *memtables* (in the code:
+//! pieces). A flush writes them as immutable sorted *runs* of blocks, and a separate thread merges runs. Data that is
+//! looked up by a dense number, such as volumes and addresses, is in plain tables of pages.
 //!
-//! - `file`: the redb file; `open_file`: its state while it is open; `snapshot`: what it holds at one commit; `write`: how it is changed.
-//! - `stored`: checksums of values and proofs that there is none; `range`: values between two keys; `error`: why
-//!   there is no answer; `tables`: the names of all tables.
-//! - `health`: what was noticed to be wrong with the file; `gate`: how it is shut off from the disk.
-//! - `row` and `rows`: what a row is, and the eight kinds of rows; `sort`: putting them in order.
-//! - `block`: rows to bytes and back.
-//! - `filter`: proof that a run lacks a key; `filter_cache`: its pages within a memory budget; `resident`: the same, held whole.
-//! - `run_list`: the list of runs of a table; `runs`: how a run is written.
-//! - `merge`: how adjacent runs become one, beside the readers and writers; `stream`: how it reads a run.
-//! - `purge`: deletes the rows of ledgers that were removed for good; `dropped`: which ledgers those are, and the runs with
-//!   rows of them.
-//! - `cursor` and `table`: how pieces and runs are read as one table; `run_cursor`: how one run is; `order`: which
-//!   source is next; `merged`: pieces alone; `tournament`: which of many pieces is next.
+//! - `file`: the redb file; `open_file`: its state while it is open; `snapshot`: its content at one commit; `write`:
+//!   changes to it.
+//! - `stored`: checksums of values and proofs of absence; `range`: values between two keys; `error`: the errors;
+//!   `tables`: the names of all tables.
+//! - `health`: defects that were noticed in the file; `gate`: cuts the file off from the disk.
+//! - `row` and `rows`: the eight kinds of rows; `sort`: sorts them.
+//! - `block`: encodes and decodes blocks of rows.
+//! - `filter`: proves that a run lacks a key; `filter_cache`: a bounded cache of filter pages; `resident`: filters
+//!   that are in memory completely.
+//! - `run_list`: the list of runs of a table; `runs`: writes a run.
+//! - `merge`: merges adjacent runs in the background; `stream`: reads a run for a merge.
+//! - `purge`: deletes the rows of dropped ledgers, which were removed for good; `dropped`: finds the runs with rows of
+//!   them.
+//! - `cursor` and `table`: read memtables and runs as one table; `run_cursor`: reads one run; `order`: chooses the
+//!   next source; `merged`: reads memtables only; `tournament`: chooses the next of many memtables.
 //!
-//! Internal to `ledger-store`: the API is not stable.
+//! This crate is internal to `ledger-store`: its API is not stable.
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,9 @@
-//! Merging adjacent runs, beside readers and the writer of new runs.
+//! Merges adjacent runs while readers and the flusher continue.
 //!
-//! Eight adjacent runs of a tier become one of the next tier. A merge reads
-//! from a snapshot, so only from runs that are committed and listed. It
-//! writes in short transactions; what it writes stays invisible until the
-//! last one puts the new run into the list in place of its inputs. Runs that
-//! no list names (inputs that are done, and outputs of merges that were
-//! dropped) are deleted in short transactions too.
+//! Eight adjacent runs of a tier become one run of the next tier. A merge reads a snapshot, so it only sees committed
+//! runs. It writes in short transactions. Its output stays invisible until the last one replaces the input runs by the
+//! new run in the table's list. Other short transactions delete the runs that no list refers to: merged inputs, and
+//! outputs of abandoned merges.
 
 use std::ops::Bound;
 
@@ -27,21 +25,21 @@ use super::stream::{RunStream, WholeBlock};
 use super::tables::FILTERS;
 use super::tournament::{Scale, Tournament};
 
-/// How many runs of a tier become one of the next.
+/// Number of runs of a tier that become one run of the next tier.
 const FAN_IN: usize = 8;
-/// No merge makes a run greater than this, so that a merge and its space stay bounded.
+/// Maximum size of a run that a merge creates, in bytes. Bounds the duration of a merge and the space that it needs.
 const RUN_BYTES_MAX: u64 = 1 << 30;
-/// Bytes that a merge writes in one transaction. They are in memory twice: here and in the storage engine.
+/// Number of bytes that a merge writes in one transaction. They are in memory twice: here and in redb.
 const SLICE_BYTES: usize = 5 << 20;
-/// Entries that are deleted in one transaction: blocks of 8 KiB, or filter pages of 16.
+/// Number of entries that are deleted in one transaction: blocks of 8 KiB, or filter pages of 16 KiB.
 const SLICE_ENTRIES: usize = 512;
 
 /// The limits of merges.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MergeLimits {
-    /// No merge makes a run greater than this many bytes.
+    /// Maximum size of a run that a merge creates, in bytes.
     pub(crate) run_bytes_max: u64,
-    /// About how many bytes one transaction writes.
+    /// Approximate number of bytes that one transaction writes.
     pub(crate) slice_bytes: usize,
 }
 
@@ -51,7 +49,7 @@ impl Default for MergeLimits {
     }
 }
 
-/// The places in the list of the runs to be merged next, the oldest first; none if all is well.
+/// Returns the range of runs in the list to merge next, preferring the oldest. Returns `None` if no merge is due.
 fn select(runs: &[RunMeta], run_bytes_max: u64) -> Option<std::ops::Range<usize>> {
     let mut start = 0;
     while start < runs.len() {
@@ -70,17 +68,17 @@ fn select(runs: &[RunMeta], run_bytes_max: u64) -> Option<std::ops::Range<usize>
         if count >= 2 {
             return Some(start..start + count);
         }
-        // This run is as large as it may become; the next one may still find neighbours.
+        // This run has the maximum size. The next one may still have neighbours to merge with.
         start += 1;
     }
     None
 }
 
-/// A merge at work. Dropped before it is done, it leaves the table as it was.
+/// A running merge. If it is dropped before it is done, the table stays unchanged.
 pub(crate) struct Merge<'a, R: Row> {
     file: &'a IndexFile,
     inputs: Vec<RunMeta>,
-    /// The tier of the run that it makes.
+    /// The tier of the new run.
     tier: u8,
     /// Ledgers whose rows are left out.
     gone: Gone,
@@ -89,16 +87,16 @@ pub(crate) struct Merge<'a, R: Row> {
     run: u64,
     limits: MergeLimits,
     is_done: bool,
-    /// Two merges at a time could take the same inputs.
+    /// Excludes other merges, which could take the same inputs.
     _only_one: MutexGuard<'a, ()>,
 }
 
 impl<'a, R: Row> Merge<'a, R> {
-    /// Starts to merge runs of the table; none if none need it, or if another merge is at work.
+    /// Begins to merge runs of the table. Returns `None` if no merge is due or another merge is running.
     ///
     /// # Errors
     ///
-    /// As the storage engine fails.
+    /// The errors of the storage engine.
     pub(crate) fn begin(file: &'a IndexFile, limits: MergeLimits) -> Result<Option<Self>, IndexError> {
         let Some(only_one) = file.merging().try_lock() else {
             return Ok(None);
@@ -112,12 +110,12 @@ impl<'a, R: Row> Merge<'a, R> {
         Self::of(file, limits, (snapshot.clone(), selected, tier), Gone::new(), only_one).map(Some)
     }
 
-    /// Starts to write a run again without the rows of some ledgers; none if no run has any. Waits for a merge that
-    /// is at work.
+    /// Begins to rewrite a run without the rows of some ledgers. Returns `None` if no run has any. Waits for a running
+    /// merge.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if a run is not as it was written; else as the storage engine fails.
+    /// [`IndexError::Damaged`] if a run is damaged; otherwise the errors of the storage engine.
     pub(super) fn without(
         file: &'a IndexFile,
         limits: MergeLimits,
@@ -159,17 +157,17 @@ impl<'a, R: Row> Merge<'a, R> {
         })
     }
 
-    /// Whether all rows are kept, each as it is: they may then go over by the block.
+    /// Returns whether all rows are kept unchanged, so that whole blocks can be copied.
     fn keeps_rows(&self) -> bool {
         !R::LINKED && !R::SUPERSEDES && self.gone.is_empty()
     }
 
-    /// Reads and writes one slice, in one transaction; whether the merge is done.
+    /// Reads and writes one slice in one transaction. Returns whether the merge is done.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if an input is not as it was written; else as
-    /// the storage engine fails. The merge is to be dropped then.
+    /// [`IndexError::Damaged`] if an input is damaged; otherwise the errors of the storage engine. The merge must then
+    /// be dropped.
     pub(crate) fn step(&mut self) -> Result<bool, IndexError> {
         let takes_blocks = self.keeps_rows() && R::probe_key(&R::FIRST).is_none();
         while !self.is_done {
@@ -198,7 +196,7 @@ impl<'a, R: Row> Merge<'a, R> {
         Ok(true)
     }
 
-    /// Writes the rest and puts the new run in the place of the inputs.
+    /// Writes the rest, and replaces the inputs by the new run in the list.
     fn finish(&mut self) -> Result<(), IndexError> {
         let mut merged = self.builder.finish(self.tier);
         if let Some(run) = &mut merged
@@ -211,7 +209,7 @@ impl<'a, R: Row> Merge<'a, R> {
         let mut runs = write.runs(R::TABLE)?;
         let inputs = self.inputs.len();
         let place = runs.windows(inputs).position(|window| window == self.inputs);
-        // Only merges take runs from a list, and this one is alone.
+        // Only merges remove runs from a list, and no other merge is running.
         let place = place.ok_or_else(|| {
             IndexError::damaged(TABLES[usize::from(R::TABLE)], "the inputs of a merge left the list")
         })?;
@@ -225,7 +223,7 @@ impl<'a, R: Row> Merge<'a, R> {
     }
 }
 
-/// The rows of several runs in the order of their keys; what is superseded among them is still there.
+/// The rows of several runs in key order, including superseded ones.
 struct MergedRuns<R: Row> {
     runs: Vec<RunStream<R>>,
     scale: Scale,
@@ -247,7 +245,7 @@ impl<R: Row> MergedRuns<R> {
         run.peek().map(|row| scale.rank(R::rank(&row.key())))
     }
 
-    /// Takes the next row; none at the end.
+    /// Takes the next row. Returns `None` at the end.
     #[inline]
     fn take(&mut self) -> Result<Option<R>, IndexError> {
         let Some(run) = self.runs.get_mut(self.tournament.winner()) else {
@@ -258,7 +256,8 @@ impl<R: Row> MergedRuns<R> {
         Ok(row)
     }
 
-    /// The block with the next row, if none of its rows was taken and no other row comes before its last.
+    /// Returns the block with the next row if none of its rows was taken, and no row of another run comes before its
+    /// last row.
     fn whole_block(&self) -> Option<WholeBlock<'_>> {
         let winner = self.tournament.winner();
         let run = self.runs.get(winner)?;
@@ -270,7 +269,7 @@ impl<R: Row> MergedRuns<R> {
         run.whole_before(next.map(|key| KeyBytes::of::<R>(&key)).as_ref())
     }
 
-    /// Leaves that block out.
+    /// Skips that block.
     fn skip_block(&mut self) -> Result<(), IndexError> {
         if let Some(run) = self.runs.get_mut(self.tournament.winner()) {
             run.skip_block()?;
@@ -279,7 +278,7 @@ impl<R: Row> MergedRuns<R> {
         Ok(())
     }
 
-    /// Notes that the winner goes on with another row.
+    /// Updates the order after the first run has moved on to another row.
     #[inline]
     fn replay(&mut self) {
         let runs = &self.runs;
@@ -288,7 +287,7 @@ impl<R: Row> MergedRuns<R> {
     }
 }
 
-/// Whether the next row of one run comes before that of another; none is after all.
+/// Returns whether the next row of one run comes before that of another. A run without rows comes last.
 #[cold]
 fn is_before<R: Row>(runs: &[RunStream<R>], one: usize, other: usize) -> bool {
     let next = |run: usize| runs.get(run).and_then(RunStream::peek).map(Row::key);
@@ -306,13 +305,13 @@ impl<R: Row> Drop for Merge<'_, R> {
     }
 }
 
-/// Merges once in the table of `R`, if a merge is due; whether it did.
+/// Runs one merge in the table of `R` if one is due. Returns whether it did.
 ///
-/// Stops between two slices, without effect, once `should_stop` says so.
+/// Stops between two slices, without effect, if `should_stop` returns `true`.
 ///
 /// # Errors
 ///
-/// As [`Merge::step`].
+/// The errors of [`Merge::step`].
 pub(crate) fn merge_table<R: Row>(
     file: &IndexFile,
     should_stop: &dyn Fn() -> bool,
@@ -330,15 +329,15 @@ pub(crate) fn merge_table<R: Row>(
     }
 }
 
-/// Does one merge that is due in the numbered table; whether it did.
+/// Runs one merge in the table with this number if one is due. Returns whether it did.
 ///
 /// # Errors
 ///
-/// As [`Merge::step`].
+/// The errors of [`Merge::step`].
 ///
 /// # Panics
 ///
-/// If there is no such table.
+/// Panics if there is no such table.
 pub(crate) fn merge_step(
     file: &IndexFile,
     table: u8,
@@ -357,15 +356,14 @@ pub(crate) fn merge_step(
     }
 }
 
-/// Deletes a slice of what no list names, then merges once where it is due;
-/// whether there was anything to do.
+/// Deletes a slice of the runs that no list refers to, and then runs one merge if one is due. Returns whether there
+/// was anything to do.
 ///
-/// For the thread that keeps the index in shape: it calls this until it
-/// returns false, and again after each flush.
+/// The merger thread calls this until it returns `false`, and again after each flush.
 ///
 /// # Errors
 ///
-/// [`IndexError::Damaged`] if a run is not as it was written; else as the storage engine fails.
+/// [`IndexError::Damaged`] if a run is damaged; otherwise the errors of the storage engine.
 pub fn maintain(file: &IndexFile, should_stop: &dyn Fn() -> bool) -> Result<bool, IndexError> {
     if sweep_step(file)? {
         return Ok(true);
@@ -378,22 +376,22 @@ pub fn maintain(file: &IndexFile, should_stop: &dyn Fn() -> bool) -> Result<bool
     Ok(false)
 }
 
-/// Deletes a slice of a run that no list names, in one transaction; whether there was one.
+/// Deletes a slice of a run that no list refers to, in one transaction. Returns whether there was one.
 ///
 /// # Errors
 ///
-/// As the storage engine fails.
+/// The errors of the storage engine.
 pub(crate) fn sweep_step(file: &IndexFile) -> Result<bool, IndexError> {
     let Some((table, run)) = file.next_garbage() else {
         return Ok(false);
     };
     let write = file.begin_write(Commit::Visible)?;
     if write.runs(table)?.iter().any(|listed| listed.id == run) {
-        // A merge whose last commit failed may have come into effect after all.
+        // A merge whose last commit reported a failure may have taken effect after all.
         file.forget_garbage(table, run);
         return Ok(true);
     }
-    // The blocks go last: they are what tells an unlisted run after reopening.
+    // Delete the blocks last: a reopened file recognises an unlisted run by them.
     let mut left = SLICE_ENTRIES;
     for name in [FILTERS, TABLES[usize::from(table)]] {
         let mut entries = write.raw_table(name)?;
@@ -406,7 +404,7 @@ pub(crate) fn sweep_step(file: &IndexFile) -> Result<bool, IndexError> {
     Ok(true)
 }
 
-/// Deletes at most `limit` entries of a run; how many more it could have deleted.
+/// Deletes at most `limit` entries of a run. Returns how much of the limit is left.
 fn delete(table: &mut RawTableMut<'_>, run: u64, limit: usize) -> Result<usize, IndexError> {
     let prefix = run.to_be_bytes();
     let mut cursor = table.lower_bound_mut(Bound::Included(prefix.as_slice())).map_err(storage)?;

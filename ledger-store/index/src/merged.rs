@@ -1,25 +1,25 @@
-//! The rows of several pieces as one sorted sequence.
+//! Merges the rows of several memtables into one sorted sequence.
 
 use std::sync::Arc;
 
 use super::row::{PieceRows, Row, link_all};
 use super::tournament::{Scale, Tournament};
 
-/// The rows of several pieces in the order of their keys; what is superseded among them is still there.
+/// The rows of several memtables in key order, including superseded ones.
 pub struct Merged<'a, R: Row> {
-    /// The remaining rows of each piece.
+    /// The remaining rows of each memtable.
     rests: Vec<&'a [R]>,
     order: Order,
 }
 
-/// How the next row is found.
+/// How to find the next row.
 enum Order {
-    /// Each piece as a whole comes before the next; this is the number of the one that is read.
+    /// Each memtable is entirely before the next. Holds the index of the current one.
     InSequence(usize),
     Mixed(Tournament, Scale),
 }
 
-/// Merges the rows of pieces without copying them.
+/// Merges the rows of memtables without copying them.
 pub fn merged<'a, R: Row>(pieces: impl IntoIterator<Item = &'a PieceRows<R>>) -> Merged<'a, R> {
     let pieces = pieces.into_iter().map(|piece| piece.as_slice());
     let rests: Vec<&[R]> = pieces.filter(|rows| !rows.is_empty()).collect();
@@ -40,7 +40,7 @@ fn next_rank<R: Row>(rest: &[R], scale: Scale) -> Option<u64> {
     rest.first().map(|row| scale.rank(R::rank(&row.key())))
 }
 
-/// Whether the next row of one source comes before that of another; none is after all.
+/// Returns whether the next row of one source comes before that of another. A source without rows comes last.
 #[cold]
 fn is_before<R: Row>(rests: &[&[R]], one: usize, other: usize) -> bool {
     let next = |source: usize| rests.get(source).and_then(|rest| rest.first()).map(Row::key);
@@ -76,7 +76,7 @@ impl<'a, R: Row> Iterator for Merged<'a, R> {
     }
 }
 
-/// Merges pieces, oldest first, into one; what is superseded within them goes.
+/// Merges memtables into one, from the oldest to the newest. Drops rows that are superseded within them.
 pub fn merge_pieces<R: Row>(pieces: &[PieceRows<R>]) -> PieceRows<R> {
     let mut rows: Vec<R> = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
     for row in merged(pieces) {

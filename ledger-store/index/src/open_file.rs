@@ -11,28 +11,28 @@ use super::error::{IndexError, storage};
 use super::filter_cache::FilterCache;
 use super::health::Health;
 
-/// The open file, with the numbers of its runs.
+/// The open file and the state of its runs.
 pub(super) struct OpenFile {
-    /// Taken only when the file is closed.
+    /// Only taken when the file is closed.
     pub(super) database: Option<Database>,
-    /// Closing writes nothing.
+    /// Whether closing must not write.
     pub(super) abandoned: AtomicBool,
     pub(super) filters: Arc<FilterCache>,
     pub(super) health: Arc<Health>,
     pub(super) next_run: AtomicU64,
-    /// Runs that no list names and no merge is writing: (table number, run).
+    /// Runs that no list refers to and no merge is writing: table number and run id.
     pub(super) garbage: Mutex<Vec<(u8, u64)>>,
-    /// Held by the one merge at work.
+    /// Held by the running merge.
     pub(super) merging: Mutex<()>,
 }
 
 impl OpenFile {
-    /// The database of the storage engine.
+    /// Returns the redb database.
     pub(super) fn database(&self) -> Result<&Database, IndexError> {
         self.database.as_ref().ok_or_else(|| storage(redb::StorageError::DatabaseClosed))
     }
 
-    /// A run id that no run has.
+    /// Returns an unused run id.
     pub(super) fn allocate_run(&self) -> u64 {
         self.next_run.fetch_add(1, Relaxed)
     }
@@ -43,13 +43,13 @@ impl Drop for OpenFile {
         let Some(database) = self.database.take() else {
             return;
         };
-        // The usual closing would write.
+        // A normal close would write to the file.
         let abandoned = self.abandoned.load(Relaxed) || self.health.fault().is_some();
-        // The result of closing says nothing that reopening does not find out.
+        // Ignore the result: reopening the file finds out the same.
         let _ = catch_unwind(AssertUnwindSafe(move || {
             let _database = database;
             if abandoned {
-                // The engine writes nothing when it is dropped by an unwinding thread.
+                // redb writes nothing when a thread drops it while unwinding.
                 resume_unwind(Box::new(()));
             }
         }));

@@ -1,15 +1,15 @@
 //! The order in which a cursor reads its sources.
 
-/// Which way a cursor goes.
+/// The direction of a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From the least key to the greatest.
+    /// From the smallest key to the largest.
     Ascending,
-    /// From the greatest key to the least.
+    /// From the largest key to the smallest.
     Descending,
 }
 
-/// The next key of each source, the one to be taken first at the top of a binary heap.
+/// The next key of each source, in a binary heap with the next source at the top.
 pub(super) struct Heap<K> {
     entries: Vec<(K, usize)>,
     direction: Direction,
@@ -51,7 +51,7 @@ impl<K: Ord + Copy> Heap<K> {
         self.entries.first().map(|entry| entry.1)
     }
 
-    /// Gives the first source its next key; none removes it.
+    /// Replaces the key of the first source. `None` removes the source.
     #[inline]
     pub(super) fn replace_first(&mut self, key: Option<K>) {
         match key {

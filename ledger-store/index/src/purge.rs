@@ -1,8 +1,8 @@
-//! Dropping what is of ledgers that were removed for good.
+//! Deletes the data of dropped ledgers, which were removed for good.
 //!
-//! Runs are immutable: one that holds such rows is written again without them, as a merge of one run. What lies in
-//! plain tables is deleted range by range. All of it happens in short transactions beside readers and the writer of
-//! new runs, and may end after any of them: whoever does it again finds less to do.
+//! Runs are immutable, so a run with such rows is rewritten without them, as a merge of one run. Data in plain tables
+//! is deleted range by range. All of this happens in short transactions while readers and the flusher continue, and
+//! may stop after any of them. A repeated purge finds less to do.
 
 use std::ops::Bound;
 
@@ -15,15 +15,15 @@ use super::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
 };
 
-/// Values that are deleted in one transaction. Pages of accounts take some kilobytes.
+/// Number of values that are deleted in one transaction. Pages of accounts take some kilobytes.
 const SLICE_ENTRIES: usize = 256;
-/// Ranges that are looked at in one transaction: most ledgers have nothing in most tables.
+/// Number of key ranges that are examined in one transaction. Most ledgers have no data in most tables.
 const SLICE_RANGES: usize = 1_024;
 
-/// A stretch of keys of a plain table: from the first on, and before the second.
+/// A key range of a plain table, from the first key (inclusive) to the second (exclusive).
 pub type Stretch = (&'static str, Vec<u8>, Vec<u8>);
 
-/// Writes the runs of a table again that have rows of these ledgers; whether none is left that has.
+/// Rewrites the runs of a table that hold rows of these ledgers. Returns whether none is left.
 fn purge_table<R: Row>(
     file: &IndexFile,
     gone: &Gone,
@@ -42,13 +42,13 @@ fn purge_table<R: Row>(
     Ok(true)
 }
 
-/// Drops all rows of these ledgers from the runs; whether none is left. False only if it was to stop.
+/// Deletes all rows of these ledgers from the runs. Returns `false` only if `should_stop` ended it early.
 ///
-/// No flush may bring such rows any more.
+/// No later flush may contain such rows.
 ///
 /// # Errors
 ///
-/// [`IndexError::Damaged`] if a run is not as it was written; else as the storage engine fails.
+/// [`IndexError::Damaged`] if a run is damaged; otherwise the errors of the storage engine.
 pub fn purge_runs(file: &IndexFile, gone: &Gone, should_stop: &dyn Fn() -> bool) -> Result<bool, IndexError> {
     for table in 0..TABLES.len() as u8 {
         let is_done = match table {
@@ -66,7 +66,7 @@ pub fn purge_runs(file: &IndexFile, gone: &Gone, should_stop: &dyn Fn() -> bool)
             return Ok(false);
         }
     }
-    // Runs that were replaced are deleted here and not by the next flush: then their space is free.
+    // Delete the replaced runs here instead of after the next flush, so that their space is free when this returns.
     while sweep_step(file)? {
         if should_stop() {
             return Ok(false);
@@ -75,11 +75,11 @@ pub fn purge_runs(file: &IndexFile, gone: &Gone, should_stop: &dyn Fn() -> bool)
     Ok(true)
 }
 
-/// Deletes what stands in these stretches of plain tables; whether nothing is left. False only if it was to stop.
+/// Deletes the values in these ranges of plain tables. Returns `false` only if `should_stop` ended it early.
 ///
 /// # Errors
 ///
-/// As the storage engine fails.
+/// The errors of the storage engine.
 pub fn purge_plain(
     file: &IndexFile,
     stretches: impl IntoIterator<Item = Stretch>,

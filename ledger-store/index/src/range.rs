@@ -1,4 +1,4 @@
-//! Entries of a plain table between two keys.
+//! The entries of a plain table between two keys.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use super::stored::{RawRange, verified};
 /// A key and its value.
 pub(crate) type Entry = (Vec<u8>, Vec<u8>);
 
-/// Entries of a plain table in key order, from either end.
+/// Iterates over entries of a plain table in key order, from either end.
 pub struct PlainRange<'a> {
     name: &'a str,
     range: RawRange<'a>,
-    /// The first and the last key that are there: a walk that ends elsewhere was misled by a changed key.
+    /// The first and the last existing key. An iteration that ends elsewhere was misled by a changed key.
     ends: Option<(Vec<u8>, Vec<u8>)>,
-    /// The last key that came from the front, and the last that came from the back: keys that do not ascend are damage.
+    /// The last key from the front and the last key from the back. Keys that do not ascend are damage.
     front: Option<Vec<u8>>,
     back: Option<Vec<u8>>,
-    /// Of the file that a snapshot is of.
+    /// The health of the snapshot's file.
     health: Option<Arc<Health>>,
 }
 
@@ -32,13 +32,13 @@ impl<'a> PlainRange<'a> {
         Self { name, range, ends, front: None, back: None, health }
     }
 
-    /// Whether a walk may end: it came to the last key, or to the first.
+    /// Returns whether the iteration may end: it has reached the last key, or the first.
     fn is_complete(&self) -> bool {
         let (first, last) = self.ends.as_ref().map(|(first, last)| (first, last)).unzip();
         match (&self.front, &self.back) {
             (front, None) => front.as_ref() == last,
             (None, back) => back.as_ref() == first,
-            // From both ends: each key was checked, and they have met.
+            // The iterations from both ends have met, and each key was checked.
             (Some(_), Some(_)) => true,
         }
     }

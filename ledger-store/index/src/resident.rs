@@ -1,4 +1,4 @@
-//! Filters that are held whole: of a table's runs, and of the keys that came since.
+//! Filters that are in memory completely: those of a table's runs, and those of the keys that were added since.
 
 use super::error::IndexError;
 use super::filter::{LINE_KEYS, Whole, place, whole, whole_bytes};
@@ -6,8 +6,8 @@ use super::filter_cache::{Line, ProbeKey};
 use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
 
-/// The filters of all runs of a table, for who asks so often that looking their pages up would cost more than
-/// the question.
+/// The filters of all runs of a table. For the writer, which asks so often that finding pages in a cache would cost
+/// more than the query.
 #[derive(Debug, Default)]
 struct ResidentFilters {
     runs: Vec<ResidentFilter>,
@@ -15,13 +15,13 @@ struct ResidentFilters {
     complete: bool,
 }
 
-/// The filter of a run, its pages one after the other: a question meets memory that is far away only once.
+/// The filter of a run with its pages in one allocation, so that a query causes one cache miss.
 #[derive(Debug)]
 struct ResidentFilter {
     run: u64,
     /// The first key of each page.
     fences: Box<[ProbeKey]>,
-    /// Where the lines of each page begin, and where the last ends.
+    /// The index of the first line of each page, and the end of the last page.
     starts: Box<[u32]>,
     lines: Box<[Line]>,
 }
@@ -38,7 +38,7 @@ impl ResidentFilter {
         Self { run: run.id, fences, starts: starts.into(), lines: lines.into() }
     }
 
-    /// The line in which a key would stand and its bits there; `None` if it is before the first page.
+    /// Returns the line and the bits of a key, or `None` if the key is before the first page.
     fn look(&self, key: ProbeKey) -> Option<(&Line, Line)> {
         let page = self.fences.partition_point(|fence| *fence <= key).checked_sub(1)?;
         let lines = &self.lines[self.starts[page] as usize..self.starts[page + 1] as usize];
@@ -52,13 +52,13 @@ impl ResidentFilter {
 }
 
 impl ResidentFilters {
-    /// Makes these the filters of the runs of a snapshot. Filters that are here already stay, the others are read, as
-    /// long as all together stay within `bytes_max`.
+    /// Makes these the filters of a snapshot's runs. Keeps filters that are already in memory and reads the others, as
+    /// long as all of them together fit `bytes_max`.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if a filter is not as it was written; else as the storage engine fails. Then everything
-    /// is as it was.
+    /// [`IndexError::Damaged`] if a filter is damaged; otherwise the errors of the storage engine. Nothing has changed
+    /// then.
     fn load(&mut self, snapshot: &IndexSnapshot, table: u8, bytes_max: usize) -> Result<(), IndexError> {
         let mut now = Self { runs: Vec::new(), bytes: 0, complete: true };
         let mut kept = Vec::new();
@@ -82,7 +82,7 @@ impl ResidentFilters {
         Ok(())
     }
 
-    /// Whether no run of the table has a row with `key`; false proves nothing.
+    /// Returns whether certainly no run of the table has a row with `key`. `false` proves nothing.
     fn prove_absent(&self, key: ProbeKey) -> bool {
         self.complete && self.runs.iter().all(|filter| !filter.holds(key))
     }
@@ -93,11 +93,11 @@ impl ResidentFilters {
     }
 }
 
-/// A filter that keys are added to.
+/// A filter to which keys are added.
 #[derive(Debug)]
 struct OpenFilter {
     lines: Box<[Line]>,
-    /// How many more keys it takes.
+    /// Number of keys that can still be added.
     room: usize,
 }
 
@@ -120,14 +120,14 @@ impl OpenFilter {
     }
 }
 
-/// Open filters, each greater than the one before.
+/// Filters that grow: when the last one is full, a larger one is added.
 #[derive(Debug, Default)]
 struct OpenFilters(Vec<OpenFilter>);
 
 impl OpenFilters {
-    /// Of so many keys the first filter is, if there is room for it.
+    /// Number of keys in the first filter, if memory allows.
     const KEYS_MIN: usize = 1 << 17;
-    /// And the greatest.
+    /// Maximum number of keys in a filter.
     const KEYS_MAX: usize = 1 << 23;
 
     fn bytes(&self) -> usize {
@@ -136,7 +136,7 @@ impl OpenFilters {
 
     fn add(&mut self, key: ProbeKey, bytes_max: usize) {
         if self.0.last().is_none_or(|last| last.room == 0) {
-            // A quarter of all may stand empty.
+            // The newest filter may be empty, so it may use at most a quarter of the memory.
             let keys_max = bytes_max / 4 / size_of::<Line>() * LINE_KEYS;
             let before = self.0.last().map_or(0, |last| last.lines.len() * LINE_KEYS);
             let keys = (before * 4).clamp(Self::KEYS_MIN, Self::KEYS_MAX).min(keys_max).max(LINE_KEYS);
@@ -159,10 +159,10 @@ impl OpenFilters {
     }
 }
 
-/// Every key of a table, and of what waits to be flushed to it, as far as filters know them.
+/// Filters of every key of a table, including those that are not flushed yet.
 ///
-/// Keys that the index holds in many runs stand here in few filters: they are added as they come, whatever flushes
-/// and merges do meanwhile. When the filters take too much, those of the runs take their place again.
+/// New keys are added to a few growing filters, independently of flushes and merges, so a query need not ask the
+/// filters of many runs. When the growing filters take too much memory, the filters of the runs replace them.
 #[derive(Debug)]
 pub struct KnownKeys {
     table: u8,
@@ -170,22 +170,24 @@ pub struct KnownKeys {
     runs: ResidentFilters,
     /// Keys that no run held when `runs` was loaded.
     since: OpenFilters,
-    /// Keys from before `since` began, and the flush with which the index has all of them.
+    /// Keys from before `since` began, and the number of the flush after which the index holds all of them.
     parting: Option<(OpenFilters, u64)>,
-    /// The flush that will hold the keys that are added now.
+    /// The number of the flush that will write the keys that are added now.
     flush: u64,
-    /// The last flush that holds keys which were not remembered; 0 if none does.
+    /// The number of the last flush with keys that were not remembered; 0 if there is none.
     forgot: u64,
-    /// Whether the filters of the runs fit again, but lack keys of flush `forgot`, which is not in the index yet.
+    /// Whether the filters of the runs fit into memory again but lack the keys of flush `forgot`, which is not in the
+    /// index yet.
     awaits_forgotten: bool,
 }
 
 impl KnownKeys {
-    /// The keys that a table of the index holds. `flush` is the one that will hold the keys that are added next.
+    /// Loads the keys that a table of the index holds. `flush` is the number of the flush that will write the keys
+    /// that are added next.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if a filter is not as it was written; else as the storage engine fails.
+    /// [`IndexError::Damaged`] if a filter is damaged; otherwise the errors of the storage engine.
     pub fn load(
         snapshot: &IndexSnapshot,
         table: u8,
@@ -198,17 +200,17 @@ impl KnownKeys {
         Ok(Self { table, bytes_max, runs, since, parting: None, flush, forgot: 0, awaits_forgotten: false })
     }
 
-    /// Adds a key that the next flush to begin will hold.
+    /// Adds a key that the next flush will write.
     pub fn add(&mut self, key: ProbeKey) {
         if self.runs.complete || self.awaits_forgotten {
             self.since.add(key, self.bytes_max);
         } else {
-            // Nothing can be proved now. Nothing may be until the runs have this key.
+            // The filters are incomplete and prove nothing now. They must not, until the runs hold this key.
             self.forgot = self.flush;
         }
     }
 
-    /// Keys that are added from now on are not in the flush with this number.
+    /// Ends the flush with this number: keys that are added from now on belong to the next one.
     pub fn end_flush(&mut self, flush: u64) {
         self.flush = flush + 1;
         let since = self.since.bytes();
@@ -218,11 +220,11 @@ impl KnownKeys {
         }
     }
 
-    /// The index now holds every flush up to `flushed`.
+    /// Updates the filters, because the index now holds every flush up to `flushed`.
     ///
     /// # Errors
     ///
-    /// As [`Self::load`]; then everything is as it was.
+    /// The errors of [`Self::load`]. Nothing has changed then.
     pub fn adopt(&mut self, snapshot: &IndexSnapshot, flushed: u64) -> Result<(), IndexError> {
         let has_parting = self.parting.as_ref().is_some_and(|(_, until)| *until <= flushed);
         let has_forgotten = self.forgot <= flushed;
@@ -237,12 +239,12 @@ impl KnownKeys {
         Ok(())
     }
 
-    /// Does as [`Self::adopt`] with a snapshot of another file, or of the same one opened anew: its runs may have the
-    /// numbers of others.
+    /// Like [`Self::adopt`], for a snapshot of another file or of the same file opened anew, whose runs may reuse the
+    /// ids of others.
     ///
     /// # Errors
     ///
-    /// As [`Self::load`]; then everything is as it was.
+    /// The errors of [`Self::load`]. Nothing has changed then.
     pub fn adopt_file(&mut self, snapshot: &IndexSnapshot, flushed: u64) -> Result<(), IndexError> {
         let mut runs = ResidentFilters::default();
         runs.load(snapshot, self.table, self.bytes_max)?;
@@ -256,14 +258,15 @@ impl KnownKeys {
         Ok(())
     }
 
-    /// Whether nobody added the key and no run has a row with it; false proves nothing.
+    /// Returns whether certainly nobody added the key and no run has a row with it. `false` proves nothing.
     pub fn prove_absent(&self, key: ProbeKey) -> bool {
         self.runs.prove_absent(key)
             && !self.since.holds(key)
             && self.parting.as_ref().is_none_or(|(parting, _)| !parting.holds(key))
     }
 
-    /// Looks at what [`Self::prove_absent`] will look at for these keys, and drops it: so it is near then.
+    /// Prefetches the memory that [`Self::prove_absent`] will read for these keys. The result only keeps the compiler
+    /// from removing the reads.
     pub fn warm(&self, keys: &[ProbeKey]) -> u64 {
         let parting = self.parting.as_ref().map_or(0, |(parting, _)| parting.warm(keys));
         self.runs.warm(keys) ^ self.since.warm(keys) ^ parting
@@ -276,7 +279,7 @@ mod tests {
     use crate::file::{IndexFile, IndexOptions};
     use crate::{Commit, KeyRow, Row, write_run};
 
-    /// A snapshot of an index without rows.
+    /// Returns a snapshot of an index without rows.
     fn empty() -> IndexSnapshot {
         let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
         let file = IndexFile::create(redb::backends::InMemoryBackend::new(), options).expect("an index");
@@ -289,23 +292,23 @@ mod tests {
         let mut known = KnownKeys::load(&snapshot, KeyRow::TABLE, 1 << 20, 1).expect("no filters");
         known.add((7, 1));
         known.parting = Some((std::mem::take(&mut known.since), 1));
-        // The filters of the runs took too much for a while.
+        // The filters of the runs took too much memory for a while.
         known.runs.complete = false;
         known.end_flush(1);
         known.add((7, 2));
         assert!(!known.prove_absent((7, 2)) && !known.prove_absent((7, 9)));
-        // They fit again, but key 2 is in flush 2, which no run has.
+        // They fit again, but key 2 belongs to flush 2, which no run holds.
         known.adopt(&snapshot, 1).expect("no filters");
         assert!(!known.prove_absent((7, 2)), "it was added, and no filter has it");
         known.end_flush(2);
         known.add((7, 3));
         known.adopt(&snapshot, 2).expect("no filters");
-        // Flush 2 is in the runs, of which this snapshot has none; key 3 was remembered.
+        // Flush 2 is in the runs, although this snapshot has none; key 3 was remembered.
         assert!(!known.prove_absent((7, 3)));
         assert!(known.prove_absent((7, 9)), "all that was added is known again");
     }
 
-    /// An index with one run of keys, which has the number of every first run.
+    /// Returns an index with one run of keys, whose id is the first that every file assigns.
     fn with_keys(keys: std::ops::Range<u64>) -> IndexSnapshot {
         let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
         let file = IndexFile::create(redb::backends::InMemoryBackend::new(), options).expect("an index");

@@ -1,4 +1,4 @@
-//! Reading the rows of one run between two keys, forward and back.
+//! Reads the rows of one run between two keys, in either direction.
 
 use std::ops::Bound;
 
@@ -13,11 +13,11 @@ use super::run_list::{BlockKey, RunMeta};
 use super::snapshot::IndexSnapshot;
 use super::stored::RawRange;
 
-/// The rows between two keys in a run, a block at a time.
+/// The rows between two keys in a run, which are loaded block by block.
 pub(super) struct RunCursor<R: Row> {
-    /// The blocks that were not loaded yet; none if they are not needed.
+    /// The blocks that are not loaded yet, or `None` if no more are needed.
     blocks: Option<RawRange<'static>>,
-    /// Rows of the loaded block that are left, all of them within the bounds.
+    /// The remaining rows of the loaded block. All of them are within the bounds.
     rows: BlockRows<R>,
     link: Link,
     from: R::Key,
@@ -26,19 +26,19 @@ pub(super) struct RunCursor<R: Row> {
     first: KeyBytes,
 }
 
-/// The rule that the next block has to fit, so that none can be missing unnoticed.
+/// The condition that the next block must fulfil, so that a missing block is noticed.
 enum Link {
-    /// Descending, nothing loaded yet: the block after it begins behind the upper bound.
+    /// Descending, and nothing is loaded yet: the key of the block after the next one is above the upper bound.
     Start,
-    /// Ascending: it begins with this key.
+    /// Ascending: the next block begins with this key.
     Begins(KeyBytes),
-    /// Descending: it announces this key as the first of the block after it.
+    /// Descending: the next block names this key as the first of the block after it.
     Announces(KeyBytes),
 }
 
-/// The last block of a run that begins at or before `key`, which is not before the run's first key.
+/// Returns the last block of a run that begins at or before `key`, which must not be before the run's first key.
 ///
-/// That the next block begins after `key` is checked: no damage can pass off another block as this one.
+/// Checks that the block after it begins after `key`, so no damage can substitute another block.
 pub(super) fn block_at<R: Row, T>(
     snapshot: &IndexSnapshot,
     run: &RunMeta,
@@ -65,7 +65,7 @@ pub(super) fn block_at<R: Row, T>(
 }
 
 impl<R: Row> RunCursor<R> {
-    /// A cursor over the rows from `from` to `to`, both included; none if the run has none.
+    /// Creates a cursor over the rows from `from` to `to`, both inclusive. Returns `None` if the run has none.
     pub(super) fn open(
         snapshot: &IndexSnapshot,
         run: &RunMeta,
@@ -89,7 +89,7 @@ impl<R: Row> RunCursor<R> {
         let mut cursor = Self { blocks: None, rows, link: Link::Start, from, to, first: run.first };
         match direction {
             Direction::Descending => cursor.blocks = range(&run.first)?,
-            // The block in which `from` would stand begins before it, so it is found by itself.
+            // The block that may contain `from` begins before it, so look it up separately.
             Direction::Ascending => {
                 let (rows, next) = block_at::<R, _>(snapshot, run, &from_bytes, |block| {
                     block.rows_in(&from, &to, direction)
@@ -109,7 +109,7 @@ impl<R: Row> RunCursor<R> {
         self.rows.take(direction)
     }
 
-    /// The next key, for which a block may have to be loaded.
+    /// Returns the next key. May have to load a block.
     #[inline]
     pub(super) fn peek(&mut self, direction: Direction) -> Result<Option<R::Key>, IndexError> {
         loop {

@@ -1,10 +1,10 @@
-//! The lists of runs, the description of one run, and the keys of its blocks.
+//! The list of runs of a table, the description of one run, and the keys of its blocks.
 //!
-//! A table's list of runs is one value, and changes in the same transaction
-//! as what it names. Blocks of a run that no list names are invisible.
+//! The list of runs of a table is one value, which changes in the same transaction as the runs that it names. Blocks
+//! of a run that no list names are invisible.
 //!
 //! ```text
-//! list         count, then per run, oldest first:
+//! list         count, then for each run, oldest first:
 //! run          id, tier (u8), rows, bytes, blocks, filter pages, first key, last key
 //! key          length (u8), bytes
 //! ```
@@ -13,20 +13,20 @@ use ledger_codec::{Corrupt, Reader, put_varint};
 
 use super::row::{KEY_BYTES_MAX, KeyBytes, varint_u32};
 
-/// A run as its table's list describes it.
+/// The description of a run in its table's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunMeta {
-    /// The run's number, of which there is no second in the file.
+    /// The id of the run, unique in the file.
     pub(crate) id: u64,
-    /// How often its rows were merged.
+    /// Number of times that its rows were merged.
     pub(crate) tier: u8,
-    /// How many rows it has, at least one.
+    /// Number of rows, at least one.
     pub(crate) rows: u64,
-    /// How many bytes its blocks take.
+    /// Total size of its blocks in bytes.
     pub(crate) bytes: u64,
-    /// How many blocks it has.
+    /// Number of blocks.
     pub(crate) blocks: u64,
-    /// How many pages its filter has; 0 if it has none.
+    /// Number of filter pages; 0 if it has no filter.
     pub(crate) filter_pages: u32,
     /// The key of its first row.
     pub(crate) first: KeyBytes,
@@ -34,7 +34,7 @@ pub struct RunMeta {
     pub(crate) last: KeyBytes,
 }
 
-/// Appends a list of runs.
+/// Encodes a list of runs.
 pub(super) fn encode_list(runs: &[RunMeta], out: &mut Vec<u8>) {
     put_varint(out, runs.len() as u64);
     for run in runs {
@@ -50,7 +50,7 @@ pub(super) fn encode_list(runs: &[RunMeta], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a list of runs.
+/// Decodes a list of runs.
 ///
 /// # Errors
 ///
@@ -74,7 +74,7 @@ pub(super) fn decode_list(bytes: &[u8]) -> Result<Vec<RunMeta>, Corrupt> {
     if reader.is_empty() { Ok(runs) } else { Err(Corrupt { what: "a list of runs goes on after its end" }) }
 }
 
-/// The key under which a block is stored: run, and key of the first row.
+/// The key under which a block is stored: the run, then the key of its first row.
 #[derive(Clone, Copy)]
 pub(super) struct BlockKey {
     bytes: [u8; 8 + KEY_BYTES_MAX],
@@ -94,7 +94,7 @@ impl BlockKey {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// The key of the first row within a stored block's key.
+    /// Returns the key of the first row within the key of a stored block.
     pub(super) fn first_of(stored: &[u8]) -> &[u8] {
         stored.get(8..).unwrap_or_default()
     }

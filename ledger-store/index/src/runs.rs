@@ -1,4 +1,4 @@
-//! Writes runs: sorted rows on disk that never change.
+//! Writes runs: immutable sorted rows on disk.
 
 use std::borrow::Borrow;
 use std::marker::PhantomData;
@@ -17,39 +17,39 @@ use super::stream::WholeBlock;
 use super::tables::FILTERS;
 use super::write::IndexWrite;
 
-/// Number of blocks that are handed to the storage engine at once. It copies them into a buffer that grows: a greater
-/// one would be memory that is new from the system each time.
+/// Number of blocks that are passed to redb at a time. redb copies them into a buffer that grows; with more blocks,
+/// the allocator would get that buffer anew from the system each time.
 const PORTION_BLOCKS: usize = 32;
-/// Encoded blocks are written when there are this many bytes of them, but for those of a merge.
+/// Number of encoded bytes after which blocks are written, except in merges.
 const PORTION_BYTES: usize = PORTION_BLOCKS * 8192;
 
-/// Encodes the rows of one run and hands its blocks over in portions. It takes them as they come: its own, or lent.
+/// Encodes the rows of one run and writes its blocks in portions. Accepts owned or borrowed rows.
 pub(super) struct RunBuilder<R, H = R> {
     run: u64,
-    /// The last row taken, which the next one may supersede.
+    /// The last row, which the next one may supersede.
     held: Option<H>,
-    /// Removals may be left out: nothing older is left that they would remove.
+    /// Whether removals may be left out because there are no older rows that they would remove.
     drop_removals: bool,
-    /// The last row encoded; none after a block was adopted.
+    /// The last encoded row. `None` after a block was copied.
     previous: Option<H>,
-    /// The key of the last row of the block that was adopted, if it is known and nothing came after.
+    /// The key of the last row of the copied block, if it is known and no row came after it.
     adopted_last: Option<KeyBytes>,
     first: Option<KeyBytes>,
     rows: u64,
     bytes: u64,
     blocks: u64,
     filter: FilterBuilder,
-    /// Closed blocks, and behind them the one that grows.
+    /// Closed blocks, followed by the current one.
     buffer: Output,
     closed: Vec<(BlockKey, Range<usize>)>,
     block: BlockBuilder,
-    /// The growing block's first key, once it has a row.
+    /// The first key of the current block, once it has a row.
     block_first: Option<KeyBytes>,
     kind: PhantomData<R>,
 }
 
 impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
-    /// Builds in a buffer that is empty.
+    /// Creates a builder that uses an empty buffer.
     pub(super) fn new(run: u64, drop_removals: bool, buffer: Output) -> Self {
         debug_assert!(buffer.len() == 0);
         Self {
@@ -71,11 +71,11 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         }
     }
 
-    /// Takes the next row.
+    /// Adds the next row.
     ///
     /// # Panics
     ///
-    /// If it does not follow the row before: a defect of whoever sorted them.
+    /// Panics if the row does not follow the previous one, which is a bug in its order.
     #[inline]
     pub(super) fn push(&mut self, row: H) {
         if !R::SUPERSEDES {
@@ -94,8 +94,8 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         self.held = Some(row);
     }
 
-    /// Takes all rows of a stored block as they are, without counting them: of a table whose rows depend on no others
-    /// and are in no filter.
+    /// Copies all rows of a stored block without decoding them. Only for tables whose rows do not depend on others and
+    /// are in no filter.
     pub(super) fn adopt(&mut self, block: &WholeBlock<'_>) {
         self.close_block(Some(&block.first));
         self.block.adopt(block.rows, block.restarts, &mut self.buffer);
@@ -105,17 +105,17 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         self.adopted_last = block.last;
     }
 
-    /// The last row of those taken, of a table in which none supersedes others.
+    /// Returns the last added row. Only for tables whose rows do not supersede others.
     pub(super) fn previous(&self) -> Option<&R> {
         self.previous.as_ref().map(Borrow::borrow)
     }
 
-    /// Bytes that wait to be written.
+    /// Returns the number of bytes that are not written yet.
     pub(super) fn pending_bytes(&self) -> usize {
         self.block.start() + self.filter.pending_bytes()
     }
 
-    /// The buffer, for the next run, once all is written.
+    /// Returns the buffer for the next run, once everything is written.
     pub(super) fn into_buffer(self) -> Output {
         let mut buffer = self.buffer;
         buffer.truncate(0);
@@ -150,7 +150,7 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         self.first.get_or_insert(first);
     }
 
-    /// Closes the growing block, if it has rows.
+    /// Closes the current block, if it has rows.
     fn close_block(&mut self, next: Option<&KeyBytes>) {
         let Some(first) = self.block_first.take() else {
             return;
@@ -166,7 +166,7 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         self.closed.push((key, start..self.buffer.len()));
     }
 
-    /// Ends the run. What is pending still has to be written. None if it has no rows.
+    /// Ends the run. The pending blocks must still be written. Returns `None` if the run has no rows.
     pub(super) fn finish(&mut self, tier: u8) -> Option<RunMeta> {
         if let Some(held) = self.held.take() {
             self.encode(held);
@@ -178,13 +178,13 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         Some(RunMeta { id: self.run, tier, rows, bytes, blocks, filter_pages, first: self.first?, last })
     }
 
-    /// Writes the closed blocks and filter pages, and forgets them.
+    /// Writes the closed blocks and filter pages.
     pub(super) fn write_pending(&mut self, write: &IndexWrite) -> Result<(), IndexError> {
         if !self.closed.is_empty() {
             let mut blocks = write.raw_table(TABLES[usize::from(R::TABLE)])?;
             for portion in self.closed.chunks(PORTION_BLOCKS) {
                 write.attempt("writing blocks", || {
-                    // Through a cursor the engine appends whole leaves, instead of one search per block.
+                    // With a cursor redb appends whole leaves, instead of searching for each block.
                     let first = portion[0].0.as_slice();
                     let mut cursor = blocks.upper_bound_mut(Bound::Excluded(first)).map_err(storage)?;
                     for (key, range) in portion {
@@ -215,16 +215,16 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
     }
 }
 
-/// Writes rows, sorted by key and linked, as the table's newest run; readers see it once
-/// the transaction is committed. None if there are no rows.
+/// Writes rows, which must be sorted and linked, as the newest run of the table. Readers see it once the transaction
+/// is committed. Returns `None` if there are no rows.
 ///
 /// # Errors
 ///
-/// As the storage engine fails; the transaction is to be dropped then.
+/// The errors of the storage engine. The transaction must then be dropped.
 ///
 /// # Panics
 ///
-/// If the rows do not ascend strictly by key: a defect of the caller.
+/// Panics if the rows do not ascend strictly by key, which is a bug of the caller.
 pub fn write_run<R: Row, H: Borrow<R>>(
     write: &IndexWrite,
     rows: impl IntoIterator<Item = H>,

@@ -1,4 +1,4 @@
-//! The content of the index at one commit, for reading.
+//! The content of the index at one commit, for readers.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -16,9 +16,9 @@ use super::rows::TABLES;
 use super::run_list::RunMeta;
 use super::stored::{RawTable, check_gap, read};
 
-/// The index as it was at one commit. Cheap to clone.
+/// The index at one commit. Cheap to clone.
 ///
-/// As long as it lives, the space of what is deleted meanwhile is not reused.
+/// While it lives, the space of data that is deleted later is not reused.
 #[derive(Clone)]
 pub struct IndexSnapshot {
     pub(super) inner: Arc<Snapshot>,
@@ -40,32 +40,32 @@ pub(super) struct RunTable {
 }
 
 impl IndexSnapshot {
-    /// The runs of a table, oldest first.
+    /// Returns the runs of a table, oldest first.
     pub(crate) fn runs(&self, table: u8) -> &Arc<[RunMeta]> {
         &self.inner.run_tables[usize::from(table)].runs
     }
 
-    /// The blocks of a table.
+    /// Returns the blocks of a table.
     pub(super) fn blocks(&self, table: u8) -> &RawTable {
         &self.inner.run_tables[usize::from(table)].blocks
     }
 
-    /// The pages of all filters.
+    /// Returns the pages of all filters.
     pub(super) fn filter_pages(&self) -> &RawTable {
         &self.inner.filter_pages
     }
 
-    /// The cache of filter pages.
+    /// Returns the cache of filter pages.
     pub(super) fn filters(&self) -> &FilterCache {
         &self.inner.filters
     }
 
-    /// The value of `key` in a plain table; none if it is proved that there is none.
+    /// Returns the value of `key` in a plain table, or `None` if it provably has none.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if its checksum is wrong, or an entry beside its place is damaged; else as the storage
-    /// engine fails.
+    /// [`IndexError::Damaged`] if the value or, for an absent key, a neighbouring entry is damaged; otherwise the
+    /// errors of the storage engine.
     pub fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
         self.read(table, key, |value| Ok(value.to_vec()))
     }
@@ -74,7 +74,7 @@ impl IndexSnapshot {
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get), and what `use_value` returns.
+    /// The errors of [`get`](Self::get), and those that `use_value` returns.
     pub fn read<T>(
         &self,
         table: &str,
@@ -84,28 +84,28 @@ impl IndexSnapshot {
         self.note(read(self.plain(table)?, table, key, use_value))
     }
 
-    /// Notes what the error in a result of reading this snapshot says of the file.
+    /// Records what the error in a result of reading this snapshot reveals about the file.
     #[inline]
     pub(super) fn note<T>(&self, result: Result<T, IndexError>) -> Result<T, IndexError> {
         self.inner.health.note(result)
     }
 
-    /// Notes what an error that was met in reading this snapshot says of the file.
+    /// Records what an error of reading this snapshot reveals about the file.
     pub(super) fn note_error(&self, error: &IndexError) {
         self.inner.health.note_error(error);
     }
 
-    /// Notes that a value is missing which the rest of the index says must be there.
+    /// Records that a value is missing although other values refer to it.
     pub fn note_missing(&self, what: &'static str) {
         self.inner.health.note_error(&IndexError::damaged("a table", what));
     }
 
-    /// The entries of a plain table between two keys, in order, from either end.
+    /// Returns the entries of a plain table between two keys, in order, from either end.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if an entry at one of its ends is damaged, which could hide others; else as the storage
-    /// engine fails.
+    /// [`IndexError::Damaged`] if an entry at one of the ends is damaged, which could hide others; otherwise the
+    /// errors of the storage engine.
     pub fn range<'a>(
         &self,
         table: &'a str,
@@ -145,11 +145,11 @@ impl IndexSnapshot {
         self.inner.plain.get(table).ok_or_else(|| IndexError::damaged(table, "the table is missing"))
     }
 
-    /// Whether nothing was ever written into the plain tables.
+    /// Returns whether nothing was ever written into the plain tables.
     ///
     /// # Errors
     ///
-    /// As the storage engine fails.
+    /// The errors of the storage engine.
     pub fn is_unwritten(&self) -> Result<bool, IndexError> {
         shield("counting rows", || {
             let mut rows = 0;
@@ -160,7 +160,7 @@ impl IndexSnapshot {
         })
     }
 
-    /// The ids of the runs that have blocks, listed or not.
+    /// Returns the ids of the runs that have blocks, listed or not.
     pub(super) fn stored_runs(&self, table: usize) -> Result<Vec<u64>, IndexError> {
         let blocks = &self.inner.run_tables[table].blocks;
         shield("looking for runs", || {
@@ -175,7 +175,7 @@ impl IndexSnapshot {
                             return Err(IndexError::damaged(TABLES[table], "a block's key is too short"));
                         };
                         let run = u64::from_be_bytes(*run);
-                        // A search that a changed key misleads would lead here again, for ever.
+                        // A search that a changed key misleads would return here forever.
                         if run < from {
                             return Err(IndexError::damaged(TABLES[table], "keys do not ascend"));
                         }

@@ -1,17 +1,17 @@
-//! Sorting the rows of a batch: most are spread evenly over what they are sorted by, and find their places by
-//! arithmetic instead of comparison.
+//! Sorts the rows of a batch. Most sort keys are evenly distributed, so arithmetic finds the place of a row, without
+//! comparisons.
 
 use super::row::Row;
 
-/// Fewer rows are sorted as they are.
+/// Minimum number of rows for this algorithm. Fewer are sorted by comparison.
 const ROWS_MIN: usize = 128;
-/// Rows in a part, on average.
+/// Average number of rows in a part.
 const PART_ROWS: usize = 4;
 
 /// Sorts rows by their keys.
 ///
-/// Rows are put into parts by the leading bits of [`Row::spread`], and each part is sorted in the same way, by the bits
-/// that are left, or by comparison where it is small. However uneven they are, there are few passes.
+/// Distributes the rows to parts by the leading bits of [`Row::spread`]. Sorts each part in the same way by the
+/// remaining bits, or by comparison if it is small. However uneven the distribution is, there are few passes.
 pub fn sort_rows<R: Row>(rows: &mut [R]) {
     let parts = if rows.len() < ROWS_MIN { None } else { Parts::of(rows) };
     let Some(parts) = parts else {
@@ -23,14 +23,14 @@ pub fn sort_rows<R: Row>(rows: &mut [R]) {
     for end in ends {
         let part = &mut rows[start..end as usize];
         if part.len() > 1 && !part.is_sorted_by_key(Row::key) {
-            // Where few values are very frequent, what stands about them is spread over a part of its own.
+            // If few values are very frequent, the others are spread over a part of their own.
             sort_rows(part);
         }
         start = end as usize;
     }
 }
 
-/// How rows are cut into parts.
+/// How rows are distributed to parts.
 struct Parts {
     least: u64,
     shift: u32,
@@ -38,7 +38,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// `None` if the rows are of several groups, or all alike.
+    /// Returns `None` if the rows belong to several groups, or are all alike.
     fn of<R: Row>(rows: &[R]) -> Option<Self> {
         let (group, first) = R::spread(&rows.first()?.key())?;
         let (mut least, mut greatest) = (first, first);
@@ -57,11 +57,11 @@ impl Parts {
     }
 
     fn part<R: Row>(&self, row: &R) -> usize {
-        let (_, word) = R::spread(&row.key()).expect("the rows were asked before");
+        let (_, word) = R::spread(&row.key()).expect("`of` has checked that the rows have a spread");
         ((word - self.least) >> self.shift) as usize
     }
 
-    /// Puts every row into its part, in the order in which they stood; returns where each part ends.
+    /// Moves every row into its part, keeping the order within parts. Returns the end of each part.
     fn arrange<R: Row>(&self, rows: &mut [R]) -> Vec<u32> {
         let mut ends = vec![0_u32; self.count];
         for row in &*rows {
@@ -71,7 +71,7 @@ impl Parts {
         for end in &mut ends {
             next += std::mem::replace(end, next);
         }
-        // So far each is where its part begins, and goes to its end as rows are given their places.
+        // Each entry is first the start of its part, and becomes its end as rows are placed.
         let mut places: Vec<u32> = Vec::with_capacity(rows.len());
         for row in &*rows {
             let place = &mut ends[self.part(row)];

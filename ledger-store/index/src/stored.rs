@@ -1,4 +1,4 @@
-//! Stored values: the checksum at the end of each, and the proof that there is none.
+//! Stored values: the checksum at the end of each value, and the proof that a value is absent.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::error::{IndexError, shield, storage};
 
-/// Bytes of the checksum at the end of every stored value.
+/// Size of the checksum at the end of every stored value, in bytes.
 pub(crate) const CHECKSUM_BYTES: usize = 8;
 
 pub(super) type Bytes = &'static [u8];
@@ -20,14 +20,14 @@ pub(super) fn definition(name: &str) -> TableDefinition<'_, Bytes, Bytes> {
     TableDefinition::new(name)
 }
 
-/// The checksum that a value is stored with.
+/// Returns the checksum with which a value is stored.
 pub(super) fn checksum(table: &str, key: &[u8], value: &[u8]) -> [u8; CHECKSUM_BYTES] {
-    // Where the value stands seeds the hash of the value, so that a value in a wrong place is found too.
+    // Table and key seed the hash of the value, so that a value under a wrong key is noticed as well.
     let place = xxh3_64_with_seed(key, xxh3_64_with_seed(table.as_bytes(), 0));
     xxh3_64_with_seed(value, place).to_le_bytes()
 }
 
-/// The value within stored bytes, once its checksum is verified.
+/// Returns the value within stored bytes, after verifying its checksum.
 pub(super) fn verified<'a>(table: &str, key: &[u8], stored: &'a [u8]) -> Result<&'a [u8], IndexError> {
     let Some((value, sum)) = stored.split_last_chunk::<CHECKSUM_BYTES>() else {
         return Err(IndexError::damaged(table, "a value is too short for its checksum"));
@@ -38,14 +38,14 @@ pub(super) fn verified<'a>(table: &str, key: &[u8], stored: &'a [u8]) -> Result<
     Ok(value)
 }
 
-/// Puts a value and its checksum into a buffer, in the place of what it holds.
+/// Writes a value and its checksum into a buffer, replacing its content.
 pub(super) fn sealed(table: &str, key: &[u8], value: &[u8], buffer: &mut Vec<u8>) {
     buffer.clear();
     buffer.extend_from_slice(value);
     buffer.extend_from_slice(&checksum(table, key, value));
 }
 
-/// Lends the checked value of `key` to `use_value`. None is proved by the entries beside its place.
+/// Passes the verified value of `key` to `use_value`. If there is none, the neighbouring entries prove it.
 pub(super) fn read<T>(
     table: &RawTable,
     name: &str,
@@ -62,11 +62,11 @@ pub(super) fn read<T>(
 /// The keys before and after a gap.
 pub(super) type Beside = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// Proves that no entry is missing at a cursor's gap: the entries on both sides are those that were written, and their
-/// keys are on their sides of it. `side` says where a key belongs; none is equal. Returns the two keys.
+/// Proves that no entry is missing at the gap of a cursor: the entries on both sides are intact, and their keys are on
+/// the correct sides. `side` returns on which side a key belongs, and never `Equal`. Returns the two keys.
 ///
-/// A search by halves that meets one changed key ends beside that key, in a leaf as in a branch. So a changed key
-/// cannot hide an entry without being looked at here.
+/// A binary search that meets one changed key ends next to that key, in a leaf as in a branch. So a changed key cannot
+/// hide an entry without being examined here.
 pub(super) fn check_gap(
     table: &RawTable,
     name: &str,
@@ -91,7 +91,7 @@ pub(super) fn check_gap(
     Ok((check(before, Ordering::Less)?, check(after, Ordering::Greater)?))
 }
 
-/// A table, if it has as many rows as were counted when it was committed.
+/// Returns a table if it has as many rows as were counted at its commit.
 pub(super) fn counted(table: RawTable, name: &str, counted: Option<u64>) -> Result<RawTable, IndexError> {
     let rows = shield("counting rows", || table.len().map_err(storage))?;
     if counted == Some(rows) {

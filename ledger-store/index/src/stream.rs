@@ -1,4 +1,4 @@
-//! The rows of one run in the order of their keys, for a merge: all of them, or whole blocks as they are stored.
+//! Reads the rows of one run in key order for a merge, either row by row or as whole stored blocks.
 
 use ledger_codec::{Corrupt, Reader};
 
@@ -11,26 +11,26 @@ use super::stored::RawRange;
 
 /// A run that is read once from its first row to its last.
 pub(super) struct RunStream<R: Row> {
-    /// The blocks that were not loaded yet, if there are any.
+    /// The blocks that are not loaded yet, if there are any.
     blocks: Option<RawRange<'static>>,
-    /// The first key of the block that is loaded.
+    /// The first key of the loaded block.
     first: KeyBytes,
-    /// The first key of the block after it, so that none can be missing unnoticed.
+    /// The first key of the block after it, so that a missing block is noticed.
     next: Option<KeyBytes>,
     /// The last key of the run.
     last: KeyBytes,
     /// The rows of the loaded block.
     bytes: Vec<u8>,
-    /// Where its whole rows begin, but for the first.
+    /// The offsets of its complete rows, except the first.
     restarts: Vec<u16>,
-    /// Of its segments, the one from which rows are decoded.
+    /// The index of the segment from which rows are currently decoded.
     segment: usize,
-    /// Where the rows of that segment that are left begin, and where they end.
+    /// The start of the remaining rows in that segment, and their end.
     at: usize,
     end: usize,
-    /// The next row; none at the end.
+    /// The next row, or `None` at the end.
     row: Option<R>,
-    /// Whether that is the first of the block.
+    /// Whether that is the first row of the block.
     is_at_block: bool,
 }
 
@@ -38,20 +38,20 @@ pub(super) struct RunStream<R: Row> {
 pub(super) struct WholeBlock<'a> {
     /// The key of its first row.
     pub(super) first: KeyBytes,
-    /// The key of its last row, if it is the last of its run.
+    /// The key of its last row, if it is the last block of the run.
     pub(super) last: Option<KeyBytes>,
-    /// Its rows.
+    /// The rows.
     pub(super) rows: &'a [u8],
-    /// Where whole rows begin, but for the first.
+    /// The offsets of the complete rows, except the first.
     pub(super) restarts: &'a [u16],
 }
 
 impl<R: Row> RunStream<R> {
-    /// Begins with the first row of a run.
+    /// Starts at the first row of a run.
     ///
     /// # Errors
     ///
-    /// As [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     pub(super) fn open(snapshot: &IndexSnapshot, run: &RunMeta) -> Result<Self, IndexError> {
         let (first, last) = (BlockKey::new(run.id, &run.first), BlockKey::new(run.id, &run.last));
         let blocks = shield("reading blocks", || {
@@ -74,7 +74,7 @@ impl<R: Row> RunStream<R> {
         Ok(stream)
     }
 
-    /// The next row; none at the end.
+    /// Returns the next row, or `None` at the end.
     #[inline]
     pub(super) fn peek(&self) -> Option<&R> {
         self.row.as_ref()
@@ -84,8 +84,8 @@ impl<R: Row> RunStream<R> {
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if the run is not as it was written; else as the storage engine fails. The stream is to
-    /// be dropped then.
+    /// [`IndexError::Damaged`] if the run is damaged; otherwise the errors of the storage engine. The stream must then
+    /// be dropped.
     #[inline]
     pub(super) fn take(&mut self) -> Result<Option<R>, IndexError> {
         self.is_at_block = false;
@@ -100,14 +100,14 @@ impl<R: Row> RunStream<R> {
         Ok(self.row.replace(next))
     }
 
-    /// Whether no row of the loaded block was taken.
+    /// Returns whether no row of the loaded block was taken.
     #[inline]
     pub(super) fn is_at_block(&self) -> bool {
         self.is_at_block
     }
 
-    /// The loaded block, if no row of it was taken and all of them come before another key. A block that is less than
-    /// half full is none: merged by rows, many of them become few.
+    /// Returns the loaded block if none of its rows was taken and all of them come before another key. Blocks that are
+    /// less than half full do not qualify: merging them by rows turns many into few.
     pub(super) fn whole_before(&self, other: Option<&KeyBytes>) -> Option<WholeBlock<'_>> {
         if !self.is_at_block || self.bytes.len() < STORED_BYTES_MAX / 2 {
             return None;
@@ -125,15 +125,15 @@ impl<R: Row> RunStream<R> {
         })
     }
 
-    /// Goes on with the block after the loaded one.
+    /// Continues with the block after the loaded one.
     ///
     /// # Errors
     ///
-    /// As [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     pub(super) fn skip_block(&mut self) -> Result<(), IndexError> {
         self.row = None;
         self.is_at_block = false;
-        // If it was the last one, nothing of it is left.
+        // After the last block, no rows are left.
         self.restarts.clear();
         (self.segment, self.at, self.end) = (0, 0, 0);
         self.load()
@@ -148,7 +148,7 @@ impl<R: Row> RunStream<R> {
         self.decode_first().map_err(corrupt::<R>)
     }
 
-    /// Decodes the whole row with which the segment begins.
+    /// Decodes the complete row at the start of the segment.
     fn decode_first(&mut self) -> Result<(), Corrupt> {
         let place = |segment: usize| self.restarts.get(segment).map(|place| usize::from(*place));
         let start = self.segment.checked_sub(1).and_then(place).unwrap_or(0);

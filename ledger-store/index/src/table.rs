@@ -1,4 +1,4 @@
-//! One table of the index as a reader sees it: pieces in memory over runs on disk.
+//! One table of the index as readers see it: memtables on top of runs.
 
 use super::block::Block;
 use super::cursor::{Cursor, Unopened, may_hold};
@@ -12,41 +12,41 @@ use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
 use super::tables::FILTERS;
 
-/// A table at one moment. Cheap to clone; holds no lock.
+/// One version of a table. Cheap to clone; holds no lock.
 #[derive(Debug, Clone)]
 pub struct TableView<R> {
-    /// Pieces, oldest first, all of them newer than any run.
+    /// The rows of memtables, oldest first. All of them are newer than any run.
     pieces: Vec<PieceRows<R>>,
     snapshot: IndexSnapshot,
 }
 
 impl<R: Row> TableView<R> {
-    /// The runs of `snapshot` and `pieces`, oldest first, none of which is among the runs yet.
+    /// Creates a view of the runs in `snapshot` and of `pieces`, oldest first, which the runs must not contain yet.
     pub fn new(pieces: Vec<PieceRows<R>>, snapshot: IndexSnapshot) -> Self {
         Self { pieces, snapshot }
     }
 
-    /// The pieces, oldest first.
+    /// Returns the rows of memtables, oldest first.
     pub fn pieces(&self) -> &[PieceRows<R>] {
         &self.pieces
     }
 
-    /// The runs, oldest first.
+    /// Returns the runs, oldest first.
     pub(crate) fn runs(&self) -> &[RunMeta] {
         self.snapshot.runs(R::TABLE)
     }
 
-    /// How many rows all sources have, those that are superseded included.
+    /// Returns the number of rows in all sources, including superseded ones.
     pub fn row_count(&self) -> u64 {
         let pieces: u64 = self.pieces.iter().map(|piece| piece.len() as u64).sum();
         pieces + self.runs().iter().map(|run| run.rows).sum::<u64>()
     }
 
-    /// The row with this key.
+    /// Returns the row with this key.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if a block is not as it was written; else as the storage engine fails.
+    /// [`IndexError::Damaged`] if a block is damaged; otherwise the errors of the storage engine.
     pub fn get(&self, key: R::Key) -> Result<Option<R>, IndexError> {
         // No two sources hold the same key.
         for source in self.newest_first() {
@@ -57,14 +57,13 @@ impl<R: Row> TableView<R> {
         Ok(None)
     }
 
-    /// The last row from `from` to `to`, both included.
+    /// Returns the last row from `from` to `to`, both inclusive.
     ///
-    /// Costs a search in each source that may hold one, and only in the
-    /// newest of them if both keys are of one sequence.
+    /// Searches each source that may hold one, but only the newest of them if both keys belong to one sequence.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     pub fn last_in(&self, from: R::Key, to: R::Key) -> Result<Option<R>, IndexError> {
         let mut best: Option<R> = None;
         for source in self.newest_first() {
@@ -81,13 +80,13 @@ impl<R: Row> TableView<R> {
         Ok(best)
     }
 
-    /// The first row from `from` to `to`, both included.
+    /// Returns the first row from `from` to `to`, both inclusive.
     ///
-    /// Costs as [`last_in`](Self::last_in), but for the oldest source.
+    /// Costs as much as [`last_in`](Self::last_in), with the oldest source in the place of the newest.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     pub fn first_in(&self, from: R::Key, to: R::Key) -> Result<Option<R>, IndexError> {
         let mut best: Option<R> = None;
         for source in self.newest_first().rev() {
@@ -104,34 +103,33 @@ impl<R: Row> TableView<R> {
         Ok(best)
     }
 
-    /// The last row at or before `key`, of the whole table.
+    /// Returns the last row at or before `key` in the whole table.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     #[cfg(test)]
     pub(crate) fn last_at_or_before(&self, key: R::Key) -> Result<Option<R>, IndexError> {
         self.last_in(R::FIRST, key)
     }
 
-    /// The first row at or after `key`, of the whole table.
+    /// Returns the first row at or after `key` in the whole table.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     #[cfg(test)]
     pub(crate) fn first_at_or_after(&self, key: R::Key) -> Result<Option<R>, IndexError> {
         self.first_in(key, R::LAST)
     }
 
-    /// The last row from `from` to `to` of each source that has one, newest source first.
+    /// Returns the last row from `from` to `to` of each source that has one, newest source first.
     ///
-    /// For rows with sums that are local to their source: their total is the
-    /// sum over what this returns.
+    /// For rows with sums that are local to their source: the total is the sum over these rows.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     pub fn last_of_each(&self, from: R::Key, to: R::Key) -> Result<Vec<R>, IndexError> {
         let mut found = Vec::new();
         for source in self.newest_first() {
@@ -140,20 +138,20 @@ impl<R: Row> TableView<R> {
         Ok(found)
     }
 
-    /// The rows from `from` to `to`, both included, in either direction.
+    /// Returns the rows from `from` to `to`, both inclusive, in either direction.
     pub fn cursor(&self, from: R::Key, to: R::Key, direction: Direction) -> Cursor<R> {
         let runs = self.runs().iter().cloned().map(Unopened::Run);
         let pieces = self.pieces.iter().cloned().map(Unopened::Piece);
         Cursor::new(self.snapshot.clone(), runs.chain(pieces).collect(), from, to, direction)
     }
 
-    /// Looks each row of each run up in the run's filter. One that denied a row would hide it from every reader that
-    /// asks for it alone.
+    /// Looks up each row of each run in the run's filter. A filter that denied a row would hide it from every reader
+    /// that asks for its key.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if a filter does, or if it or a block is not as it was written; else as the storage
-    /// engine fails.
+    /// [`IndexError::Damaged`] if a filter denies a row, or if a filter or a block is damaged; otherwise the errors of
+    /// the storage engine.
     pub fn check_filters(&self) -> Result<(), IndexError> {
         for run in self.runs() {
             let source = vec![Unopened::Run(run.clone())];
@@ -195,7 +193,7 @@ impl<R: Row> TableView<R> {
         to: &R::Key,
     ) -> Result<Option<R>, IndexError> {
         let found = match source {
-            // A row is copied only if it is the one: its bytes may be on the heap.
+            // Clone only the matching row, because its bytes may be on the heap.
             SourceRef::Piece(piece) if is_apart(piece, from, to) => None,
             SourceRef::Piece(piece) => {
                 let end = piece.partition_point(|row| row.key() <= *to);
@@ -253,11 +251,11 @@ impl<R: Row> TableView<R> {
 }
 
 impl TableView<KeyRow> {
-    /// The values with this fingerprint, in ascending order.
+    /// Returns the values with this fingerprint, in ascending order.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     pub fn probe(&self, space: u64, fingerprint: u64) -> Result<Vec<u64>, IndexError> {
         let from = (space, fingerprint, 0);
         let to = (space, fingerprint, u64::MAX);
@@ -265,7 +263,8 @@ impl TableView<KeyRow> {
     }
 }
 
-/// Whether all rows of a piece lie before or after some keys, as they mostly do: that is seen at its ends.
+/// Returns whether all rows of a memtable are before or after a range of keys, which two comparisons show in most
+/// cases.
 fn is_apart<R: Row>(piece: &[R], from: &R::Key, to: &R::Key) -> bool {
     piece.last().is_none_or(|last| last.key() < *from) || piece[0].key() > *to
 }

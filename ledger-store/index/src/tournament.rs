@@ -1,6 +1,7 @@
-//! Which of several sorted sources has the least row.
+//! A loser tree: finds the smallest row among many sorted sources.
 
-/// Numbers of 128 bits as numbers of 64 that do not descend where they ascend: differences are kept as far as they fit.
+/// Maps 128-bit numbers to 64-bit numbers without reversing their order. Keeps as many significant bits of their
+/// differences as fit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
     least: u128,
@@ -8,14 +9,14 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// For numbers from the least to the greatest of these.
+    /// Creates a scale for the numbers from the smallest to the largest of `ends`.
     pub(super) fn of(ends: impl Iterator<Item = u128> + Clone) -> Self {
         let least = ends.clone().min().unwrap_or(0);
         let width = ends.max().unwrap_or(0) - least;
         Self { least, shift: (u128::BITS - width.leading_zeros()).saturating_sub(u64::BITS) }
     }
 
-    /// One of those numbers. Others are taken for the nearest of those that fit.
+    /// Returns the 64-bit rank of a number. Numbers outside the scale get its nearest end.
     #[inline]
     pub(super) fn rank(self, number: u128) -> u64 {
         let rank = number.saturating_sub(self.least) >> self.shift;
@@ -23,33 +24,33 @@ impl Scale {
     }
 }
 
-/// A source as it takes part.
+/// A source in the tree.
 #[derive(Clone, Copy)]
 struct Player {
     rank: u64,
     source: u32,
 }
 
-/// A tournament of sources: each inner node of a binary tree keeps who lost there, so that after the winner took
-/// its next row only the way from it to the root is played again, with one comparison a level.
+/// A loser tree. Each inner node of a binary tree keeps the source that lost there. After the winner's next row was
+/// taken, only the path from its leaf to the root is compared again, with one comparison per level.
 ///
-/// Sources are numbered from 0. Ranks are compared first. Of two sources with equal ranks `is_before` says whether
-/// the next row of the first comes before that of the second; a source without rows is never before another, and
-/// those with rows are before it. It is also asked of numbers that no source has: they have no rows.
+/// Sources are numbered from 0. Ranks are compared first. For equal ranks, `is_before` returns whether the next row of
+/// the first source comes before that of the second. A source without rows must never come before another one.
+/// `is_before` is also called with numbers that no source has; they have no rows.
 pub(super) struct Tournament {
-    /// Losers by node, the root in place 1; in place 0 the winner of all. There are as many nodes as leaves.
+    /// The losers by node, with the root at index 1; the winner is at index 0. There are as many nodes as leaves.
     nodes: Vec<Player>,
 }
 
 impl Tournament {
-    /// Begins with the rank of each source's first row, if it has one.
+    /// Creates the tree from the rank of each source's first row, or `None` for a source without rows.
     pub(super) fn new(
         first: impl ExactSizeIterator<Item = Option<u64>>,
         is_before: impl Fn(usize, usize) -> bool,
     ) -> Self {
         let width = first.len().next_power_of_two() as u32;
         let ranks = first.map(|rank| rank.unwrap_or(u64::MAX)).chain(std::iter::repeat(u64::MAX));
-        // Those who go on to the next level, from the leaves up.
+        // The sources that reach the next level, starting from the leaves.
         let mut left: Vec<Player> =
             (0..width).zip(ranks).map(|(source, rank)| Player { rank, source }).collect();
         let mut nodes = left.clone();
@@ -67,23 +68,23 @@ impl Tournament {
         Self { nodes }
     }
 
-    /// The source with the least row; one without rows, if all are at their ends.
+    /// Returns the source with the smallest row, or one without rows if all are at their ends.
     #[inline]
     pub(super) fn winner(&self) -> usize {
         self.nodes[0].source as usize
     }
 
-    /// Goes on after the winner's row was taken: with the rank of its next row, if it has one.
+    /// Updates the tree after the winner's row was taken. `rank` is that of the winner's next row, if it has one.
     #[inline]
     pub(super) fn replace(&mut self, rank: Option<u64>, is_before: impl Fn(usize, usize) -> bool) {
         let nodes = self.nodes.as_mut_slice();
         let mut player = Player { rank: rank.unwrap_or(u64::MAX), source: nodes[0].source };
-        // Half of where its leaf would stand, behind all nodes.
+        // Half the index that its leaf would have after all nodes.
         let mut node = usize::midpoint(nodes.len(), player.source as usize);
         while node > 0 {
             let loser = nodes[node];
             let swaps = beats(loser, player, &is_before);
-            // Who wins cannot be predicted: better to choose than to jump.
+            // The comparison is unpredictable, so use conditional moves instead of a branch.
             nodes[node].rank = if swaps { player.rank } else { loser.rank };
             nodes[node].source = if swaps { player.source } else { loser.source };
             player.rank = if swaps { loser.rank } else { player.rank };
@@ -94,7 +95,7 @@ impl Tournament {
     }
 }
 
-/// Whether the next row of one source comes before that of another.
+/// Returns whether the next row of one source comes before that of another.
 #[inline]
 fn beats(one: Player, other: Player, is_before: impl Fn(usize, usize) -> bool) -> bool {
     if one.rank == other.rank {

@@ -1,4 +1,4 @@
-//! Changes of the index: the write transaction, and plain tables in it.
+//! Changes of the index: the write transaction, and its plain tables.
 
 use std::cell::Cell;
 use std::ops::Bound;
@@ -16,15 +16,15 @@ use super::run_list::{RunMeta, decode_list, encode_list};
 use super::stored::{RawTableMut, checksum, definition, sealed, verified};
 use super::tables::{self, COUNTS_KEY, LISTS};
 
-/// The write transaction. Dropped without [`commit`](Self::commit) it leaves no trace.
+/// The write transaction. Dropping it without [`commit`](Self::commit) undoes all of its changes.
 pub struct IndexWrite {
     /// `None` once it is committed.
     txn: Option<WriteTransaction>,
     /// Keeps the file open until the transaction has ended.
     file: Arc<OpenFile>,
-    /// An operation failed: what the transaction holds is not known any more.
+    /// Whether an operation failed, so that the content of the transaction is unknown.
     broken: Cell<bool>,
-    /// In which one run is built after the other.
+    /// The buffer in which runs are built, one after the other.
     buffer: Cell<Output>,
 }
 
@@ -33,31 +33,31 @@ impl IndexWrite {
         Self { txn: Some(txn), file, broken: Cell::new(false), buffer: Cell::default() }
     }
 
-    /// The transaction of the storage engine.
+    /// Returns the redb transaction.
     pub(super) fn txn(&self) -> &WriteTransaction {
         self.txn.as_ref().expect("only a commit takes it, and that ends this value")
     }
 
-    /// A run id that no run has.
+    /// Returns an unused run id.
     pub(super) fn allocate_run(&self) -> u64 {
         self.file.allocate_run()
     }
 
-    /// An empty buffer, of the size that the last one had when it was kept.
+    /// Returns an empty buffer with the capacity of the last one that was kept.
     pub(super) fn take_buffer(&self) -> Output {
         self.buffer.take()
     }
 
-    /// Keeps a buffer, which is empty again, for the next run.
+    /// Keeps an empty buffer for the next run.
     pub(super) fn keep_buffer(&self, buffer: Output) {
         self.buffer.set(buffer);
     }
 
-    /// Makes all changes visible at once; see [`Commit`](super::Commit) for what is on disk then.
+    /// Makes all changes visible at once. [`Commit`](super::Commit) defines whether they are on disk then.
     ///
     /// # Errors
     ///
-    /// As the storage engine fails; then the changes may still show after the file is reopened.
+    /// The errors of the storage engine. The changes may still be visible after the file is reopened.
     pub fn commit(self) -> Result<(), IndexError> {
         if self.broken.get() {
             return Err(IndexError::Panicked { doing: "using a transaction after an error" });
@@ -66,13 +66,13 @@ impl IndexWrite {
         self.commit_uncounted()
     }
 
-    /// As [`commit`](Self::commit), with the row counts as they were.
+    /// Commits like [`commit`](Self::commit), without updating the row counts.
     pub(super) fn commit_uncounted(mut self) -> Result<(), IndexError> {
         let txn = self.txn.take().expect("only a commit takes it");
         shield("committing", || txn.commit().map_err(storage))
     }
 
-    /// Writes how many rows each table has. The engine knows that without counting.
+    /// Writes the number of rows of each table, which redb knows without counting.
     fn count_rows(&self) -> Result<(), IndexError> {
         let mut counts = Vec::with_capacity(64);
         for name in tables::counted() {
@@ -93,7 +93,7 @@ impl IndexWrite {
     ///
     /// # Errors
     ///
-    /// As the storage engine fails.
+    /// The errors of the storage engine.
     pub fn table<'txn>(&'txn self, name: &'static str) -> Result<PlainTable<'txn>, IndexError> {
         debug_assert!(tables::PLAIN.contains(&name), "{name} is no plain table");
         Ok(PlainTable { name, table: self.raw_table(name)?, buffer: Vec::new(), broken: &self.broken })
@@ -104,7 +104,7 @@ impl IndexWrite {
         self.attempt("opening a table", || self.txn().open_table(definition(name)).map_err(storage))
     }
 
-    /// Calls the storage engine; any error forbids the commit.
+    /// Calls redb. Any error prevents the commit.
     pub(super) fn attempt<T>(
         &self,
         doing: &'static str,
@@ -113,7 +113,7 @@ impl IndexWrite {
         attempt(&self.broken, doing, action)
     }
 
-    /// The table's runs as this transaction has them, oldest first.
+    /// Returns the table's runs in this transaction, oldest first.
     pub(super) fn runs(&self, table: u8) -> Result<Vec<RunMeta>, IndexError> {
         let lists = self.raw_table(LISTS)?;
         let found = self.attempt("reading a list of runs", || {
@@ -144,8 +144,8 @@ impl IndexWrite {
 impl Drop for IndexWrite {
     fn drop(&mut self) {
         let txn = self.txn.take();
-        // After a panic over damaged pages the engine panics again when it gives the transaction up. The first panic is an
-        // error of the caller by then, which makes it replace the file.
+        // After a panic over damaged pages, redb panics again when it drops the transaction. By then the caller has an
+        // error from the first panic, and replaces the file.
         let _ = catch_unwind(AssertUnwindSafe(move || drop(txn)));
     }
 }
@@ -162,12 +162,12 @@ fn attempt<T>(
     result
 }
 
-/// With fewer new keys next to each other than this, a cursor costs more than it saves.
+/// Minimum number of adjacent new keys for which a cursor is faster than single writes.
 const NEIGHBOURS_MIN: usize = 8;
-/// Number of keys that are then written one by one, before a cursor is tried again.
+/// Number of keys that are then written one by one before a cursor is tried again.
 const ONE_BY_ONE: usize = 64;
 
-/// A plain table in a write transaction. Any error forbids the commit.
+/// A plain table in a write transaction. Any error prevents the commit.
 pub struct PlainTable<'txn> {
     name: &'static str,
     table: RawTableMut<'txn>,
@@ -176,11 +176,11 @@ pub struct PlainTable<'txn> {
 }
 
 impl PlainTable<'_> {
-    /// The value of `key`.
+    /// Returns the value of `key`.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if its checksum is wrong; else as the storage engine fails.
+    /// [`IndexError::Damaged`] if its checksum is wrong; otherwise the errors of the storage engine.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
         attempt(self.broken, "reading a value", || {
             let stored = self.table.get(key).map_err(storage)?;
@@ -192,7 +192,7 @@ impl PlainTable<'_> {
     ///
     /// # Errors
     ///
-    /// As the storage engine fails.
+    /// The errors of the storage engine.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), IndexError> {
         sealed(self.name, key, value, &mut self.buffer);
         attempt(self.broken, "writing a value", || {
@@ -201,12 +201,12 @@ impl PlainTable<'_> {
         })
     }
 
-    /// Sets the values of keys that ascend. Where several are new and next to each other in the table, this costs much
-    /// less than one after the other.
+    /// Sets the values of ascending keys. If several of them are new and adjacent in the table, this costs much less
+    /// than single calls of [`put`](Self::put).
     ///
     /// # Errors
     ///
-    /// As the storage engine fails.
+    /// The errors of the storage engine.
     pub fn put_ascending<'e>(
         &mut self,
         entries: impl IntoIterator<Item = (&'e [u8], &'e [u8])>,
@@ -223,7 +223,7 @@ impl PlainTable<'_> {
                         sealed(name, key, value, buffer);
                         match cursor.insert_before(*key, buffer.as_slice()) {
                             Ok(()) => neighbours += 1,
-                            // It is there, or another key stands before it.
+                            // The key exists, or another key is before it.
                             Err(CursorError::UnorderedKey) => break,
                             Err(error) => return Err(storage(error)),
                         }
@@ -244,20 +244,20 @@ impl PlainTable<'_> {
         })
     }
 
-    /// Removes `key`; whether it was there.
+    /// Removes `key`. Returns whether it existed.
     ///
     /// # Errors
     ///
-    /// As the storage engine fails.
+    /// The errors of the storage engine.
     pub fn delete(&mut self, key: &[u8]) -> Result<bool, IndexError> {
         attempt(self.broken, "removing a value", || Ok(self.table.remove(key).map_err(storage)?.is_some()))
     }
 
-    /// Removes at most `limit` entries from one key on and before another; how many it removed.
+    /// Removes at most `limit` entries from one key (inclusive) to another (exclusive). Returns how many it removed.
     ///
     /// # Errors
     ///
-    /// As the storage engine fails.
+    /// The errors of the storage engine.
     pub(crate) fn delete_between(
         &mut self,
         from: Bound<&[u8]>,
@@ -280,11 +280,11 @@ impl PlainTable<'_> {
         })
     }
 
-    /// The entries between two keys, in order, from either end.
+    /// Returns the entries between two keys, in order, from either end.
     ///
     /// # Errors
     ///
-    /// As the storage engine fails.
+    /// The errors of the storage engine.
     #[cfg(test)]
     pub(crate) fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<PlainRange<'_>, IndexError> {
         let (range, ends) = attempt(self.broken, "reading a range", || {

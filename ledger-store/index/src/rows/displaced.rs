@@ -1,12 +1,12 @@
-//! Displaced rows of a holding by effective date.
+//! Backdated transactions of a holding, by effective date. "Displaced" in the code means backdated or postdated.
 //!
 //! ```text
 //! flags        u8      1 same holding as the row before   2 input moved   4 output moved
-//!                      8 sums of the source stand here (else: those before, plus this move)
-//! holding      varint  difference to the row before, if not the same (0 before a block's start)
+//!                      8 local sums are stored (else: those of the row before, plus this move)
+//! holding      varint  difference from the row before, if not the same (0 before a block's start)
 //! timestamp    varint  increase if the holding is the same, else zigzag difference
-//! transaction  varint  zigzag difference to the row before
-//! [input] [output]     of this transaction alone
+//! transaction  varint  zigzag difference from the row before
+//! [input] [output]     of this transaction
 //! [input, output, count of the source]
 //! ```
 
@@ -18,28 +18,27 @@ use crate::row::{
 
 use super::Quantity;
 
-/// The effect of a displaced transaction on a holding.
+/// The effect of a backdated transaction on a holding.
 ///
-/// Its sums are *local to the source* (run or piece) that holds the row, so
-/// that rows dated into the past leave all older sums true. The sum over a
-/// table is the sum over its sources.
+/// Its sums are *local to the source* (memtable or run) that holds the row, so a backdated row does not change the
+/// sums in older sources. The sum over a table is the sum over its sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisplacedRow {
     /// The ledger, shifted left by 32, and the number of the holding in it.
     pub holding: u64,
     /// The effective date, in microseconds since 1970.
     pub timestamp: i64,
-    /// The transaction's id.
+    /// The id of the transaction.
     pub transaction: u64,
     /// The input by this transaction.
     pub input: Quantity,
     /// The output by this transaction.
     pub output: Quantity,
-    /// The input by the holding's rows of this source, up to and with this one.
+    /// The input of the holding's rows in this source, up to and including this one.
     pub run_input: Quantity,
-    /// The output by the holding's rows of this source, up to and with this one.
+    /// The output of the holding's rows in this source, up to and including this one.
     pub run_output: Quantity,
-    /// How many rows the holding has in this source, up to and with this one.
+    /// Number of the holding's rows in this source, up to and including this one.
     pub run_count: u32,
 }
 
@@ -49,13 +48,13 @@ const OUTPUT: u8 = 4;
 const SUMS_HERE: u8 = 8;
 
 impl DisplacedRow {
-    /// A row whose sums cover only itself; sealing a piece or writing a run adds those before it.
+    /// Creates a row whose sums cover only itself. Creating a memtable or writing a run adds the rows before it.
     pub fn new(holding: u64, timestamp: i64, transaction: u64, input: Quantity, output: Quantity) -> Self {
         let (run_input, run_output) = (input.clone(), output.clone());
         Self { holding, timestamp, transaction, input, output, run_input, run_output, run_count: 1 }
     }
 
-    /// The local sums that follow from the row before, if the count fits.
+    /// Returns the local sums that follow from the previous row, if the count does not overflow.
     fn sums_after(&self, previous: Option<&Self>) -> Option<(Quantity, Quantity, u32)> {
         Some(match previous {
             Some(before) if before.holding == self.holding => (
@@ -209,7 +208,7 @@ mod tests {
             check_coding(&rows);
             link_all(&mut rows);
             check_coding(&rows);
-            // A block may begin in the midst of a holding.
+            // A block may begin in the middle of a holding.
             check_coding(&rows[rows.len() / 2..]);
         }
     }

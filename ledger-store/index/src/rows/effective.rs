@@ -1,9 +1,9 @@
-//! Displaced transactions of a ledger by effective date.
+//! Backdated transactions of a ledger, by effective date.
 //!
 //! ```text
 //! step         varint  twice the increase of the date if the ledger is the same; else 1,
 //!                      then ledger and date (in its order-preserving form) whole
-//! transaction  varint  zigzag difference to the row before
+//! transaction  varint  zigzag difference from the row before
 //! ```
 
 use ledger_codec::{Corrupt, Output, Reader};
@@ -19,7 +19,7 @@ pub struct EffectiveRow {
     pub ledger: u32,
     /// The effective date, in microseconds since 1970.
     pub timestamp: i64,
-    /// The transaction's id.
+    /// The id of the transaction.
     pub transaction: u64,
 }
 

@@ -1,12 +1,12 @@
-//! History of a holding by insertion.
+//! The history of a holding in insertion order.
 //!
 //! ```text
-//! flags        u8      1 follows its holding's row before   2 source   4 destination
+//! flags        u8      1 same holding as the row before   2 source   4 destination
 //!                      8 is displaced   16|32 displaced sums (below)
-//!                      64 input stands here   128 output stands here
-//! follows:     transaction - before, [input - before], [output - before]
+//!                      64 input is stored   128 output is stored
+//! same:        transaction - before, [input - before], [output - before]
 //! else:        holding - before (0 at a block's start), transaction, ordinal, [input], [output]
-//! displaced    0 none   1 as before   2 as before plus this move   3 input, output, count stand here
+//! displaced    0 none   1 as before   2 as before plus this move   3 input, output, count are stored
 //! ```
 
 use ledger_codec::{Corrupt, Output, Reader};
@@ -15,22 +15,22 @@ use crate::row::{Row, increase, joined_short, key_parts, put_key_parts, varint_u
 
 use super::Quantity;
 
-/// The effect of a transaction on a holding, as sums over the holding's whole past.
+/// The effect of a transaction on a holding, as sums over the whole history of the holding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryRow {
     /// The ledger, shifted left by 32, and the number of the holding in it.
     pub holding: u64,
-    /// The transaction's id.
+    /// The id of the transaction.
     pub transaction: u64,
-    /// Everything that came in, up to and with this transaction.
+    /// Total input, up to and including this transaction.
     pub input: Quantity,
-    /// Everything that went out, up to and with this transaction.
+    /// Total output, up to and including this transaction.
     pub output: Quantity,
-    /// Sums over the displaced rows of the holding so far; none if there are none.
+    /// Sums over the backdated rows of the holding so far, if there are any.
     pub displaced: Option<Box<DisplacedSums>>,
-    /// How many rows the holding has, this one included.
+    /// Number of rows of the holding, including this one.
     pub ordinal: u32,
-    /// Whether the transaction's effective date differs from its insertion date.
+    /// Whether the effective date differs from the insertion date.
     pub is_displaced: bool,
     /// Whether the account is a source in the transaction.
     pub is_source: bool,
@@ -39,7 +39,7 @@ pub struct HistoryRow {
 }
 
 impl HistoryRow {
-    /// Says nothing.
+    /// A row without content, to be overwritten.
     pub const EMPTY: Self = Self {
         holding: 0,
         transaction: 0,
@@ -53,14 +53,14 @@ impl HistoryRow {
     };
 }
 
-/// Sums over the displaced rows of a holding.
+/// Sums over the backdated rows of a holding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisplacedSums {
-    /// The input by displaced transactions.
+    /// The input of backdated transactions.
     pub input: Quantity,
-    /// The output by displaced transactions.
+    /// The output of backdated transactions.
     pub output: Quantity,
-    /// How many rows are displaced.
+    /// Number of backdated rows.
     pub count: u32,
 }
 
@@ -77,7 +77,7 @@ const SUMS_SAME: u8 = 1;
 const SUMS_PLUS_MOVE: u8 = 2;
 const SUMS_HERE: u8 = 3;
 
-/// The displaced sums after one more displaced row; none if the count is exhausted.
+/// Returns the sums after one more backdated row, or `None` if the count overflows.
 fn after_move(before: Option<&DisplacedSums>, input: &Quantity, output: &Quantity) -> Option<DisplacedSums> {
     Some(match before {
         None => DisplacedSums { input: input.clone(), output: output.clone(), count: 1 },
@@ -96,8 +96,8 @@ impl HistoryRow {
             | (u8::from(self.is_displaced) * DISPLACED)
     }
 
-    /// Appends the row in the usual case, of a holding's next row with sums
-    /// of up to 64 bits and nothing displaced; false, and without effect, in any other.
+    /// Appends the row in the common case: the next row of the same holding, with sums of up to 64 bits and no
+    /// backdated rows. Returns `false` without effect in all other cases.
     #[inline]
     fn encode_plain(&self, before: &Self, out: &mut Output) -> bool {
         let sums = (self.input.as_u64(), before.input.as_u64(), self.output.as_u64(), before.output.as_u64());
@@ -117,7 +117,7 @@ impl HistoryRow {
         let moves = (u8::from(input != 0) * INPUT) | (u8::from(output != 0) * OUTPUT);
         out.put_byte(FOLLOWS | self.side_flags() | moves | SUMS_NONE << SUMS_SHIFT);
         out.put_varint(self.transaction - before.transaction);
-        // Nearly always one of the two is zero; which one is not to be predicted.
+        // Nearly always one of the two is zero, but which one is unpredictable, so avoid a branch.
         if input == 0 || output == 0 {
             let moved = input | output;
             if moved != 0 {
@@ -130,8 +130,8 @@ impl HistoryRow {
         true
     }
 
-    /// Reads the row behind its flags in the usual case, as [`encode_plain`](Self::encode_plain) wrote it with one
-    /// move; none, and without effect, in any other.
+    /// Decodes the row after its flags in the common case, as [`encode_plain`](Self::encode_plain) wrote it with one
+    /// move. Returns `None` without effect in all other cases.
     #[inline]
     fn decode_plain(before: &Self, flags: u8, reader: &mut Reader<'_>) -> Option<Self> {
         let (moves, sums) = (flags & (INPUT | OUTPUT), flags >> SUMS_SHIFT & 3);
@@ -158,7 +158,7 @@ impl HistoryRow {
         Some(row)
     }
 
-    /// The move since `before`, if this row can be written as a difference to it.
+    /// Returns the move since `before`, if this row can be written as a difference from it.
     fn moved_since(&self, before: &Self) -> Option<(Quantity, Quantity)> {
         let follows = before.holding == self.holding
             && before.transaction <= self.transaction
@@ -335,7 +335,7 @@ impl Row for HistoryRow {
     }
 
     fn same_sequence(one: &Self::Key, other: &Self::Key) -> bool {
-        // Ids of transactions grow, so each flush holds later rows of a holding than all before it.
+        // Transaction ids grow, so each flush holds later rows of a holding than all flushes before it.
         one.0 == other.0
     }
 
@@ -369,7 +369,7 @@ mod tests {
                     row.transaction = 0;
                     row.ordinal = dice.below(1 << 32) as u32 / 2;
                     row.displaced = None;
-                    // Sums may also be less than those of the holding before.
+                    // Sums may also be smaller than those of the previous holding.
                     row.input = random_large(&mut dice);
                     row.output = Quantity::from(dice.below(100));
                 }
@@ -386,7 +386,7 @@ mod tests {
                     row.displaced = after_move(row.displaced.as_deref(), &input, &output).map(Box::new);
                 }
                 if dice.below(20) == 0 {
-                    // The coding keeps rows that no projector would make.
+                    // The encoding must also keep rows that the projection would never create.
                     row.displaced = Some(Box::new(DisplacedSums { input, output, count: 7 }));
                 }
                 rows.push(row.clone());

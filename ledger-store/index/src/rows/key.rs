@@ -1,25 +1,25 @@
-//! Unique keys and other exact look-ups by fingerprint.
+//! Unique keys and other exact lookups by fingerprint.
 //!
 //! ```text
-//! space        varint  difference to the row before
-//! fingerprint  varint  difference to the row before if the space is the same, else whole
-//! value        varint  difference to the row before if the fingerprint is the same too, else whole
+//! space        varint  difference from the row before
+//! fingerprint  varint  difference from the row before if the space is the same, else whole
+//! value        varint  difference from the row before if the fingerprint is the same too, else whole
 //! ```
 
 use ledger_codec::{Corrupt, Output, Reader};
 
 use crate::row::{Row, increase, joined, key_parts, put_key_parts};
 
-/// Something of a ledger that is found by the fingerprint of its text.
+/// Maps the fingerprint of a text to an item of a ledger.
 ///
-/// Fingerprints collide: what is found is a candidate, and its text decides.
+/// Fingerprints collide, so the item is only a candidate, and its text must be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRow {
     /// The ledger, shifted left by 8, and the kind of key.
     pub space: u64,
-    /// A keyed hash of the text.
+    /// The keyed hash of the text.
     pub fingerprint: u64,
-    /// Where the candidate stands.
+    /// The number or position of the candidate.
     pub value: u64,
 }
 

@@ -1,10 +1,10 @@
-//! The timeline of a ledger: where its logs stand in the journal, and when they were made.
+//! The timeline of a ledger: the journal positions of its logs, and their dates.
 //!
 //! ```text
 //! step         varint  twice the increase of the log if the ledger is the same; else 1,
 //!                      then ledger and log whole
-//! position     varint  zigzag difference to the row before
-//! date         varint  zigzag difference to the row before
+//! position     varint  zigzag difference from the row before
+//! date         varint  zigzag difference from the row before
 //! ```
 
 use ledger_codec::{Corrupt, Output, Reader};
@@ -13,7 +13,7 @@ use crate::row::{Row, difference, joined_short, ledger_key_parts, put_difference
 
 use super::{put_step, read_step};
 
-/// Where a log stands, and when it was made.
+/// The position and the date of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRow {
     /// The ledger.
@@ -22,7 +22,7 @@ pub struct LogRow {
     pub log: u64,
     /// The log's position in the journal.
     pub position: u64,
-    /// The greatest date of the ledger's logs up to this one, in microseconds since 1970.
+    /// The latest date of the ledger's logs up to this one, in microseconds since 1970.
     pub date: i64,
 }
 

@@ -1,4 +1,4 @@
-//! The kinds of rows, one file each, with the layout of their bytes.
+//! The kinds of rows, one file for each, with their encodings.
 
 use ledger_codec::{Corrupt, Output, Reader};
 
@@ -24,7 +24,7 @@ pub use term::TermRow;
 pub use transaction::TransactionRow;
 pub use version::VersionRow;
 
-/// The names under which the blocks of each table are stored; the place is the table's number.
+/// The names of the tables that hold the blocks of each kind of row. The index is the number of the table.
 pub const TABLES: [&str; 8] = [
     "runs.history",
     "runs.displaced",
@@ -38,8 +38,8 @@ pub const TABLES: [&str; 8] = [
 
 /// Appends the step from one (ledger, number) to the next.
 ///
-/// In the same ledger it is twice the increase; else, and if the increase
-/// takes 64 bits, it is a one, followed by both numbers.
+/// In the same ledger it is twice the increase. Otherwise, and if the increase takes 64 bits, it is 1, followed by
+/// both numbers.
 #[inline]
 fn put_step(out: &mut Output, value: (u32, u64), previous: Option<(u32, u64)>) {
     match previous {
@@ -54,7 +54,7 @@ fn put_step(out: &mut Output, value: (u32, u64), previous: Option<(u32, u64)>) {
     }
 }
 
-/// Reads what [`put_step`] wrote with the same `previous`.
+/// Reads a step that [`put_step`] wrote with the same `previous`.
 #[inline]
 fn read_step(reader: &mut Reader<'_>, previous: Option<(u32, u64)>) -> Result<(u32, u64), Corrupt> {
     match (reader.varint()?, previous) {
@@ -97,7 +97,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A number that is small in most cases and beyond 64 bits in some.
+    /// Returns a number that is mostly small and sometimes exceeds 64 bits.
     pub(crate) fn random_large(dice: &mut Dice) -> Quantity {
         match dice.below(8) {
             0 => Quantity::from(UBig::from(dice.any()) * UBig::from(dice.any())),
@@ -106,7 +106,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Writes and reads the rows, checks keys and their bytes; returns the length in bytes.
+    /// Encodes and decodes the rows, and checks keys and their bytes. Returns the encoded size.
     #[track_caller]
     pub(crate) fn check_coding<R: Row + PartialEq + Debug>(rows: &[R]) -> usize {
         let mut out = Output::default();
@@ -130,7 +130,7 @@ pub(crate) mod tests {
         for row in rows {
             assert_eq!(R::read_key(KeyBytes::of::<R>(&row.key()).as_slice()), row.key());
         }
-        // No damage makes decoding panic.
+        // Decoding damaged bytes must not panic.
         let mut damaged = bytes.clone();
         for place in (0..bytes.len()).step_by(bytes.len() / 100 + 1) {
             damaged[place] ^= 1 << (place % 8);

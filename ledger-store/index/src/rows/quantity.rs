@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 use dashu_int::UBig;
 use ledger_codec::{Corrupt, Output, Reader};
 
-/// An exact, unsigned, unbounded number; up to 64 bits it allocates nothing.
+/// An exact, unsigned number of any size. Numbers of up to 64 bits need no allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Quantity(Repr);
 
-/// `Large` holds only what `Small` cannot, so that equal numbers are equal values.
+/// `Large` only holds numbers that do not fit `Small`, so that equal numbers are equal values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Repr {
     Small(u64),
@@ -17,16 +17,16 @@ enum Repr {
 }
 
 impl Quantity {
-    /// Nothing.
+    /// The number zero.
     pub const ZERO: Self = Self(Repr::Small(0));
 
-    /// Whether it is zero.
+    /// Returns whether the number is zero.
     #[inline]
     pub(crate) fn is_zero(&self) -> bool {
         matches!(self.0, Repr::Small(0))
     }
 
-    /// The number, if it fits 64 bits.
+    /// Returns the number if it fits 64 bits.
     #[inline]
     pub fn as_u64(&self) -> Option<u64> {
         match self.0 {
@@ -35,7 +35,7 @@ impl Quantity {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     pub(crate) fn to_ubig(&self) -> UBig {
         match &self.0 {
             Repr::Small(small) => UBig::from(*small),
@@ -43,12 +43,12 @@ impl Quantity {
         }
     }
 
-    /// The number whose bytes these are, least significant first.
+    /// Creates a number from its bytes, least significant first.
     pub fn from_le_bytes(bytes: &[u8]) -> Self {
         Self::from(UBig::from_le_bytes(bytes))
     }
 
-    /// The bytes of the number, least significant first.
+    /// Returns the bytes of the number, least significant first.
     pub fn to_le_bytes(&self) -> Box<[u8]> {
         match &self.0 {
             Repr::Small(small) => Box::new(small.to_le_bytes()),
@@ -56,7 +56,7 @@ impl Quantity {
         }
     }
 
-    /// The sum.
+    /// Returns the sum.
     #[inline]
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
@@ -68,7 +68,7 @@ impl Quantity {
         Self::from(self.to_ubig() + other.to_ubig())
     }
 
-    /// The difference, or none if it is negative.
+    /// Returns the difference, or `None` if it is negative.
     #[inline]
     pub fn minus(&self, other: &Self) -> Option<Self> {
         match (&self.0, &other.0) {
@@ -78,19 +78,19 @@ impl Quantity {
         }
     }
 
-    /// Bytes on the heap.
+    /// Returns the number of heap bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.0 {
             Repr::Small(_) => 0,
             Repr::Large(large) => {
-                // Up to two words lie inside the `UBig` itself.
+                // Up to two words are stored inside the `UBig` itself.
                 let words = large.as_words().len();
                 size_of::<UBig>() + if words > 2 { words * 8 } else { 0 }
             }
         }
     }
 
-    /// Appends a number of up to 64 bits as [`put`](Self::put) does.
+    /// Appends a number of up to 64 bits like [`put`](Self::put).
     #[inline]
     pub(super) fn put_u64(out: &mut Output, small: u64) {
         if small < 1 << 63 { out.put_varint(small << 1) } else { Self::from(small).put(out) }
@@ -98,9 +98,8 @@ impl Quantity {
 
     /// Appends the number.
     ///
-    /// Below 2^63 it is a varint of twice the number (below 64: one byte);
-    /// else a varint of twice the length plus one, and that many bytes,
-    /// least significant first.
+    /// Below 2^63 it is a varint of twice the number (below 64: one byte). Otherwise it is a varint of twice the
+    /// length plus one, followed by that many bytes, least significant first.
     #[inline]
     pub fn put(&self, out: &mut Output) {
         match self.as_u64() {
@@ -113,11 +112,11 @@ impl Quantity {
         }
     }
 
-    /// Reads a number written by [`put`](Self::put).
+    /// Reads a number that [`put`](Self::put) wrote.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the bytes are not a number in its one form.
+    /// [`Corrupt`] if the bytes are not the single valid encoding of a number.
     #[inline]
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
         let head = reader.varint()?;

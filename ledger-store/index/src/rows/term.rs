@@ -1,40 +1,40 @@
-//! Terms of metadata, as they are now.
+//! Terms: the current metadata pairs of accounts and transactions.
 //!
 //! ```text
 //! flags        u8      1 same space as the row before   2 present   4 same space and term
-//! [space       varint  difference to the row before, if not the same
+//! [space       varint  difference from the row before, if not the same
 //!  term        varint  increase if the space is the same, else whole]
 //! id           varint  increase if the term is the same, else whole
-//! position     varint  zigzag difference of (position - id) to that of the row before
+//! position     varint  zigzag difference of (position - id) from that of the row before
 //! ```
 
 use ledger_codec::{Corrupt, Output, Reader};
 
 use crate::row::{Row, difference, increase, joined, key_parts, put_difference, put_key_parts};
 
-/// That something has a term (a key and value of its metadata), or has it no longer.
+/// Records that an account or transaction has a term (a metadata key and value), or no longer has it.
 ///
-/// Of a (space, term, id) only the row with the highest position counts.
+/// Of the rows with the same (space, term, id), only the one with the highest position counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TermRow {
     /// The fingerprint of the term.
     pub(crate) term: u64,
-    /// The thing that has it.
+    /// The account number or transaction id.
     pub id: u64,
-    /// The position in the journal that says so.
+    /// The journal position of the change.
     pub position: u64,
-    /// The upper bits of its space: the ledger.
+    /// The upper bits of the space: the ledger.
     ledger: u32,
-    /// The lower bits of its space: the kind of thing.
+    /// The lower bits of the space: the kind of subject.
     kind: u8,
-    /// Whether it was set; else it was removed.
+    /// Whether the term was set. Otherwise it was removed.
     pub(crate) present: bool,
 }
 
-/// Hundreds of thousands wait for a flush.
+/// Hundreds of thousands of rows may wait for a flush.
 const _: () = assert!(size_of::<TermRow>() <= 32);
 
-/// A space has so many bits.
+/// Number of bits in a space.
 const SPACE_BITS: u32 = 40;
 
 const SAME_SPACE: u8 = 1;
@@ -42,19 +42,18 @@ const PRESENT: u8 = 2;
 const SAME_TERM: u8 = 4;
 
 impl TermRow {
-    /// That something in a space has a term from this position on, or has it no
-    /// longer.
+    /// Records that a subject in a space has a term from this position on, or no longer has it.
     pub const fn new(space: u64, term: u64, id: u64, position: u64, present: bool) -> Self {
         Self { term, id, position, ledger: (space >> 8) as u32, kind: space as u8, present }
     }
 
-    /// The ledger, shifted left by 8, and the kind of thing.
+    /// Returns the space: the ledger, shifted left by 8, and the kind of subject.
     #[inline]
     pub(crate) fn space(&self) -> u64 {
         u64::from(self.ledger) << 8 | u64::from(self.kind)
     }
 
-    /// The position is mostly as far behind the id as in the row before, whatever term that is of.
+    /// Returns position minus id, which mostly equals that of the previous row, whatever its term is.
     fn ahead(&self) -> u64 {
         self.position.wrapping_sub(self.id)
     }

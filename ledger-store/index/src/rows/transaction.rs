@@ -1,12 +1,12 @@
-//! Where transactions stand in the journal, and their effective dates.
+//! The journal positions and the effective dates of transactions.
 //!
 //! ```text
 //! step         varint  twice the increase of the id if the ledger is the same; else 1,
 //!                      then ledger and id whole
-//! position     varint  zigzag difference to the row before
-//! log          varint  zigzag difference to the row before
-//! timestamp    varint  zigzag difference to the row before
-//! date         varint  zigzag difference to the timestamp
+//! position     varint  zigzag difference from the row before
+//! log          varint  zigzag difference from the row before
+//! timestamp    varint  zigzag difference from the row before
+//! date         varint  zigzag difference from the timestamp
 //! ```
 
 use ledger_codec::{Corrupt, Output, Reader};
@@ -15,20 +15,20 @@ use crate::row::{Row, difference, joined_short, ledger_key_parts, put_difference
 
 use super::{put_step, read_step};
 
-/// Where a transaction stands, and when it took effect.
+/// The position and the dates of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransactionRow {
     /// The ledger.
     pub ledger: u32,
     /// The transaction's id in the ledger.
     pub transaction: u64,
-    /// Its position in the journal.
+    /// The position in the journal.
     pub position: u64,
     /// The id of its log.
     pub log: u64,
-    /// Its effective date, in microseconds since 1970.
+    /// The effective date, in microseconds since 1970.
     pub timestamp: i64,
-    /// When it was recorded, in microseconds since 1970; does not decrease with the id.
+    /// The insertion date, in microseconds since 1970. Does not decrease with the id.
     pub date: i64,
 }
 

@@ -1,8 +1,8 @@
-//! Versions of small documents (metadata and the like), all of them.
+//! All versions of small documents, such as metadata.
 //!
 //! ```text
 //! flags        u8      1 same space as the row before   2 same id too
-//! [space       varint  difference to the row before]
+//! [space       varint  difference from the row before]
 //! [id          varint  increase if the space is the same, else whole]
 //! position     varint  increase if the id is the same, else zigzag difference
 //! length       varint, then the bytes
@@ -12,14 +12,14 @@ use ledger_codec::{Corrupt, Output, Reader};
 
 use crate::row::{Row, difference, increase, joined, key_parts, put_difference, put_key_parts};
 
-/// A document as it was from a position of the journal on.
+/// The state of a document from a journal position on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionRow {
     /// The ledger, shifted left by 8, and the kind of document.
     pub space: u64,
-    /// The document.
+    /// The id of the document.
     pub id: u64,
-    /// The position of the journal that made this version.
+    /// The journal position that created this version.
     pub position: u64,
     /// The version's bytes.
     pub bytes: Box<[u8]>,

@@ -1,4 +1,4 @@
-//! Merges that take whole blocks over as they are stored.
+//! Merges that copy whole stored blocks.
 
 use crate::file::{Commit, IndexFile};
 use crate::merge::{Merge, MergeLimits, sweep_step};
@@ -20,7 +20,7 @@ fn write(file: &IndexFile, rows: &[LogRow]) {
     write.commit().unwrap();
 }
 
-/// Merges until no merge is due; says how many there were.
+/// Merges until no merge is due. Returns the number of merges.
 fn merge_all(file: &IndexFile, slice_bytes: usize) -> usize {
     let limits = MergeLimits { slice_bytes, ..MergeLimits::default() };
     let mut count = 0;
@@ -32,7 +32,7 @@ fn merge_all(file: &IndexFile, slice_bytes: usize) -> usize {
     count
 }
 
-/// Compares the table with the rows it should have, in both directions and one by one.
+/// Compares the table with the expected rows, in both directions and one by one.
 #[track_caller]
 fn check(file: &IndexFile, rows: &[LogRow]) {
     let view = TableView::<LogRow>::new(Vec::new(), file.snapshot().unwrap());
@@ -60,7 +60,7 @@ fn runs_in_sequence_become_one_over_two_tiers() {
     for slice_bytes in [10_000, 1 << 20] {
         let file = Disk::default().create();
         let rows: Vec<LogRow> = (0..400_000).map(|log| row(1, log)).collect();
-        // Runs of several blocks, of one that is more than half full, and of hardly any rows.
+        // Write runs of several blocks, of one block that is more than half full, and of very few rows.
         let mut rest = rows.as_slice();
         let mut merges = 0;
         for size in [9_000, 2_000, 3, 12_345].into_iter().cycle().take(64) {

@@ -1,4 +1,4 @@
-//! Damaged bytes are noticed by whoever reads them.
+//! Reads notice damaged bytes.
 
 use std::ops::Bound;
 
@@ -82,7 +82,7 @@ fn a_block_that_is_missing_is_noticed_wherever_it_was() {
         let write = file.begin_write(Commit::Visible).unwrap();
         write.raw_table(TABLES[0]).unwrap().remove(key.as_slice()).unwrap().unwrap();
         write.commit().unwrap();
-        // The places of the first row that is missing, and of the first one that is not.
+        // The positions of the first missing row and of the first remaining one.
         let place = |key: &Vec<u8>| {
             let begins = |row: &HistoryRow| KeyBytes::of::<HistoryRow>(&row.key()).as_slice() == &key[8..];
             all.iter().position(begins).unwrap()
@@ -119,7 +119,7 @@ fn a_table_that_lost_a_row_is_damage() {
     }
     write.commit().unwrap();
     file.snapshot().unwrap();
-    // Damage removes a row without counting the others again.
+    // Simulate damage that removes a row without updating the row count.
     let write = file.begin_write(Commit::Visible).unwrap();
     write.raw_table(tables::ACCOUNTS).unwrap().remove([1].as_slice()).unwrap().unwrap();
     write.commit_uncounted().unwrap();
@@ -135,7 +135,7 @@ fn a_changed_key_hides_no_value() {
         write.table(tables::ACCOUNTS).unwrap().put(&[page], b"page").unwrap();
     }
     write.commit().unwrap();
-    // A flipped bit leaves the value under another key.
+    // A flipped bit stores the value under another key.
     let write = file.begin_write(Commit::Visible).unwrap();
     let mut raw = write.raw_table(tables::ACCOUNTS).unwrap();
     let stored = raw.remove([5].as_slice()).unwrap().unwrap().value().to_vec();
@@ -148,7 +148,7 @@ fn a_changed_key_hides_no_value() {
     assert_eq!(snapshot.get(tables::ACCOUNTS, &[1]).unwrap().as_deref(), Some(b"page".as_slice()));
 }
 
-/// Everything in the index, read in every way.
+/// Reads everything in the index in every way.
 fn read_all(file: &IndexFile) -> Result<(Vec<HistoryRow>, Vec<u64>, usize), IndexError> {
     let snapshot = file.snapshot()?;
     let history = TableView::<HistoryRow>::new(Vec::new(), snapshot.clone());
@@ -188,7 +188,7 @@ fn a_flipped_bit_never_changes_an_answer() {
     let (mut noticed, mut harmless, mut rolled_back) = (0, 0, 0);
     for round in 0..400 {
         let copy = disk.copy();
-        // A quarter of the flips hit the first pages, where the engine keeps its own state.
+        // A quarter of the flips hit the first pages, which hold the state of redb.
         let limit = if round % 4 == 0 { 20_000 } else { copy.length() };
         copy.flip(dice.below(limit as u64) as usize, dice.below(8) as u32);
         let Ok(damaged) = copy.open() else {
@@ -196,7 +196,7 @@ fn a_flipped_bit_never_changes_an_answer() {
             continue;
         };
         damaged.abandon();
-        // The store compares the watermark with the journal: an older state is not taken for this one.
+        // The store compares the watermark with the journal, so an older state is not mistaken for the current one.
         match damaged.snapshot().and_then(|snapshot| snapshot.get(tables::ABOUT, b"position")) {
             Ok(Some(_)) => {}
             Ok(None) => {
@@ -225,7 +225,7 @@ fn a_retired_file_reaches_its_disk_no_more() {
     let old = disk.create();
     let write = old.begin_write(Commit::Durable).unwrap();
     write.table(tables::ABOUT).unwrap().put(b"key", b"old").unwrap();
-    // It is not committed yet.
+    // This transaction is not committed yet.
     old.retire();
     let new = disk.open().unwrap();
     let before = disk.copy();

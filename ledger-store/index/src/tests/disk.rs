@@ -9,17 +9,17 @@ use redb::StorageBackend;
 use crate::error::IndexError;
 use crate::file::{IndexFile, IndexOptions};
 
-/// Clones are the same disk.
+/// All clones are the same disk.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Disk(Arc<Mutex<Vec<u8>>>);
 
 impl Disk {
-    /// A disk with the same bytes, as a crash would leave them now.
+    /// Returns a disk with the same bytes, as a crash would leave them now.
     pub(super) fn copy(&self) -> Self {
         Self(Arc::new(Mutex::new(self.0.lock().clone())))
     }
 
-    /// Whether another has the same bytes.
+    /// Returns whether another disk has the same bytes.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         *self.0.lock() == *other.0.lock()
     }
@@ -41,7 +41,7 @@ impl Disk {
     }
 }
 
-/// Small caches, so that tests meet misses and evictions.
+/// Small caches, so that tests cause misses and evictions.
 const OPTIONS: IndexOptions = IndexOptions { cache_bytes: 256 << 10, filter_bytes: 30_000 };
 
 impl StorageBackend for Disk {

@@ -1,4 +1,4 @@
-//! Tests of the index as a whole: against a model, over reopening, crashes and damage.
+//! Tests of the whole index: against a model, with reopening, crashes and damage.
 
 mod blocks;
 mod damage;

@@ -1,4 +1,4 @@
-//! Every table against a map in memory, while pieces, runs and merges come and go.
+//! Compares every table with a map in memory, while memtables, runs and merges change.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::table::TableView;
 use super::disk::Disk;
 use super::samples::{Sample, State};
 
-/// A table, and the map that says what is in it.
+/// A table, and the map with its expected content.
 struct Bench<R: Sample> {
     disk: Disk,
     file: Option<IndexFile>,
@@ -27,7 +27,7 @@ struct Bench<R: Sample> {
     dice: Dice,
 }
 
-/// Merges of tests write many small slices.
+/// Limits with which merges write many small slices.
 const LIMITS: MergeLimits = MergeLimits { run_bytes_max: 400_000, slice_bytes: 15_000 };
 
 impl<R: Sample> Bench<R> {
@@ -128,7 +128,7 @@ impl<R: Sample> Bench<R> {
             let (one, other) =
                 (R::any_key(&mut self.dice, &self.state), R::any_key(&mut self.dice, &self.state));
             ranges.push(R::group(one));
-            // A term's bounds may not part a row from what it supersedes.
+            // The bounds in the table of terms must not separate a row from the ones that it supersedes.
             if R::TABLE != TermRow::TABLE {
                 ranges.push((one.min(other), one.max(other)));
                 ranges.push((R::group(one).0, one));
@@ -211,7 +211,7 @@ fn effective_rows_agree_with_the_model() {
     check::<EffectiveRow>();
 }
 
-/// Flushes as many runs of equal size as asked for.
+/// Flushes a number of runs of equal size.
 fn with_runs<R: Sample>(runs: usize, rows: u64) -> Bench<R> {
     let mut bench = Bench::<R>::new(99);
     for _ in 0..runs {
@@ -368,7 +368,7 @@ fn an_interrupted_merge_changes_nothing() {
         for _ in 0..slices {
             assert!(!merge.step().unwrap());
         }
-        // A durable commit of anything makes the slices durable, too.
+        // A later durable commit makes the slices durable as well.
         file.begin_write(Commit::Durable).unwrap().commit().unwrap();
         let crashed = bench.disk.copy().open().unwrap();
         let (listed, stored) = stored_runs(&crashed);
@@ -387,7 +387,7 @@ fn an_interrupted_merge_changes_nothing() {
     bench.check();
 }
 
-/// The runs of the history that the list names, and those that have blocks or filter pages.
+/// Returns the history runs that the list names, and those that have blocks or filter pages.
 fn stored_runs(file: &IndexFile) -> (Vec<u64>, Vec<u64>) {
     let snapshot = file.snapshot().unwrap();
     let mut listed: Vec<u64> = snapshot.runs(HistoryRow::TABLE).iter().map(|run| run.id).collect();

@@ -44,7 +44,7 @@ fn ascending_keys_are_put_wherever_others_stand() {
     let file = Disk::default().create();
     let mut model = BTreeMap::new();
     for round in 0..40_u8 {
-        // Dense ranges and far ones, new keys, keys that are there, and values of another length in their place.
+        // Write dense and distant ranges, new and existing keys, and values of other lengths.
         let step = [1, 3, 1000][usize::from(round) % 3];
         let mut number = dice.below(20_000);
         let entries: BTreeMap<Vec<u8>, Vec<u8>> = (0..dice.below(600))

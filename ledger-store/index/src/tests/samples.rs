@@ -1,4 +1,4 @@
-//! Random rows of every kind, as a projector would make them.
+//! Random rows of every kind, like those that the projection creates.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -10,10 +10,10 @@ use crate::rows::{
     VersionRow,
 };
 
-/// The memory of a projector between batches.
+/// The state that the generator keeps between batches.
 #[derive(Default)]
 pub(super) struct State {
-    /// A number that grows: transaction, log or position.
+    /// A growing number: a transaction, a log or a position.
     clock: u64,
     holdings: BTreeMap<u64, HistoryRow>,
 }
@@ -25,15 +25,15 @@ impl State {
     }
 }
 
-/// A row that can be made at random.
+/// A kind of row that can be generated at random.
 pub(super) trait Sample: Row + PartialEq + Debug {
-    /// The next row in the order of the journal.
+    /// Returns the next row in journal order.
     fn next(dice: &mut Dice, state: &mut State) -> Self;
-    /// A key as a reader may ask for it: present or not.
+    /// Returns a key that a reader may ask for, whether present or not.
     fn any_key(dice: &mut Dice, state: &State) -> Self::Key;
-    /// The least and the greatest key of those that belong together with `key`.
+    /// Returns the smallest and the largest key that belong together with `key`.
     fn group(key: Self::Key) -> (Self::Key, Self::Key);
-    /// The row without what depends on the source that holds it.
+    /// Returns the row without values that depend on its source.
     fn alone(self) -> Self {
         self
     }
@@ -100,7 +100,7 @@ impl Sample for DisplacedRow {
 
 impl Sample for KeyRow {
     fn next(dice: &mut Dice, state: &mut State) -> Self {
-        // Some fingerprints collide.
+        // Make some fingerprints collide.
         let fingerprint = dice.below(5000).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self { space: dice.below(3), fingerprint, value: state.tick(dice) }
     }
