@@ -1,7 +1,8 @@
-//! The accounts that the writer knows, within a budget of bytes.
+//! The writer's table of accounts, within a budget of bytes.
 //!
-//! Changes since the index was last flushed stay (the residence rule), so that whatever is not here
-//! stands in the index exactly. The rest goes when room is needed, the least recently used first, roughly.
+//! Accounts that changed since the last flush stay in memory (the residence rule), so the index holds the exact state
+//! of every account that is not here. Other accounts are evicted when memory is needed, roughly the least recently
+//! used first.
 
 use std::borrow::Cow;
 
@@ -18,11 +19,11 @@ use super::holding::{HoldingState, Holdings};
 use super::miscount::Miscount;
 use crate::documents::AccountDocument;
 
-/// An account's place in the table. It is valid until the next eviction.
+/// The slot of an account in the table. It is valid until the next eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place(u32);
 
-/// Where an account may be, which was looked for before: any other may have come there since.
+/// The result of prefetching an account: the slot where it probably is. Another account may have moved there since.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Near {
     hash: u64,
@@ -33,27 +34,27 @@ impl Near {
     const NOWHERE: u32 = u32::MAX;
 }
 
-/// The writer's record of an account.
+/// The writer's state of an account.
 #[derive(Clone, Debug)]
 pub(crate) struct AccountState {
-    /// The ledger.
+    /// The number of the ledger.
     pub(crate) ledger: u32,
-    /// The account's number in it.
+    /// The number of the account in its ledger.
     pub(crate) account: u32,
     /// The address.
     pub(crate) address: CompactString,
-    /// The earliest effective date of its moves or, without one, the date of its first metadata.
+    /// The earliest effective date of its transactions, or else the date of its first metadata.
     pub(crate) first_usage: Timestamp,
-    /// Its holdings, ascending by asset number.
+    /// The holdings, ascending by asset number.
     pub(crate) holdings: Holdings,
-    /// Its document.
+    /// The state of its document.
     pub(crate) document: DocumentState,
-    /// The flush that will hold its last change.
+    /// The flush that will write its last change.
     changed_in: FlushMark,
     used: bool,
 }
 
-/// The number of a flush in half the bytes.
+/// The number of a flush in four bytes.
 #[derive(Clone, Copy, Debug)]
 struct FlushMark(u32);
 
@@ -62,33 +63,33 @@ impl FlushMark {
         Self(u32::try_from(flush).unwrap_or(u32::MAX))
     }
 
-    /// Whether the flush is one of those up to `flushed`. Of numbers beyond 32 bits that is never said.
+    /// Returns whether the flush is one of those up to `flushed`. Returns `false` for numbers that exceed 32 bits.
     fn is_within(self, flushed: u64) -> bool {
         self.0 < u32::MAX && u64::from(self.0) <= flushed
     }
 }
 
-/// A slot of the table: room for an account. It fills two lines of the cache, which a processor fetches together.
+/// A slot of the table, for one account. It fills two cache lines, which a processor fetches together.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Slot(Option<AccountState>);
 
-/// A million accounts must fit the writer's share of the default budget.
+/// A million accounts must fit the table's share of the default memory budget.
 const _: () = assert!(size_of::<Slot>() == 128);
 
-/// The writer's record of an account's document.
+/// The writer's state of an account's document.
 #[derive(Clone, Debug)]
 pub(crate) enum DocumentState {
-    /// It stands in the index.
+    /// The index holds the document.
     Stored,
     /// The account has no metadata.
     Plain { inserted_at: Timestamp, updated_at: Timestamp },
-    /// This is it.
+    /// The document is in memory.
     Loaded(Box<AccountDocument>),
 }
 
 impl AccountState {
-    /// Its document, unless that stands in the index.
+    /// Returns the document, unless it is only in the index.
     pub(crate) fn document(&self) -> Option<Cow<'_, AccountDocument>> {
         match &self.document {
             DocumentState::Stored => None,
@@ -110,7 +111,7 @@ impl AccountState {
         };
     }
 
-    /// Its holding of an asset.
+    /// Returns the holding of an asset.
     pub(crate) fn holding(&self, asset: u32) -> Option<&HoldingState> {
         self.holdings.binary_search_by_key(&asset, |holding| holding.asset).ok().map(|at| &self.holdings[at])
     }
@@ -127,13 +128,13 @@ impl AccountState {
     }
 }
 
-/// Number of slots that one search for room visits: rows under way to the index cannot go, and to go
-/// round and round about it would cost every batch the same again.
+/// Maximum number of slots to scan per eviction. Bounds the work when the accounts wait for a flush and cannot be
+/// evicted.
 const EVICTION_STEPS: usize = 1 << 16;
-/// Number of slots that are made at once: a table that grows then copies nothing.
+/// Number of slots that are allocated at once, so that a growing table copies nothing.
 const BLOCK: usize = 4_096;
 
-/// Accounts by ledger and address.
+/// The accounts by ledger and address.
 pub(crate) struct AccountTable {
     index: HashTable<Entry>,
     blocks: Vec<Vec<Slot>>,
@@ -142,13 +143,14 @@ pub(crate) struct AccountTable {
     heap_bytes: usize,
     bytes_max: usize,
     hand: usize,
-    /// How many slots the hand passed since an account went, and the flush up to which it might.
+    /// Number of slots that the hand has passed since the last eviction, and the flush up to which accounts could be
+    /// evicted then.
     passed: usize,
     passed_for: u64,
 }
 
 impl AccountTable {
-    /// An empty table that keeps to `bytes_max`, as far as the residence rule allows.
+    /// Creates an empty table that stays within `bytes_max` as far as the residence rule allows.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
             index: HashTable::new(),
@@ -163,7 +165,7 @@ impl AccountTable {
         }
     }
 
-    /// The hash under which an account is found; computed once for several look-ups.
+    /// Returns the hash of an account's key, which the caller computes once for several lookups.
     pub(crate) fn hash(&self, ledger: u32, address: &str) -> u64 {
         self.hasher.hash_one((ledger, address))
     }
@@ -176,7 +178,7 @@ impl AccountTable {
         &mut self.blocks[slot as usize / BLOCK][slot as usize % BLOCK].0
     }
 
-    /// How many slots there are, used or not.
+    /// Returns the number of slots, used or not.
     fn slots(&self) -> usize {
         self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
     }
@@ -192,7 +194,7 @@ impl AccountTable {
         Some((found.slot, self.slot(found.slot)?))
     }
 
-    /// The account with this address and its number, if it is here.
+    /// Returns the slot and the number of the account with this address, if it is in the table.
     pub(crate) fn find(&mut self, hash: u64, ledger: u32, address: &str) -> Option<(Place, u32)> {
         let (slot, account) = self.search(hash, ledger, address)?;
         let (used, number) = (account.used, account.account);
@@ -202,10 +204,10 @@ impl AccountTable {
         Some((Place(slot), number))
     }
 
-    /// Looks for accounts, so that the memory they lie in is near when they are needed: step by step for all of them,
-    /// and with few instructions in each step, so that they wait for it together. What is found goes to `near`,
-    /// which is empty, in the same order.
-    /// `absent` gets the addresses of accounts that are not here, as far as that can be told without comparing them.
+    /// Prefetches accounts into the processor's cache. Each step handles all accounts with few instructions, so that
+    /// their cache misses overlap. Appends the results to `near`, which must be empty, in the same order. Calls
+    /// `absent` with the addresses of accounts that are certainly not in the table, as far as that is known without
+    /// comparing addresses. The result only keeps the compiler from removing the reads.
     pub(crate) fn look_for<'a, const N: usize>(
         &self,
         ledger: u32,
@@ -223,7 +225,7 @@ impl AccountTable {
                 None => absent(address),
             }
         }
-        // An account lies in two lines of the cache, and something of each is looked at.
+        // An account fills two cache lines; read from both.
         let accounts = near.iter().filter(|near| near.slot != Near::NOWHERE);
         accounts.filter_map(|near| self.slot(near.slot)).fold(0, |seen, account| {
             let totals = account.holdings.first().map_or(0, HoldingState::glance);
@@ -231,7 +233,8 @@ impl AccountTable {
         })
     }
 
-    /// The account with this address, its number, and the hash by which it is found, if it is where it was looked for.
+    /// Returns the hash, the slot and the number of the account with this address, if it is in the slot that was
+    /// prefetched.
     pub(crate) fn find_near(
         &mut self,
         near: &Near,
@@ -249,23 +252,24 @@ impl AccountTable {
         Some((near.hash, (Place(near.slot), account.account)))
     }
 
-    /// The account at a place.
+    /// Returns the account in a slot.
     pub(crate) fn get(&self, place: Place) -> &AccountState {
-        self.slot(place.0).expect("a place is given for an account that is here")
+        self.slot(place.0).expect("the slot of a `Place` holds an account")
     }
 
     fn get_mut(&mut self, place: Place) -> &mut AccountState {
-        self.slot_mut(place.0).as_mut().expect("a place is given for an account that is here")
+        self.slot_mut(place.0).as_mut().expect("the slot of a `Place` holds an account")
     }
 
-    /// Changes the account at a place, which the flush with this number will hold.
+    /// Returns the account in a slot for changing. `flush` is the number of the flush that will write the change.
     pub(crate) fn change(&mut self, place: Place, flush: u64) -> &mut AccountState {
         let account = self.get_mut(place);
         account.changed_in = FlushMark::new(flush);
         account
     }
 
-    /// Puts an account that is not here. `flush` is the one that will hold it, 0 for one read from the index.
+    /// Adds an account that is not in the table. `flush` is the number of the flush that will write it, or 0 if it was
+    /// read from the index.
     pub(crate) fn insert(&mut self, hash: u64, new: NewState, flush: u64) -> Place {
         let account = AccountState {
             ledger: new.ledger,
@@ -286,7 +290,7 @@ impl AccountTable {
             if self.blocks.last().is_none_or(|last| last.len() == BLOCK) {
                 self.blocks.push(Vec::with_capacity(BLOCK));
             }
-            self.blocks.last_mut().expect("there is a block").push(Slot(Some(account)));
+            self.blocks.last_mut().expect("a block was added above").push(Slot(Some(account)));
             slot
         };
         let entry = Entry::new(hash, slot);
@@ -294,7 +298,7 @@ impl AccountTable {
         Place(slot)
     }
 
-    /// Takes an account out again, as if it had never been put.
+    /// Removes a new account, as if it had never been added.
     pub(crate) fn remove(&mut self, place: Place) {
         if let Some(account) = self.slot_mut(place.0).take() {
             let hash = self.hash(account.ledger, &account.address);
@@ -306,7 +310,7 @@ impl AccountTable {
         }
     }
 
-    /// Keeps a document that was read: no change.
+    /// Stores a document that was read from the index. This is not a change.
     pub(crate) fn set_document(&mut self, place: Place, document: AccountDocument) {
         let account = self.get_mut(place);
         let before = account.bytes();
@@ -315,7 +319,7 @@ impl AccountTable {
         self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
     }
 
-    /// Changes a document that was loaded. The caller says which flush will hold it, by [`Self::change`].
+    /// Changes a document that is in memory. The caller marks the account as changed with [`Self::change`].
     pub(crate) fn edit_document(&mut self, place: Place, edit: impl FnOnce(&mut AccountDocument)) {
         let account = self.get_mut(place);
         let before = account.bytes();
@@ -327,8 +331,8 @@ impl AccountTable {
         self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
     }
 
-    /// Puts a holding that an account gets, which the flush with this number will hold; whether it had none of
-    /// the asset.
+    /// Adds a holding to an account. `flush` is the number of the flush that will write it. Returns whether the
+    /// account had no holding of the asset before.
     pub(crate) fn add_holding(&mut self, place: Place, holding: HoldingState, flush: u64) -> bool {
         let account = self.change(place, flush);
         let before = account.bytes();
@@ -340,48 +344,49 @@ impl AccountTable {
         true
     }
 
-    /// Puts back what an account was.
+    /// Restores an earlier state of an account.
     pub(crate) fn restore(&mut self, place: Place, account: AccountState) {
         let after = account.bytes();
         let before = std::mem::replace(self.get_mut(place), account).bytes();
         self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
     }
 
-    /// Compares the count of heap bytes with the sum over all accounts.
+    /// Compares the counter of heap bytes with the sum over all accounts.
     ///
     /// # Errors
     ///
-    /// Both, if they differ.
+    /// Both numbers, if they differ.
     #[cfg(any(test, debug_assertions, feature = "testing"))]
     pub(crate) fn check_bytes(&self) -> Result<(), Miscount> {
         let held = self.iter().map(|(_, account)| account.bytes()).sum();
         Miscount::check("accounts", self.heap_bytes, held)
     }
 
-    /// Whether the table is so small that a debug build may look at all of it after every undo.
+    /// Returns whether the table is so small that debug builds may check all of it after every undo.
     #[cfg(debug_assertions)]
     pub(crate) fn is_small(&self) -> bool {
         self.slots() <= BLOCK
     }
 
-    /// All accounts with their places.
+    /// Returns all accounts with their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, &AccountState)> {
         let slots = self.blocks.iter().flatten().enumerate();
         slots.filter_map(|(slot, account)| account.0.as_ref().map(|account| (Place(slot as u32), account)))
     }
 
-    /// Bytes of all accounts, roughly.
+    /// Returns the approximate memory of all accounts in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.slots() * size_of::<Slot>() + self.index_bytes() + self.heap_bytes
     }
 
-    /// Bytes of the index: an entry and a byte of control for each bucket, of which an eighth stays empty.
+    /// Returns the memory of the hash table: an entry and a control byte for each bucket, of which an eighth stays
+    /// empty.
     fn index_bytes(&self) -> usize {
         self.index.capacity() / 7 * 8 * (size_of::<Entry>() + 1)
     }
 
-    /// Makes room where the budget is exceeded: drops accounts whose last change a flush up to `flushed`
-    /// holds. Called between commands, when no [`Place`] is kept.
+    /// Frees memory if the budget is exceeded: evicts accounts whose last change a flush up to `flushed` has written.
+    /// Only called between commands, when no [`Place`] is kept.
     pub(crate) fn evict(&mut self, flushed: u64) {
         let slots = self.slots();
         if slots == self.free.len() || self.bytes() <= self.bytes_max {
@@ -395,7 +400,7 @@ impl AccountTable {
         }
         let target = self.bytes_max - self.bytes_max / 16;
         let mut steps = EVICTION_STEPS;
-        // After two rounds in vain nothing can go before another flush is done.
+        // After two rounds without success, nothing can be evicted until another flush is done.
         while steps > 0 && self.passed <= 2 * slots && live_bytes(self) > target {
             steps -= 1;
             self.passed += 1;
@@ -416,7 +421,7 @@ impl AccountTable {
     }
 }
 
-/// An account to put into the table.
+/// A new account for the table.
 #[derive(Debug)]
 pub(crate) struct NewState {
     pub(crate) ledger: u32,

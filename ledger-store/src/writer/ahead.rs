@@ -1,4 +1,4 @@
-//! Lookups for commands before it is their turn: so they wait for memory together.
+//! Prefetches the accounts and keys of several commands before they are decided, so that their cache misses overlap.
 
 use ledger_core::{Command, Movement};
 use smallvec::SmallVec;
@@ -8,35 +8,35 @@ use super::state::State;
 use crate::fingerprint::{KeyKind, key_space};
 use crate::submission::Request;
 
-/// For so many commands at once it is looked ahead.
+/// Maximum number of commands that are prefetched at once.
 pub(crate) const COMMANDS_AHEAD: usize = 16;
 
-/// The fingerprints of the keys of a command, where they were computed before.
+/// The fingerprints of the keys of a command, if they were computed already.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyPrints {
     pub(crate) idempotency: Option<u64>,
     pub(crate) reference: Option<u64>,
 }
 
-/// Results of lookups for some commands, each to be taken once.
+/// The results of prefetching for several commands. Each is taken once.
 #[derive(Default)]
 pub(crate) struct Ahead {
-    /// Of each command the fingerprints of its keys, and how many of `ends` are its own.
+    /// The fingerprints of each command's keys, and the number of its items in `ends`.
     commands: SmallVec<[(KeyPrints, usize); COMMANDS_AHEAD]>,
-    /// Sources and destinations of postings.
+    /// The prefetched sources and destinations of postings.
     ends: SmallVec<[Near; 2 * COMMANDS_AHEAD]>,
-    /// How many commands and ends were taken.
+    /// Number of commands and of ends that were taken.
     taken: (usize, usize),
 }
 
 impl Ahead {
-    /// Whether what was found for every command was taken.
+    /// Returns whether the results of all commands were taken.
     pub(crate) fn is_taken(&self) -> bool {
         self.taken.0 == self.commands.len()
     }
 
-    /// The results for the next command: the fingerprints of its keys, and of each of its postings, if it has some,
-    /// source and destination.
+    /// Returns the results for the next command: the fingerprints of its keys and, for each of its postings, the
+    /// prefetched source and destination.
     pub(crate) fn take(&mut self) -> (KeyPrints, &[Near]) {
         let (command, first) = self.taken;
         let (prints, ends) = self.commands[command];
@@ -46,7 +46,8 @@ impl Ahead {
 }
 
 impl State {
-    /// Brings near what some commands are about to need, cheap where it is near already. `ahead` is made new.
+    /// Prefetches the memory that some commands will need. Costs little if it is cached already. Replaces the content
+    /// of `ahead`.
     pub(crate) fn look_ahead(&self, ledger: u32, requests: &[Request], ahead: &mut Ahead) {
         let Ahead { commands, ends, taken } = ahead;
         commands.clear();
@@ -77,7 +78,7 @@ impl State {
             }
             commands.push((KeyPrints { idempotency, reference }, addresses.len() - before));
         }
-        // Metadata lies where the thread that asked put it.
+        // The metadata is in memory that the submitting thread has written.
         let mut seen = requests.iter().fold(0, |seen, request| match &request.command {
             Command::CreateTransaction(create) => {
                 seen ^ create.metadata.iter().next().map_or(0, |(key, _)| key.len() as u64)

@@ -1,4 +1,4 @@
-//! The entries and rows that one flush of the journal will make durable.
+//! A batch: the entries and rows that one append to the journal will make durable.
 
 use ledger_codec::Corrupt;
 use ledger_journal::Position;
@@ -7,23 +7,23 @@ use ledger_journal::entry::{ChunkBuilder, Mark, Record};
 use crate::hashes::{Unhashed, UnhashedMark};
 use crate::projection::{PieceBuilder, PieceMark};
 
-/// The decisions since the last flush began.
+/// The decisions since the last append.
 pub(crate) struct Batch {
-    /// The position of its first entry.
+    /// The position of the first entry.
     pub(crate) first: Position,
-    /// The flush of the index that will hold its rows.
+    /// The number of the flush that will write its rows to the index.
     pub(crate) flush: u64,
     pub(crate) chunks: ChunkBuilder,
     pub(crate) rows: PieceBuilder,
-    /// The part that is to be hashed.
+    /// The entries to be hashed.
     pub(crate) unhashed: Unhashed,
-    /// Ledgers that it changed.
+    /// The ledgers that the batch changed.
     pub(crate) ledgers: Vec<u32>,
-    /// The memory that its commands took.
+    /// The queue memory of its commands in bytes.
     pub(crate) submitted: usize,
 }
 
-/// A place to return to.
+/// A state of the batch to which [`Batch::reset`] returns.
 pub(crate) struct BatchMark {
     chunks: Mark,
     rows: PieceMark,
@@ -31,7 +31,7 @@ pub(crate) struct BatchMark {
 }
 
 impl Batch {
-    /// Nothing yet; `rows` and `unhashed` are empty and have room.
+    /// Creates an empty batch. `rows` and `unhashed` must be empty; their capacity is used.
     pub(crate) fn new(first: Position, flush: u64, rows: PieceBuilder, unhashed: Unhashed) -> Self {
         Self {
             first,
@@ -44,33 +44,33 @@ impl Batch {
         }
     }
 
-    /// Remembers this state, to return to with [`Batch::reset`].
+    /// Returns the current state, for [`Batch::reset`].
     pub(crate) fn mark(&self) -> BatchMark {
         BatchMark { chunks: self.chunks.mark(), rows: self.rows.mark(), unhashed: self.unhashed.mark() }
     }
 
-    /// Drops what was added since the mark.
+    /// Drops everything that was added since the mark.
     pub(crate) fn reset(&mut self, mark: BatchMark) {
         self.chunks.reset(mark.chunks);
         self.rows.reset(mark.rows);
         self.unhashed.reset(mark.unhashed);
     }
 
-    /// Notes that a ledger was changed.
+    /// Records that a ledger was changed.
     pub(crate) fn touch(&mut self, ledger: u32) {
         if self.ledgers.last() != Some(&ledger) && !self.ledgers.contains(&ledger) {
             self.ledgers.push(ledger);
         }
     }
 
-    /// The position of a transaction of this batch.
+    /// Returns the position of the entry that created a transaction, if it is in this batch.
     pub(crate) fn position_of(&self, ledger: u32, id: u64) -> Option<Position> {
         let row =
             self.rows.transactions.iter().rev().find(|row| (row.ledger, row.transaction) == (ledger, id))?;
         Position::new(row.position)
     }
 
-    /// Reads an entry of this batch back.
+    /// Reads an entry of this batch.
     pub(crate) fn read<T>(
         &mut self,
         position: Position,

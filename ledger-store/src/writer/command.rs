@@ -1,4 +1,4 @@
-//! A command on its way through the writer: with what it comes, and what becomes of it.
+//! A command in the writer: its context and its outcome.
 
 use ledger_core::{Rejection, Timestamp};
 use ledger_journal::Position;
@@ -9,41 +9,41 @@ use crate::error::ReadError;
 use crate::scripts::Compiled;
 use crate::submission::{Detail, Receipt, Request};
 
-/// The common context of the commands of a submission.
+/// The common context of the commands in a submission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) ledger: u32,
     pub(crate) now: Timestamp,
-    /// How much each answer says.
+    /// How much detail the outcomes contain.
     pub(crate) detail: Detail,
 }
 
-/// A request with its compiled script, if it has one.
+/// A request with its compiled script and prefetched data.
 pub(crate) struct Prepared<'a> {
-    /// It, where it lies: it is large, and is changed there.
+    /// The request, by reference because it is large. It is changed in place.
     pub(crate) request: &'a mut Request,
-    /// Its place in its submission.
+    /// Its index in the submission.
     pub(crate) at: usize,
     pub(crate) program: Option<&'a Compiled>,
-    /// Whether it is one of several that share an idempotency key.
+    /// Whether it is one of several requests that share an idempotency key.
     pub(crate) several: bool,
-    /// The fingerprints of its keys.
+    /// The fingerprints of its keys, if known.
     pub(crate) prints: KeyPrints,
-    /// Where the accounts of its postings may be: of each source and destination.
+    /// The prefetched accounts: source and destination of each posting.
     pub(crate) near: &'a [Near],
 }
 
-/// The result of a command before its batch is on disk.
+/// The outcome of a command before its batch is on disk.
 #[derive(Debug)]
 pub(crate) enum Decided {
-    /// It is in the batch.
+    /// The command was accepted and is in the batch.
     Done(Receipt),
-    /// It was done before: the log entry that is `later` entries after the one at `position`.
+    /// The command was executed before. The answer is the log entry `later` entries after the one at `position`.
     Replay { position: Position, later: u64 },
-    /// It is refused.
+    /// The rules refuse the command.
     Refused(Rejection),
-    /// It was not tried, or is undone.
+    /// The command was not tried, or was undone.
     Cancelled,
-    /// A failed read of something that it needs. Nothing of it happened.
+    /// A read that the command needs failed. The command had no effect.
     Failed(ReadError),
 }

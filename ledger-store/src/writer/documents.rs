@@ -1,4 +1,4 @@
-//! Changes of documents: checked as one step, then applied one by one.
+//! Changes of documents: all of them are checked first, then applied one by one.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
@@ -18,11 +18,11 @@ use crate::documents::{
 use crate::error::ReadError;
 use crate::projection::{PieceBuilder, StoredDocument};
 
-/// The stored value at the key of each change.
+/// The stored value before each change.
 type Before = Vec<Option<Box<[u8]>>>;
 
 impl State {
-    /// Makes all of these changes or none.
+    /// Applies all of the changes or none.
     pub(crate) fn change_documents(
         &mut self,
         changes: &[DocumentChange],
@@ -31,7 +31,7 @@ impl State {
         if let Err(rejection) = check_sizes(changes) {
             return Ok(Err(rejection));
         }
-        // All is read before the first change: a failed read leaves nothing half done.
+        // Read everything before the first change, so that a failed read leaves no change half done.
         let before = match self.check_changes(changes)? {
             Ok(before) => before,
             Err(rejection) => return Ok(Err(rejection)),
@@ -56,8 +56,8 @@ impl State {
         Ok(Ok(versions))
     }
 
-    /// Enters a change of a document and says at which position. `before` is what stands there: who makes several
-    /// changes reads all of that first.
+    /// Records a change of a document and returns its position. `before` is the current stored value. Callers that
+    /// make several changes read all of these first.
     pub(crate) fn enter_document(
         &mut self,
         document: DocumentRecord<'_>,
@@ -73,7 +73,8 @@ impl State {
         Ok(position)
     }
 
-    /// The stored values of the changes, if every document stands as expected and no unique key would belong to two.
+    /// Returns the stored values before the changes, if every document is in the expected state and no unique key
+    /// would belong to two documents.
     fn check_changes(
         &self,
         changes: &[DocumentChange],
@@ -109,7 +110,8 @@ impl State {
                 if given.insert(place, at).is_some_and(|other| other != at) {
                     return taken;
                 }
-                // Who has it now does no harm if it is among those that change: what it gets was looked at.
+                // The current holder of the key does not matter if it is among the changed documents: its new keys
+                // were checked already.
                 let all = Bound::Included(key.key.clone());
                 let (from, to) = keys::range(collection, Space::Index(key.index), &all, &all);
                 let mut holders = self.scan_documents(&from, &to)?;
@@ -124,7 +126,7 @@ impl State {
         Ok(Ok(before))
     }
 
-    /// Applies the entry of a document: its own row, and those of its further keys that come and go.
+    /// Applies the entry of a document: writes its own row, and adds and removes the rows of its secondary keys.
     pub(super) fn put_document(
         &mut self,
         position: u64,

@@ -1,4 +1,4 @@
-//! One command: what it needs is found, it is decided, and its entry is applied.
+//! Executes one command: loads its facts, decides it, and applies its entry.
 
 use ledger_core::enforcement::{check, resolve};
 use ledger_core::settle;
@@ -23,10 +23,10 @@ use crate::hashes::ChainId;
 use crate::scripts::Compiled;
 use crate::submission::{Detail, Receipt, Request};
 
-/// A decision with what else its log entry says.
+/// A decision with the other content of its log entry.
 struct Entering<'a, 'd> {
     decision: &'a Decision<'d>,
-    /// The next ids of its ledger, which it gets, and its date.
+    /// The ledger's next ids, which the entry will use, and its date.
     base: LedgerBase,
     date: Timestamp,
     idempotency: Option<&'a Idempotency>,
@@ -34,16 +34,16 @@ struct Entering<'a, 'd> {
 }
 
 impl Entering<'_, '_> {
-    /// The id of the transaction, if it is one.
+    /// Returns the id of the transaction, if the decision creates one.
     const fn transaction_id(&self) -> TransactionId {
         TransactionId::new(self.base.transaction)
     }
 }
 
 impl State {
-    /// Decides a command and, if it is accepted, applies its entry. Returns nothing where it was done: then `receipt`,
-    /// which is empty, was filled where it lies. A copy of what was written just now waits until all that was written
-    /// before it has left the processor.
+    /// Decides a command and, if it is accepted, applies its entry. Returns `None` if the command was recorded.
+    /// `receipt`, which must be empty, is then filled in place: copying data that was just written would stall the
+    /// processor until earlier writes have completed.
     pub(crate) fn execute(
         &mut self,
         setting: Setting,
@@ -59,7 +59,7 @@ impl State {
         Ok(executed.err().map(Decided::Refused))
     }
 
-    /// The answer to a command whose idempotency key was used before.
+    /// Returns the answer to a command whose idempotency key was used before.
     fn find_prior(
         &self,
         ledger: u32,
@@ -152,7 +152,7 @@ impl State {
         Ok(Ok(()))
     }
 
-    /// The schema version that a request names, if it names one.
+    /// Returns the schema version that a request names, if it names one.
     fn requested_schema(
         &mut self,
         ledger: u32,
@@ -197,8 +197,8 @@ impl State {
         Ok(())
     }
 
-    /// Gives the hashing thread what it hashes of a decision: of the creation of a transaction, by the request at this
-    /// place, the request itself.
+    /// Hands a decision to the hashing thread. For the creation of a transaction, this is the request at index
+    /// `creation`.
     fn feed_hashes(&mut self, entering: &Entering<'_, '_>, creation: Option<usize>, batch: &mut Batch) {
         let LedgerBase { ledger, log, .. } = entering.base;
         let (id, date) = (entering.transaction_id(), entering.date);
@@ -221,7 +221,7 @@ impl State {
         }
     }
 
-    /// The ids and the date that the next entry of a ledger gets.
+    /// Returns the ids and the date for the next entry of a ledger.
     fn next_base(&mut self, ledger: u32, date: Timestamp) -> LedgerBase {
         let counters = self.ledger(ledger).counters();
         LedgerBase {
@@ -232,13 +232,13 @@ impl State {
         }
     }
 
-    /// The date of the next entry: dates of a log do not step back.
+    /// Returns the date for the next entry. The dates of a log never decrease.
     fn date(&mut self, ledger: u32, now: Timestamp) -> Timestamp {
         self.ledger(ledger).head.counters.last_date.max(now)
     }
 
-    /// Runs the script of a command and puts its postings in its place, unless the command is refused before that. The
-    /// script of a template is known only now; it is compiled once.
+    /// Runs the script of a command and replaces it by its postings, unless the command is refused first. The script
+    /// of a template only becomes known here; it is compiled once.
     fn run_script(
         &mut self,
         (ledger, now): (u32, Timestamp),
@@ -250,7 +250,8 @@ impl State {
         let Command::CreateTransaction(create) = &*command else { return Ok(Ok(())) };
         let Movement::Script(script) = &create.movement else { return Ok(Ok(())) };
         let of_template = if program.is_none() { Some(written.compile(&script.plain)) } else { None };
-        let program = program.or(of_template.as_ref()).expect("one of them is there");
+        let program =
+            program.or(of_template.as_ref()).expect("a script comes with the request or from its template");
         if matches!(create.rules, Rules::Legacy(_)) {
             let wanted = needs(command, None);
             let (mut facts, mut hints) = (Facts::default(), Hints::default());
@@ -264,7 +265,7 @@ impl State {
         let Command::CreateTransaction(create) = command else { return Ok(Ok(())) };
         let mut scratch = std::mem::take(&mut self.scratch);
         let settled = settle(create, program, &mut scratch, &mut ScriptReads { state: self, ledger });
-        // What an unusual script took is not held for ever.
+        // Do not keep the memory of an unusually large script.
         if scratch.is_small() {
             self.scratch = scratch;
         }

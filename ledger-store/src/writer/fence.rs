@@ -1,7 +1,7 @@
-//! Numbers that the journal has given, by other witnesses than the state of the writer.
+//! Numbers that the journal has already used, known from other sources than the writer's state.
 //!
-//! The state comes from the index, and the index may be damaged. An entry that gives a number twice would make the
-//! journal refuse to replay, so it must not depend on the index alone that none is written.
+//! The state comes from the index, which may be damaged. A second entry with a used number would make the journal
+//! impossible to replay. So preventing such an entry must not depend on the index alone.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use ledger_journal::entry::{AddressRef, Body, Event, LogRecord, Record, TargetRe
 
 use super::ledgers::LedgerState;
 
-/// Numbers that the journal has given before the writer began.
+/// The numbers that the journal had used before the writer started.
 #[derive(Debug, Default)]
 pub(crate) struct Fence {
     /// The highest number of a ledger.
     ledgers: u32,
-    /// The ledgers of the last chunk of the journal that the index holds.
+    /// The ledgers with entries in the last chunk of the journal that the index holds.
     seen: BTreeMap<u32, Seen>,
 }
 
-/// The highest numbers of a ledger; none of them is free.
+/// The highest used numbers of a ledger.
 #[derive(Debug, Default)]
 struct Seen {
     log: u64,
@@ -29,12 +29,12 @@ struct Seen {
 }
 
 impl Fence {
-    /// Ledgers up to this number were created.
+    /// Creates a fence for ledgers up to this number.
     pub(crate) fn new(ledgers: u32) -> Self {
         Self { ledgers, seen: BTreeMap::new() }
     }
 
-    /// Notes the numbers in an entry of the journal.
+    /// Adds the numbers in an entry of the journal.
     pub(crate) fn note(&mut self, record: &Record<'_>) {
         let Body::Log(log) = &record.body else { return };
         self.ledgers = self.ledgers.max(log.ledger);
@@ -47,11 +47,11 @@ impl Fence {
         }
     }
 
-    /// Demands of all ledgers of a state that they know every number that was given.
+    /// Checks that a state knows every used number of its ledgers.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if it does not: then it was made of a damaged index.
+    /// [`Corrupt`] if it does not, because it was loaded from a damaged index.
     pub(crate) fn check(&self, ledgers: &[LedgerState]) -> Result<(), Corrupt> {
         if ledgers.len() != self.ledgers as usize {
             return Err(Corrupt { what: "a ledger is missing" });
@@ -72,11 +72,11 @@ impl Fence {
         Ok(())
     }
 
-    /// Takes the number of a ledger that an entry creates.
+    /// Marks the number of a new ledger as used.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the journal has given it before.
+    /// [`Corrupt`] if the journal has used it before.
     pub(super) fn take_ledger(&mut self, number: u32) -> Result<(), Corrupt> {
         if number <= self.ledgers {
             return Err(Corrupt { what: "number of a ledger that another has" });
@@ -85,11 +85,11 @@ impl Fence {
         Ok(())
     }
 
-    /// Lets an entry pass that gives new numbers only.
+    /// Checks that the new numbers in an entry are unused.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the journal has given one of them before.
+    /// [`Corrupt`] if the journal has used one of them before.
     #[inline]
     pub(super) fn admit(&self, log: &LogRecord<'_>) -> Result<(), Corrupt> {
         match self.seen.get(&log.ledger) {
@@ -109,7 +109,7 @@ impl Seen {
     }
 }
 
-/// The accounts that an entry names.
+/// Returns the accounts that an entry names.
 fn named<'r, 'a>(log: &'r LogRecord<'a>) -> impl Iterator<Item = &'r AddressRef<'a>> {
     let (transaction, target) = match &log.event {
         Event::Transaction(transaction) => (Some(transaction), None),

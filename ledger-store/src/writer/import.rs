@@ -1,4 +1,4 @@
-//! A log of another store: what it says is entered as it stands, after what the rules demand of any log.
+//! Imports logs of another store: checks each log against the rules, and records its content unchanged.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn inconsistent<T>(reason: impl Into<String>) -> Result<T, ImportRefusal> {
     Err(ImportRefusal::Inconsistent { reason: reason.into() })
 }
 
-/// The change that a log says was made to a ledger.
+/// The change to a ledger that a log records.
 struct Imported<'a> {
     log: &'a ImportedLog,
     /// A command that makes the same change.
@@ -37,7 +37,7 @@ struct Imported<'a> {
 }
 
 impl State {
-    /// Enters a log, if it can follow the ones before it.
+    /// Imports a log if it can follow the ones before it.
     pub(crate) fn import(
         &mut self,
         ledger: u32,
@@ -76,7 +76,7 @@ impl State {
         self.import_change(ledger, &imported, &mut loaded, batch, written)
     }
 
-    /// Whether a log may follow the last one of its ledger.
+    /// Checks whether a log may follow the last one of its ledger.
     fn check_follows(
         &mut self,
         ledger: u32,
@@ -99,7 +99,7 @@ impl State {
         Ok(Ok(()))
     }
 
-    /// Whether the transaction of a log may follow the last one, and what it reverts can be reverted.
+    /// Checks whether the transaction of a log may follow the last one, and whether its original can be reverted.
     fn check_transaction(
         &mut self,
         ledger: u32,
@@ -110,7 +110,7 @@ impl State {
     ) -> Result<Result<(), ImportRefusal>, ReadError> {
         let counters = self.ledger(ledger).counters();
         if let Some(id) = imported.id {
-            // Histories and dates are searched by id, so ids must ascend as they do here.
+            // Histories and dates are searched by id, so ids must ascend.
             if counters.transactions > 0 && id.get() < counters.next_transaction {
                 let next = counters.next_transaction;
                 return Ok(inconsistent(format!("transaction {} comes when {next} is due", id.get())));
@@ -120,7 +120,7 @@ impl State {
             }
         }
         let Some(id) = imported.reverts else { return Ok(Ok(())) };
-        // The postings of the revert are in the log itself.
+        // The log itself contains the postings of the revert.
         let original = self.find_original(ledger, Some(id), hints, batch, written)?;
         Ok(match original {
             None => inconsistent(format!("transaction {} is reverted but does not exist", id.get())),
@@ -131,7 +131,7 @@ impl State {
         })
     }
 
-    /// Decides and enters the change of a log.
+    /// Decides and records the change of a log.
     fn import_change(
         &mut self,
         ledger: u32,
@@ -166,7 +166,7 @@ impl State {
                 Decision::Transaction(NewTransaction { reverts: *reverts, ..new })
             }
             Ok(decision) => decision,
-            // A key that was removed though it was not there is in logs of other servers.
+            // Other servers also record the removal of a key that does not exist.
             Err(Rejection::MetadataKeyNotFound { .. }) => match &entry.payload {
                 LogPayload::DeleteMetadata { target, key } => Decision::DeleteMetadata { target, key },
                 _ => return Ok(inconsistent("a key is missing")),
@@ -195,7 +195,7 @@ impl State {
         Ok(Ok(()))
     }
 
-    /// Enters a version of the schema.
+    /// Imports a schema version.
     fn import_schema<'a>(
         &mut self,
         ledger: u32,
@@ -255,7 +255,8 @@ impl State {
         Ok(())
     }
 
-    /// Metadata that the chart of a log's version gives to new accounts: other servers keep it out of the log too.
+    /// Returns the default metadata of new accounts, from the chart of the log's schema version. Other servers do not
+    /// include it in the log either.
     fn imported_defaults(
         &mut self,
         ledger: u32,
@@ -274,7 +275,7 @@ impl State {
     }
 }
 
-/// The key of a log and the hash of its request; of a log without a key the hash alone.
+/// Returns the idempotency key of a log and the hash of its request, or only the hash for a log without a key.
 fn idempotency_record(entry: &LogEntry) -> Option<IdempotencyRecord<'_>> {
     match (&entry.idempotency, &entry.request_hash) {
         (Some(Idempotency { key, hash }), _) => Some(IdempotencyRecord { key: key.as_str(), hash }),
@@ -283,7 +284,7 @@ fn idempotency_record(entry: &LogEntry) -> Option<IdempotencyRecord<'_>> {
     }
 }
 
-/// A command by which a transaction is made as it stands.
+/// Returns a command that creates the transaction unchanged.
 fn creation(transaction: &Transaction, account_metadata: BTreeMap<AccountAddress, Metadata>) -> Command {
     Command::CreateTransaction(CreateTransaction {
         movement: Movement::Postings(transaction.postings.clone()),

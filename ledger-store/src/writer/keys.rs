@@ -1,4 +1,4 @@
-//! Rows by which transactions and accounts are found: keys, and terms of metadata.
+//! Creates the rows that find transactions and accounts: keys, and terms of metadata.
 
 use ledger_core::{Metadata, MetadataValue};
 use ledger_index::{KeyRow, TermRow};
@@ -9,7 +9,7 @@ use crate::fingerprint::{KeyKind, key_space};
 use crate::projection::PieceBuilder;
 
 impl State {
-    /// Puts the terms of metadata that an entry changes.
+    /// Adds the terms of metadata that an entry changes.
     pub(super) fn put_terms(
         &self,
         space: u64,
@@ -23,7 +23,7 @@ impl State {
             let term = self.fingerprints.term(space, key, &value.as_shown());
             rows.terms.push(TermRow::new(space, term, id, position, present));
         };
-        // Values that differ in kind only are one term: then it neither goes nor comes.
+        // Values that differ only in kind are the same term, which is then neither removed nor added.
         for (key, value) in before.iter() {
             if after.get(key).is_none_or(|now| now.as_shown() != value.as_shown()) {
                 push(key, value, false);
@@ -36,7 +36,7 @@ impl State {
         }
     }
 
-    /// Puts a key with its value and, for an idempotency key, its request; `known` is its fingerprint, if it was
+    /// Adds a key with its value and, for an idempotency key, its request. `known` is its fingerprint, if it was
     /// computed before.
     pub(super) fn put_key(
         &mut self,

@@ -1,4 +1,4 @@
-//! A ledger as the writer knows it.
+//! The writer's state of a ledger.
 
 use compact_str::CompactString;
 use smallvec::SmallVec;
@@ -6,24 +6,24 @@ use smallvec::SmallVec;
 use crate::fingerprint::{Fingerprints, KeyPrint, Subject, subject_space};
 use crate::view::{Counters, LedgerHead};
 
-/// A ledger as the writer knows it.
+/// The writer's state of a ledger.
 pub(crate) struct LedgerState {
     pub(crate) head: LedgerHead,
-    /// The asset that was used last, with its number: most ledgers have few.
+    /// The most recently used asset with its number. Most ledgers have few assets.
     last_asset: Option<(CompactString, u32)>,
-    /// The metadata keys that were used last, each by its place among those of its transaction: most of these are
-    /// alike.
+    /// The most recently used metadata keys, by index within the transaction. The transactions of a ledger mostly use
+    /// the same keys.
     last_keys: SmallVec<[LastKey; LAST_KEYS]>,
 }
 
-/// Number of the metadata keys used last that are remembered.
+/// Number of recently used metadata keys that are cached.
 const LAST_KEYS: usize = 4;
 
-/// A metadata key that was used last.
+/// A recently used metadata key.
 struct LastKey {
     text: CompactString,
     id: u32,
-    /// Of what fingerprints of a transaction's metadata are made.
+    /// The key's fingerprint, from which those of its values in transactions are computed.
     print: KeyPrint,
 }
 
@@ -36,7 +36,7 @@ impl LedgerState {
         &mut self.head.counters
     }
 
-    /// The number of an asset, if it has one.
+    /// Returns the number of an asset, if it has one.
     pub(crate) fn asset(&mut self, asset: &str) -> Option<u32> {
         if let Some((text, id)) = &self.last_asset
             && text == asset
@@ -48,7 +48,7 @@ impl LedgerState {
         Some(id)
     }
 
-    /// The number of a metadata key that stands at this place among others, if it has one.
+    /// Returns the number of the metadata key at index `at`, if it has one.
     pub(crate) fn key(&mut self, at: usize, key: &str, fingerprints: &Fingerprints) -> Option<u32> {
         if let Some(last) = self.last_keys.get(at)
             && last.text == key
@@ -66,12 +66,12 @@ impl LedgerState {
         Some(id)
     }
 
-    /// The fingerprint of a metadata key of a transaction, if it was used last at this place.
+    /// Returns the fingerprint of a transaction's metadata key, if it was the last one at this index.
     pub(crate) fn last_print(&self, at: usize, id: u32) -> Option<KeyPrint> {
         self.last_keys.get(at).filter(|last| last.id == id).map(|last| last.print)
     }
 
-    /// Forgets the names that were used last, since their numbers may be taken back.
+    /// Clears the cached names, because their numbers may be taken back.
     pub(crate) fn forget_names(&mut self) {
         self.last_asset = None;
         self.last_keys.clear();

@@ -1,4 +1,4 @@
-//! Loads the facts that a command is decided on. Changes nothing but which accounts are in memory.
+//! Loads the facts that a decision requires. Changes nothing except which accounts are in memory.
 
 use ledger_core::schema::Schema;
 use ledger_core::{
@@ -19,15 +19,15 @@ use super::written::Written;
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
 
-/// The facts on which a command is decided, and those with which its entry is applied.
+/// The facts for deciding a command and the hints for applying its entry.
 pub(super) struct Loaded {
     pub(super) facts: Facts,
     pub(super) hints: Hints,
 }
 
 impl State {
-    /// Loads everything that a settled command is decided on, and returns the slots of its postings. Sizes are checked
-    /// on the way, so that no more is loaded for a command that is too large.
+    /// Loads everything that deciding a settled command requires, and returns the slots of its postings. Checks sizes
+    /// first, so that little is loaded for a command that is too large.
     pub(super) fn load_facts(
         &mut self,
         (ledger, near): (u32, &[Near]),
@@ -58,14 +58,14 @@ impl State {
         Ok(Ok(slots))
     }
 
-    /// Whether the new ones among the assets of these holdings are more than the ledger has numbers for.
+    /// Returns whether these holdings have more new assets than the ledger has numbers left.
     pub(super) fn has_too_many_assets(&mut self, ledger: u32, holdings: &[Located]) -> bool {
         let new = holdings.iter().filter(|holding| holding.asset.is_none()).count();
         new > 0 && self.ledger(ledger).head.assets.len() + new > crate::names::NAMES_MAX
     }
 
-    /// Finds what a command needs beside holdings: whether its reference is taken, the accounts that get metadata, and
-    /// whether a schema version exists.
+    /// Loads what a command needs apart from holdings: whether its reference is taken, the accounts that get metadata,
+    /// and whether a schema version exists.
     pub(super) fn find_rest(
         &mut self,
         ledger: u32,
@@ -91,8 +91,8 @@ impl State {
         Ok(())
     }
 
-    /// The entry that a key was used for, and the hash that it was used with. `known` is its fingerprint, if it was
-    /// computed before.
+    /// Returns the entry that used an idempotency key, and the data that recognises its request. `known` is the key's
+    /// fingerprint, if it was computed before.
     pub(super) fn used_key(
         &self,
         ledger: u32,
@@ -123,7 +123,7 @@ impl State {
         Ok(None)
     }
 
-    /// Whether a transaction has this reference.
+    /// Returns whether a transaction has this reference.
     pub(super) fn reference_taken(
         &self,
         ledger: u32,
@@ -178,7 +178,7 @@ impl State {
         }))
     }
 
-    /// Finds the accounts and volumes that a command moves. `near` is where the ends of its postings may be.
+    /// Loads the accounts and volumes that a command moves. `near` holds the prefetched accounts of its postings.
     pub(super) fn find_holdings(
         &mut self,
         (ledger, near): (u32, &[Near]),
@@ -188,7 +188,7 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<(), ReadError> {
-        // Where no two ends are one holding, these are in the same order.
+        // If no holding occurs twice, both lists have the same order.
         let near = if near.len() == wanted.holdings.len() { near } else { &[] };
         for (at, holding) in wanted.holdings.iter().enumerate() {
             let mut located = self.locate_near(ledger, holding.account.as_str(), near.get(at))?;
@@ -220,7 +220,7 @@ impl State {
         })
     }
 
-    /// The effective date of the last transaction.
+    /// Returns the effective date of the last transaction.
     pub(super) fn last_date(
         &mut self,
         ledger: u32,

@@ -1,4 +1,4 @@
-//! Finds accounts: in memory, or in the index.
+//! Finds accounts in memory or in the index.
 
 use super::accounts::{DocumentState, Near, NewState, Place};
 use super::holding::{HoldingState, Holdings};
@@ -8,12 +8,12 @@ use crate::fingerprint::KeyKind;
 use crate::lookup::{self, missing, missing_in};
 use crate::projection::StoredAccount;
 
-/// An account that a command names, as far as it exists, and for a holding its asset in it.
+/// An account that a command names and, for a holding, the asset in it. Absent parts do not exist yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Located {
-    /// By which the account is found.
+    /// The hash of the account's key.
     pub(crate) hash: u64,
-    /// Where it is, and its number.
+    /// The slot and the number of the account.
     pub(crate) account: Option<(Place, u32)>,
     /// The number of the asset.
     pub(crate) asset: Option<u32>,
@@ -26,14 +26,14 @@ impl Located {
         Self { hash, account, asset: None, holding: None }
     }
 
-    /// Where the account is.
+    /// Returns the slot of the account.
     pub(crate) fn place(&self) -> Option<Place> {
         self.account.map(|(place, _)| place)
     }
 }
 
 impl State {
-    /// Finds an account as [`State::locate`] does, with less where it was looked for before.
+    /// Finds an account like [`State::locate`], but faster if it was prefetched.
     pub(crate) fn locate_near(
         &mut self,
         ledger: u32,
@@ -46,7 +46,7 @@ impl State {
         }
     }
 
-    /// Finds an account, in memory or in the index.
+    /// Finds an account in memory or in the index.
     pub(crate) fn locate(&mut self, ledger: u32, address: &str) -> Result<Located, ReadError> {
         let hash = self.accounts.hash(ledger, address);
         if let Some(account) = self.accounts.find(hash, ledger, address) {
@@ -65,7 +65,7 @@ impl State {
         Ok(Located::account(hash, account))
     }
 
-    /// Finds an account that exists, by number. Only while entries are replayed.
+    /// Finds an existing account by number. Only during a replay.
     pub(crate) fn locate_number(&mut self, ledger: u32, account: u32) -> Result<Place, ReadError> {
         let by_number = self.by_number.as_ref().expect("accounts are located by number only in a replay");
         if let Some(place) = by_number.get(&(ledger, account)) {
@@ -104,7 +104,7 @@ impl State {
         Ok(self.put_account(hash, new, 0))
     }
 
-    /// Puts an account into memory. `flush` is 0 for one that stands in the index.
+    /// Adds an account to the table. `flush` is 0 if the account was read from the index.
     pub(crate) fn put_account(&mut self, hash: u64, new: NewState, flush: u64) -> Place {
         let key = (new.ledger, new.account);
         let place = self.accounts.insert(hash, new, flush);
@@ -114,7 +114,7 @@ impl State {
         place
     }
 
-    /// Makes sure that an account's document is in memory.
+    /// Ensures that an account's document is in memory.
     pub(crate) fn load_document(&mut self, place: Place) -> Result<(), ReadError> {
         let account = self.accounts.get(place);
         if !matches!(account.document, DocumentState::Stored) {

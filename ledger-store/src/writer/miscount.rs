@@ -1,8 +1,8 @@
-//! A count of bytes that is not what is held.
+//! Byte counters that differ from the memory in use.
 
 use std::fmt;
 
-/// The counted and the held bytes of something, where they differ. Memory is bounded by the counts.
+/// A byte counter that differs from the data. Memory limits rely on these counters.
 #[derive(Debug)]
 pub(crate) struct Miscount {
     subject: &'static str,
@@ -11,11 +11,11 @@ pub(crate) struct Miscount {
 }
 
 impl Miscount {
-    /// Compares a count with the bytes that are held.
+    /// Compares a counter with the actual number of bytes.
     ///
     /// # Errors
     ///
-    /// Both, if they differ.
+    /// Both numbers, if they differ.
     pub(super) fn check(subject: &'static str, counted: usize, held: usize) -> Result<(), Self> {
         if counted == held { Ok(()) } else { Err(Self { subject, counted, held }) }
     }

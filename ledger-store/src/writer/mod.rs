@@ -1,12 +1,12 @@
-//! The writer: decides commands in one order, and makes entries and rows of them.
+//! The writer: decides commands in order, and creates their entries and rows.
 //!
-//! - [`command`]: a command with what it needs, and its outcome. [`execute`] takes it through the steps: [`load`] finds
-//!   the facts, the core decides, [`numbers`] makes the entry, [`apply`] puts it into the state.
-//! - [`state`]: everything that decisions ask for. [`locate`] finds accounts, [`schema`] and [`documents`] what their
-//!   names say, [`undo`] takes changes back, [`replay`] is for recovery.
+//! - [`command`]: a command with its context and outcome. [`execute`] runs the steps: [`load`] finds the facts, the
+//!   core decides, [`numbers`] creates the entry, and [`apply`] changes the state.
+//! - [`state`]: everything that decisions need. [`locate`] finds accounts, [`schema`] and [`documents`] handle schemas
+//!   and documents, [`undo`] takes changes back, and [`replay`] serves recovery.
 //! - [`apply`]: the effect of any entry; [`transaction`], [`touched`], [`names`] and [`keys`] are parts of it.
 //! - [`batch`]: the entries and rows that one append makes durable.
-//! - [`ahead`], [`accounts`], [`recent_keys`], [`half_hash`]: tables in memory, and lookups ahead of the commands.
+//! - [`ahead`], [`accounts`], [`recent_keys`], [`half_hash`]: tables in memory, and their prefetching.
 //! - [`import`], [`removal`]: logs of other stores, and ledgers that are removed for good.
 
 mod accounts;

@@ -1,4 +1,4 @@
-//! Names in entries. An entry that is the first to use a name gives it its number.
+//! Resolves the names in entries. The first entry that uses a name also numbers it.
 
 use compact_str::CompactString;
 use ledger_codec::Corrupt;

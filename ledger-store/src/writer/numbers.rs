@@ -1,4 +1,4 @@
-//! The entry of a decision: what is named in it gets numbers, new ones where it is the first to be named.
+//! Creates the entry of a decision: replaces names by numbers, and numbers those that the entry is the first to use.
 
 use ledger_core::{
     AccountAddress, Asset, Decision, Facts, Metadata, MetadataValue, NewTransaction, Slots, Target,
@@ -15,8 +15,9 @@ use super::locate::Located;
 use super::state::State;
 
 impl State {
-    /// The entry's event, with the numbers that new names will get. It is put where it lies, and was
-    /// [blank](Event::blank): it is large, and a copy of what was written just now waits for all that was written before.
+    /// Creates the entry's event, with the numbers that new names will get. Fills `event`, which must be
+    /// [blank](Event::blank), in place: copying a large value that was just written would stall the processor until
+    /// earlier writes have completed.
     pub(super) fn put_event<'a>(
         &mut self,
         (ledger, id): (u32, u64),
@@ -28,7 +29,9 @@ impl State {
         let mut numbers = Numbers::new(self, ledger);
         *event = match decision {
             Decision::Transaction(transaction) => {
-                let Event::Transaction(record) = event else { unreachable!("it is blank") };
+                let Event::Transaction(record) = event else {
+                    unreachable!("a blank event is a transaction")
+                };
                 return numbers.transaction((self, id), transaction, facts, hints, record);
             }
             Decision::SetMetadata { target, metadata } => Event::SetMetadata {
@@ -55,7 +58,7 @@ impl State {
     }
 }
 
-/// Gives out the numbers of the names that an entry is the first to use; applying the entry makes them so.
+/// Chooses numbers for the names that an entry is the first to use. Applying the entry assigns them.
 struct Numbers<'a> {
     ledger: u32,
     next_account: u32,
@@ -108,7 +111,7 @@ impl<'a> Numbers<'a> {
         NameRef::New(id, asset)
     }
 
-    /// The key at this place among others.
+    /// Returns the reference to the metadata key at index `at`.
     fn key(&mut self, state: &mut State, at: usize, key: &'a str) -> NameRef<'a> {
         let ledger = &mut state.ledgers[self.ledger as usize - 1];
         if let Some(id) = ledger.key(at, key, &state.fingerprints) {
@@ -163,7 +166,7 @@ impl<'a> Numbers<'a> {
         record.template = transaction.template;
         record.reverts = transaction.reverts.map(TransactionId::get);
         record.holdings.reserve_exact(facts.volumes.len());
-        // Names are told only where something is new.
+        // Names are only needed if something is new.
         let mut names = None;
         for (at, (located, after)) in hints.located.iter().zip(&facts.volumes).enumerate() {
             let holding = if let Located { account: Some((_, account)), asset: Some(asset), holding, .. } =
@@ -210,7 +213,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// The account and asset of each slot of a transaction.
+/// Returns the account and asset of each slot of a transaction.
 pub(super) fn holding_names<'a>(
     transaction: &'a NewTransaction<'_>,
     count: usize,

@@ -1,4 +1,4 @@
-//! The content of a log entry, for a caller that asked for the entry.
+//! Creates the content of a log entry for a caller that requested it.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use smallvec::SmallVec;
 
 use super::numbers::holding_names;
 
-/// A decision without the parts that it borrows from its command.
+/// A decision without references to its command.
 pub(super) enum Told {
-    /// A new transaction that still lacks what its command says, see [`created`].
+    /// A new transaction that still lacks data of its command; see [`created`].
     Created(Box<Transaction>),
-    /// All.
+    /// A complete payload.
     Payload(LogPayload),
 }
 
 impl Told {
-    /// Takes a decision that is recorded at `date`; `id` is that of the transaction, if it is one, and `volumes` are
-    /// those after it.
+    /// Converts a decision that is recorded at `date`. `id` is the id of its transaction, if it creates one, and
+    /// `volumes` are those after it.
     pub(super) fn of(
         decision: Decision<'_>,
         volumes: SmallVec<[Volumes; 4]>,
@@ -58,7 +58,7 @@ impl Told {
     }
 }
 
-/// A new transaction with what its command says, which is taken out of it: nobody needs it there any more.
+/// Returns a new transaction with the data of its command, which is moved out because the command is no longer needed.
 pub(super) fn created(mut transaction: Box<Transaction>, command: &mut Command) -> LogPayload {
     let Command::CreateTransaction(create) = command else {
         unreachable!("other commands make no new transactions")
@@ -69,7 +69,7 @@ pub(super) fn created(mut transaction: Box<Transaction>, command: &mut Command) 
     transaction.metadata = std::mem::take(&mut create.metadata);
     transaction.reference = create.reference.take();
     transaction.template = create.template.take().map(Into::into);
-    // To take it out costs something even where there is nothing.
+    // Moving the map out costs something even if it is empty.
     let account_metadata = if create.account_metadata.is_empty() {
         Vec::new()
     } else {

@@ -1,4 +1,4 @@
-//! Values written since the index was last flushed, by key.
+//! Values that were written since the last flush, by key.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
@@ -9,16 +9,16 @@ use hashbrown::hash_table::Entry;
 
 /// The container of one generation.
 pub(super) trait Generation {
-    /// Empty, with room for so many.
+    /// Creates an empty container with capacity for `count` values.
     fn with_room(count: usize) -> Self;
 
-    /// How many it holds.
+    /// Returns the number of values.
     fn len(&self) -> usize;
 
-    /// How many it has room for.
+    /// Returns the capacity.
     fn room(&self) -> usize;
 
-    /// Empties it and keeps its memory.
+    /// Removes all values and keeps the memory.
     fn clear(&mut self);
 }
 
@@ -40,49 +40,49 @@ impl<T> Generation for HashTable<T> {
     }
 }
 
-/// Values that are dropped, a generation at a time, when the flush that holds them is done.
+/// Values in generations, one for each flush. A generation is dropped when its flush is done.
 ///
-/// There is one for the rows that gather now, and one for each flush that is under way.
+/// The newest generation belongs to the flush that has not begun yet; the others belong to running flushes.
 pub(super) struct Generations<G> {
     each: VecDeque<(u64, G)>,
-    /// An empty one whose memory is used again: what is given back comes back page by page, zeroed.
+    /// An empty generation whose memory is reused. The allocator would return new memory page by page, zeroed.
     spare: Option<G>,
 }
 
 impl<G: Generation> Generations<G> {
-    /// Empty; what is put first belongs to `flush`.
+    /// Creates an empty set whose first values belong to `flush`.
     pub(super) fn new(flush: u64) -> Self {
         Self { each: VecDeque::from([(flush, G::with_room(0))]), spare: None }
     }
 
-    /// All, the newest first.
+    /// Returns all generations, newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = &G> {
         self.each.iter().rev().map(|(_, generation)| generation)
     }
 
-    /// The part that gathers now.
+    /// Returns the newest generation.
     pub(super) fn newest(&self) -> &G {
         &self.each.back().expect("there is always a generation").1
     }
 
-    /// The same, to change it.
+    /// Returns the newest generation for changing.
     pub(super) fn newest_mut(&mut self) -> &mut G {
         &mut self.each.back_mut().expect("there is always a generation").1
     }
 
-    /// From now on what is put belongs to `flush`.
+    /// Starts a new generation: values from now on belong to `flush`.
     pub(super) fn begin(&mut self, flush: u64) {
-        // The next is as large as the last, most likely; to grow there would move everything again and again.
+        // The next generation is probably as large as the last. Growing it would move its content repeatedly.
         let room = self.newest().len();
         let generation = match self.spare.take() {
-            // One that once was large is not kept for ever.
+            // Do not keep memory that is much larger than needed.
             Some(spare) if spare.room() / 4 <= room => spare,
             _ => G::with_room(room),
         };
         self.each.push_back((flush, generation));
     }
 
-    /// Drops what flushes up to `flushed` hold.
+    /// Drops the generations that flushes up to `flushed` have written.
     pub(super) fn release(&mut self, flushed: u64) {
         while self.each.len() > 1 && self.each.front().is_some_and(|(flush, _)| *flush <= flushed) {
             if let Some((_, mut generation)) = self.each.pop_front() {
@@ -93,19 +93,19 @@ impl<G: Generation> Generations<G> {
     }
 }
 
-/// A map of what was written since the index was last flushed.
+/// A map of the values that were written since the last flush.
 pub(crate) struct Recent<K, V> {
     generations: Generations<HashTable<(K, V)>>,
     hasher: RandomState,
 }
 
 impl<K: Eq + Hash, V> Recent<K, V> {
-    /// Empty; what is put first belongs to `flush`.
+    /// Creates an empty map whose first values belong to `flush`.
     pub(crate) fn new(flush: u64) -> Self {
         Self { generations: Generations::new(flush), hasher: RandomState::default() }
     }
 
-    /// The newest value under a key.
+    /// Returns the newest value of a key.
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         if self.generations.newest_first().all(HashTable::is_empty) {
             return None;
@@ -116,7 +116,7 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         Some(value)
     }
 
-    /// Puts a value; what stood under the key in this generation is returned.
+    /// Sets the value of a key. Returns its previous value in the newest generation.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let hasher = &self.hasher;
         let hash = hasher.hash_one(&key);
@@ -130,7 +130,7 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         }
     }
 
-    /// Takes back what [`Recent::insert`] put.
+    /// Undoes [`Recent::insert`].
     pub(crate) fn undo(&mut self, key: &K, previous: Option<V>) {
         let hash = self.hasher.hash_one(key);
         if let Ok(mut entry) = self.generations.newest_mut().find_entry(hash, |(have, _)| have == key) {
@@ -143,12 +143,12 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         }
     }
 
-    /// From now on what is put belongs to `flush`.
+    /// Starts a new generation: values from now on belong to `flush`.
     pub(crate) fn begin(&mut self, flush: u64) {
         self.generations.begin(flush);
     }
 
-    /// Drops what flushes up to `flushed` hold.
+    /// Drops the values that flushes up to `flushed` have written.
     pub(crate) fn release(&mut self, flushed: u64) {
         self.generations.release(flushed);
     }

@@ -1,4 +1,4 @@
-//! References and idempotency keys that were used since the index was last flushed.
+//! The recent keys: references and idempotency keys that were used since the last flush.
 
 use compact_str::CompactString;
 use hashbrown::HashTable;
@@ -11,25 +11,24 @@ use super::miscount::Miscount;
 use super::recent::{Generation, Generations};
 use crate::fingerprint::KeyKind;
 
-/// A reference or an idempotency key that was used recently.
+/// A recently used reference or idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecentKey {
     ledger: u32,
     /// Half of its fingerprint.
     hash: u32,
     text: CompactString,
-    /// The transaction, or the position of the entry.
+    /// The id of the transaction, or the position of the entry.
     pub(crate) value: u64,
-    /// By what the request that brought an idempotency key is recognized; references have none. They are many: so it
-    /// is boxed.
+    /// Recognises the request that used an idempotency key. References have none. Boxed because there are many keys.
     pub(crate) request: Option<Box<Recognition>>,
 }
 
-/// Two hundred thousand of them wait for a flush.
+/// Two hundred thousand keys may wait for a flush.
 const _: () = assert!(size_of::<RecentKey>() <= 48);
 
 impl RecentKey {
-    /// No key.
+    /// A key without content.
     const EMPTY: Self =
         Self { ledger: 0, hash: 0, text: CompactString::const_new(""), value: 0, request: None };
 
@@ -37,13 +36,13 @@ impl RecentKey {
         if self.request.is_some() { KeyKind::Idempotency } else { KeyKind::Reference }
     }
 
-    /// Whether this is another mention of the same key.
+    /// Returns whether both are the same key.
     fn is_alike(&self, other: &Self) -> bool {
         (self.ledger, self.hash, self.kind()) == (other.ledger, other.hash, other.kind())
             && self.text == other.text
     }
 
-    /// Bytes beyond its own size.
+    /// Returns the number of heap bytes.
     fn heap_bytes(&self) -> usize {
         let text = if self.text.is_heap_allocated() { self.text.len() } else { 0 };
         let request = self.request.as_ref().map_or(0, |request| {
@@ -54,14 +53,14 @@ impl RecentKey {
     }
 }
 
-/// Number of keys that are put into a table together.
+/// Number of keys that are added to the hash table together.
 const LATELY_MAX: usize = 32;
 
-/// The keys of one generation in the order in which they came, and a table of where each lies.
+/// The keys of one generation in insertion order, and a hash table of their indexes.
 struct Keys {
     all: Vec<RecentKey>,
-    /// Of the keys before `settled`; those behind are few. Its places are far from each other: written to one after the
-    /// other, many are fetched at a time, and one in between holds up what is written after it.
+    /// The hash table of the keys before `settled`; only a few keys follow. Its slots are far apart in memory. When
+    /// many are written in sequence, their cache misses overlap; a single one would stall the writes after it.
     slots: HashTable<Entry>,
     settled: usize,
     heap_bytes: usize,
@@ -103,14 +102,14 @@ impl Keys {
         })
     }
 
-    /// Puts what came lately into the table.
+    /// Adds the latest keys to the hash table.
     fn settle(&mut self) {
         for at in self.settled..self.all.len() {
             let key = &self.all[at];
             let entry = Entry { hash: key.hash, slot: at as u32 };
             let is = |have: &Entry| have.hash == key.hash && self.all[have.slot as usize].is_alike(key);
             match self.slots.entry(entry.place(), is, |have| have.place()) {
-                // What it stood for before is found no more.
+                // The key's earlier value is no longer found.
                 hash_table::Entry::Occupied(mut have) => *have.get_mut() = entry,
                 hash_table::Entry::Vacant(place) => {
                     place.insert(entry);
@@ -129,7 +128,8 @@ impl Keys {
         let is = |have: &Entry| have.hash == key.hash && self.all[have.slot as usize].is_alike(key);
         if let Ok(found) = self.slots.find_entry(place, is) {
             let (entry, _) = found.remove();
-            // Keys are taken back from the last to the first; one that is not the last stays and is not found.
+            // Keys are undone from the last to the first. A key that is not the last one stays in the list but is no
+            // longer found.
             if entry.slot as usize + 1 == self.all.len() {
                 self.heap_bytes -= self.all.pop().map_or(0, |key| key.heap_bytes());
                 self.settled = self.all.len();
@@ -148,16 +148,16 @@ impl Keys {
     }
 }
 
-/// By ledger, kind and text: exact, whatever their fingerprints.
+/// The recent keys by ledger, kind and text. Exact, even if fingerprints collide.
 pub(crate) struct RecentKeys(Generations<Keys>);
 
 impl RecentKeys {
-    /// Empty; what is put first belongs to `flush`.
+    /// Creates an empty set whose first keys belong to `flush`.
     pub(crate) fn new(flush: u64) -> Self {
         Self(Generations::new(flush))
     }
 
-    /// The newest value under a key.
+    /// Returns the newest entry of a key.
     pub(crate) fn find(
         &self,
         ledger: u32,
@@ -169,12 +169,13 @@ impl RecentKeys {
         self.0.newest_first().find_map(|keys| keys.find(fingerprint, is))
     }
 
-    /// Looks at where [`RecentKeys::put`] will put a key, and drops it: so it is near then.
+    /// Prefetches the memory that [`RecentKeys::put`] will write for a key. The result only keeps the compiler from
+    /// removing the read.
     pub(crate) fn warm(&self, fingerprint: u64) -> bool {
         self.0.newest().slots.find(spread(fingerprint), |_| true).is_some()
     }
 
-    /// Puts a key, or what it stands for now: the transaction, or the position of the entry with its request.
+    /// Sets the value of a key: the id of its transaction, or the position of its entry with the request.
     pub(crate) fn put(
         &mut self,
         ledger: u32,
@@ -188,7 +189,7 @@ impl RecentKeys {
             newest.settle();
         }
         let Keys { all, heap_bytes, .. } = newest;
-        // Filled where it lies, as rows are.
+        // Fill the key in place, like rows.
         all.push(RecentKey::EMPTY);
         let key = all.last_mut().expect("it was pushed");
         key.ledger = ledger;
@@ -200,33 +201,33 @@ impl RecentKeys {
         key
     }
 
-    /// Takes back a key that [`RecentKeys::put`] put, and that was not there before.
+    /// Undoes [`RecentKeys::put`] for a key that did not exist before.
     pub(crate) fn undo(&mut self, key: &RecentKey) {
         self.0.newest_mut().undo(key);
     }
 
-    /// Compares the count of heap bytes with the sum over the keys that no flush was begun for.
+    /// Compares the counter of heap bytes with the sum over the keys of the newest generation.
     ///
     /// # Errors
     ///
-    /// Both, if they differ.
+    /// Both numbers, if they differ.
     #[cfg(any(test, debug_assertions, feature = "testing"))]
     pub(crate) fn check_bytes(&self) -> Result<(), Miscount> {
         self.0.newest().check_bytes()
     }
 
-    /// Bytes of those that no flush was begun for.
+    /// Returns the memory of the keys that no flush covers yet, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.0.newest().bytes()
     }
 
-    /// From now on what is put belongs to `flush`.
+    /// Starts a new generation: keys from now on belong to `flush`.
     pub(crate) fn begin(&mut self, flush: u64) {
         self.0.newest_mut().settle();
         self.0.begin(flush);
     }
 
-    /// Drops what flushes up to `flushed` hold.
+    /// Drops the keys that flushes up to `flushed` have written.
     pub(crate) fn release(&mut self, flushed: u64) {
         self.0.release(flushed);
     }
@@ -311,7 +312,7 @@ mod tests {
             assert_eq!(find(&keys, value), Some(value));
         }
         assert!(all.clone().all(|value| find(&keys, value) == Some(value)));
-        // As a submission is taken back: the last first.
+        // Undo in the order of a refused submission, the last key first.
         for key in put.drain(1..).rev() {
             keys.undo(&key);
             assert_eq!(find(&keys, key.value), None, "{}", key.value);

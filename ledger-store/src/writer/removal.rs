@@ -1,4 +1,4 @@
-//! Which ledgers are removed for good, and how the sections of the journal stand that held them.
+//! Removed ledgers in the writer's state, and the states of the sections that hold their entries.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::removed::Tombstone;
 use crate::sections::SectionLedgers;
 use crate::view::{Counters, LedgerHead};
 
-/// The head that stays in memory for a removed ledger.
+/// Returns the head that stays in memory for a removed ledger.
 fn removed_head(info: Arc<LedgerInfo>, section: u32) -> LedgerHead {
     LedgerHead {
         info,
@@ -26,7 +26,7 @@ fn removed_head(info: Arc<LedgerInfo>, section: u32) -> LedgerHead {
 }
 
 impl State {
-    /// Removes a ledger for good. Its number stays taken.
+    /// Removes a ledger for good. Its number stays used.
     pub(crate) fn remove_ledger(&mut self, number: u32) {
         let head = &mut self.ledgers[number as usize - 1].head;
         let info = LedgerInfo { metadata: Metadata::EMPTY, ..LedgerInfo::clone(&head.info) };
@@ -39,7 +39,7 @@ impl State {
         self.schemas.clear();
     }
 
-    /// Puts a ledger that was removed before this opening.
+    /// Adds a ledger that was removed before this opening.
     pub(crate) fn put_tombstone(&mut self, tombstone: Tombstone) {
         let Tombstone { info, section, .. } = tombstone;
         assert_eq!(info.id as usize, self.ledgers.len() + 1, "ledgers are numbered without a gap");
@@ -47,33 +47,33 @@ impl State {
         self.ledgers.push(LedgerState::new(removed_head(info, section)));
     }
 
-    /// The section for a new ledger of a bucket. It has none of those that are deleted or removed: with them the
-    /// section goes as a whole.
+    /// Returns the section for a new ledger of a bucket. It contains no deleted or removed ledgers, because the
+    /// section of those will be removed as a whole.
     pub(crate) fn section_for(&self, bucket: &BucketName) -> u32 {
         let have = self.buckets.get(bucket);
         let usable = have.filter(|section| self.section(**section).takes_more());
         usable.copied().unwrap_or_else(|| self.sections.keys().last().map_or(1, |last| last + 1))
     }
 
-    /// Whether all ledgers that a bucket had are removed, or being removed.
+    /// Returns whether all ledgers that a bucket ever had are removed or being removed.
     pub(crate) fn is_bucket_gone(&self, bucket: &BucketName) -> bool {
         let heads = self.ledgers.iter().map(|ledger| &ledger.head);
         let mut of_bucket = heads.filter(|head| head.info.bucket == *bucket).peekable();
         of_bucket.peek().is_some() && of_bucket.all(|head| self.section(head.section).is_going())
     }
 
-    /// How the ledgers of a section stand.
+    /// Returns how many ledgers of a section are in which state.
     pub(crate) fn section(&self, section: u32) -> SectionLedgers {
         self.sections.get(&section).copied().unwrap_or_default()
     }
 
-    /// The sections all of whose ledgers are removed.
+    /// Returns the sections of which every ledger is removed.
     pub(crate) fn removed_sections(&self) -> BTreeSet<u32> {
         self.sections.iter().filter(|(_, ledgers)| ledgers.is_gone()).map(|(section, _)| *section).collect()
     }
 
-    /// Ledgers to be removed, some at a time: those that were deleted at `until` or before, all of their section
-    /// alike.
+    /// Returns ledgers to remove, up to a limit: those that were deleted at or before `until`, if that is true for all
+    /// ledgers of their section.
     pub(crate) fn removable(&self, until: Timestamp, most: usize) -> Vec<u32> {
         let mut waiting = BTreeSet::new();
         for ledger in self.ledgers.iter().filter(|ledger| !ledger.head.is_removed) {
@@ -86,19 +86,19 @@ impl State {
         due.take(most).map(|head| head.info.id).collect()
     }
 
-    /// Notes that a section's entries are gone from the journal. What was replayed of its ledgers may be short of
-    /// something; whatever else there is of them is passed over.
+    /// Records that entries of a section are missing from the journal. The replayed state of its ledgers may be
+    /// incomplete, so their other entries are skipped.
     pub(crate) fn note_hole(&mut self, section: u32) {
         self.holes.insert(section);
     }
 
-    /// Whether entries of this ledger are passed over in a replay: it is removed by then, or will be.
+    /// Returns whether a replay skips the entries of a ledger, because it is removed by then or later in the journal.
     pub(crate) fn is_passed_over(&self, ledger: u32) -> bool {
         let head = self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| &ledger.head);
         head.is_some_and(|head| head.is_removed || self.holes.contains(&head.section))
     }
 
-    /// A section of which entries are gone although not all of its ledgers are removed.
+    /// Returns a section with missing entries of which not all ledgers are removed.
     pub(crate) fn unexplained_hole(&self) -> Option<u32> {
         self.holes.iter().copied().find(|section| !self.section(*section).is_gone())
     }

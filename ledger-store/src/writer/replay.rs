@@ -1,4 +1,4 @@
-//! The part of the state that exists while entries are replayed.
+//! The part of the state that exists only during a replay.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -7,20 +7,20 @@ use super::state::State;
 use crate::violation::{Violation, ViolationCode};
 
 impl State {
-    /// Entries are replayed from now on: accounts are found by number.
+    /// Starts a replay: accounts are found by number from now on.
     pub(crate) fn begin_replay(&mut self) {
         self.by_number = Some(HashMap::with_hasher(RandomState::default()));
         self.audit.get_or_insert_default();
     }
 
-    /// Replaying is over.
+    /// Ends the replay.
     pub(crate) fn end_replay(&mut self) {
         self.by_number = None;
         self.audit = None;
         self.holes.clear();
     }
 
-    /// Notes that a replayed entry breaks a rule.
+    /// Records that a replayed entry breaks a rule.
     pub(crate) fn report(&mut self, code: ViolationCode, ledger: u32, position: u64, detail: String) {
         let name =
             self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| ledger.head.info.name.clone());
@@ -29,7 +29,7 @@ impl State {
         }
     }
 
-    /// Makes room in the middle of a replay: places by number are forgotten with the accounts.
+    /// Frees memory during a replay. Forgets the slots of evicted accounts.
     pub(crate) fn evict_replayed(&mut self) {
         self.accounts.evict(self.index.flushed);
         self.begin_replay();

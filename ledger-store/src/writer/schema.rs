@@ -1,4 +1,4 @@
-//! Schemas in the writer: what a request is judged by, and how a version becomes known.
+//! Schemas in the writer: finds the version that a request names, and projects new versions.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::error::ReadError;
 use crate::projection::PieceBuilder;
 
 impl State {
-    /// The schema version with a name, or the refusal of a request that names it.
+    /// Returns the schema version with a name, or the refusal of a request that names it.
     pub(super) fn named_schema(
         &mut self,
         ledger: u32,
@@ -40,12 +40,12 @@ impl State {
         })
     }
 
-    /// Whether a ledger has a schema version of this name.
+    /// Returns whether a ledger has a schema version of this name.
     pub(super) fn has_schema(&self, ledger: u32, version: &SchemaVersion) -> Result<bool, ReadError> {
         Ok(self.stored_document(&schema_place(ledger, version))?.is_some())
     }
 
-    /// Projects a schema that an entry adds. A text that names no version was never a schema.
+    /// Projects a schema that an entry adds. Ignores a text without a version name, which was never a schema.
     pub(super) fn put_schema(
         &mut self,
         position: u64,
@@ -70,7 +70,7 @@ impl State {
         self.put_document(position, &document, &Prior::Absent, rows)
     }
 
-    /// Metadata that the chart gives to the accounts that a settled command is the first to use.
+    /// Returns the default metadata of the accounts that a settled command is the first to use.
     pub(super) fn defaults(
         &mut self,
         ledger: u32,

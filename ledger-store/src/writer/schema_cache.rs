@@ -1,4 +1,4 @@
-//! Schemas that were named lately.
+//! A cache of recently used schemas.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use ledger_core::CompactString;
 use ledger_core::schema::{Schema, SchemaError};
 
-/// A schema as it was read back. One that was recorded is valid; should a later release read it differently, the
-/// requests that name it are refused, and all else goes on.
+/// A parsed schema. Recorded schemas are valid. If a later release refuses one, it refuses the requests that name it,
+/// and everything else works.
 pub(super) type ReadSchema = Arc<Result<Schema, SchemaError>>;
 
-/// Schemas that were named lately, parsed. Versions do not change, so nothing here is ever out of date.
+/// A cache of parsed schemas. Versions never change, so the cache is never out of date.
 #[derive(Default)]
 pub(crate) struct SchemaCache {
     bytes_max: usize,
@@ -19,23 +19,23 @@ pub(crate) struct SchemaCache {
 }
 
 impl SchemaCache {
-    /// Keeps up to so many bytes, and one schema of any size.
+    /// Creates an empty cache of up to `bytes_max` bytes, or of one schema of any size.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { bytes_max, ..Self::default() }
     }
 
-    /// Forgets all.
+    /// Removes all schemas.
     pub(crate) fn clear(&mut self) {
         self.kept.clear();
         self.bytes = 0;
     }
 
-    /// Returns a schema that is kept.
+    /// Returns a schema if it is cached.
     pub(super) fn get(&self, ledger: u32, version: &str) -> Option<ReadSchema> {
         self.kept.get(&(ledger, version.into())).cloned()
     }
 
-    /// Keeps a schema.
+    /// Adds a schema.
     pub(super) fn keep(&mut self, ledger: u32, version: &str, schema: &ReadSchema) {
         let bytes = 256 + version.len() + schema.as_ref().as_ref().map_or(0, Schema::memory);
         if self.bytes + bytes > self.bytes_max {

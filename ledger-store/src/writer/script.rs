@@ -1,4 +1,4 @@
-//! The reads of scripts while they are settled: from the writer's own state, so that nothing is out of date.
+//! Reads for scripts while they are settled. They read the writer's own state, so nothing is out of date.
 
 use ledger_core::script::{Reads, colored_asset};
 use ledger_core::{AccountAddress, Balance, CompactString, MetadataValue};
@@ -9,7 +9,7 @@ use super::state::State;
 use crate::error::ReadError;
 use crate::lookup::missing;
 
-/// A ledger, as a script sees it.
+/// A ledger as a script reads it.
 pub(crate) struct ScriptReads<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) ledger: u32,
@@ -22,7 +22,7 @@ impl Reads for ScriptReads<'_> {
         let number = if color.is_empty() {
             self.state.ledger(self.ledger).asset(asset)
         } else {
-            // What is no asset of a ledger, nobody holds.
+            // No account can hold a text that is not an asset.
             let folded = colored_asset(asset, color);
             folded.and_then(|folded| self.state.ledger(self.ledger).asset(folded.as_str()))
         };

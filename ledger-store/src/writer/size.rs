@@ -1,15 +1,15 @@
-//! The size of a command's entry.
+//! Checks the size of a command's entry.
 
 use ledger_core::limits::{ADDRESS_BYTES_MAX, METADATA_BYTES_MAX};
 use ledger_core::{AccountAddress, Amount, Command, KnownTransaction, Metadata, Movement, Posting, Volumes};
 use ledger_journal::MAX_CHUNK_PAYLOAD_BYTES;
 
-/// Most bytes of an entry: a chunk, less its head and the entry's own.
+/// Maximum size of an entry in bytes: a chunk without its head and the head of the entry.
 pub(super) const ENTRY_BYTES_MAX: usize = MAX_CHUNK_PAYLOAD_BYTES - 64 * 1_024;
-/// More than every number of a posting or a holding takes, but for amounts.
+/// Upper bound for the numbers of a posting or a holding, except amounts, in bytes.
 const NUMBERS: usize = 64;
 
-/// Whether a command's entry might not fit a chunk, by a bound from above.
+/// Returns whether a command's entry may exceed a chunk, using an upper bound of its size.
 pub(super) fn is_too_large(
     command: &Command,
     original: Option<&KnownTransaction>,
@@ -22,7 +22,7 @@ pub(super) fn is_too_large(
     let held = volumes.iter().map(|held| amount_bytes(&held.input) + amount_bytes(&held.output) + NUMBERS);
     let posted = |posting: &Posting| {
         let names = posting.source.as_str().len() + posting.destination.as_str().len();
-        // An amount stands in the posting and can make each of its ends' totals as long.
+        // The amount occurs in the posting, and may make the volumes at both ends as long as itself.
         names + posting.asset.as_str().len() + 3 * amount_bytes(&posting.amount) + NUMBERS
     };
     let of_account = |(account, metadata): (&AccountAddress, &Metadata)| {
@@ -44,13 +44,13 @@ pub(super) fn is_too_large(
         Command::RevertTransaction(_) => {
             original.iter().flat_map(|original| &original.postings).map(posted).sum()
         }
-        // Their sizes have limits of their own.
+        // The sizes of these have limits of their own.
         Command::SetMetadata { .. } | Command::DeleteMetadata { .. } | Command::InsertSchema(_) => 0,
     };
     bytes + held.sum::<usize>() + defaults.sum::<usize>() > ENTRY_BYTES_MAX
 }
 
-/// Whether a command is like nearly all, which need no look at how long each name is.
+/// Returns whether a command is so small that the lengths of its names need not be added up, as nearly all are.
 fn is_surely_small(command: &Command, volumes: &[Volumes]) -> bool {
     let Command::CreateTransaction(create) = command else { return false };
     let Movement::Postings(postings) = &create.movement else { return false };
@@ -63,12 +63,12 @@ fn is_surely_small(command: &Command, volumes: &[Volumes]) -> bool {
         && volumes.iter().all(is_short)
 }
 
-/// Checks that surely small entries are small: with names as long as they may be.
+/// Proves that such entries fit, even with names of maximum length.
 const _: () = assert!(
     8 * (3 * ADDRESS_BYTES_MAX + 16 * NUMBERS) + METADATA_BYTES_MAX + 64 * NUMBERS <= ENTRY_BYTES_MAX
 );
 
 fn amount_bytes(amount: &Amount) -> usize {
-    // 19 digits take 10 bytes; larger ones are rare enough to be measured.
+    // 19 digits take 10 bytes; larger amounts are rare enough to be measured.
     if amount.to_u64().is_some() { 10 } else { amount.to_le_bytes().len() * 8 / 7 + 1 }
 }

@@ -1,7 +1,7 @@
-//! The authoritative state: what decisions are made on.
+//! The authoritative state on which commands are decided.
 //!
-//! It runs ahead of the disk by the batches that are not flushed yet. It never asks what lags behind: what
-//! changed since the index was last flushed is kept here, and the rest stands in the index exactly.
+//! It is ahead of the disk by the batches that are not durable yet. It never relies on data that lags behind: changes
+//! since the last flush are in memory, and the index holds the exact state of everything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,71 +36,71 @@ use crate::sections::SectionLedgers;
 use crate::view::{Counters, Directory, LedgerHead};
 use crate::violation::Violation;
 
-/// The record for undoing a submission that is all or nothing, or a dry run.
+/// The record for undoing an atomic submission or a dry run.
 pub(crate) struct Undo {
     pub(crate) next: Position,
-    /// Ledgers that may change, with their counters as they were.
+    /// The ledgers that may change, with their counters before the change.
     pub(crate) ledgers: SmallVec<[(u32, Counters); 1]>,
-    /// Accounts as they were; `None` for one that was new.
+    /// The accounts before the change; `None` for a new account.
     pub(crate) accounts: HashMap<Place, Option<AccountState>, RandomState>,
     pub(crate) keys: Vec<RecentKey>,
     pub(crate) documents: Vec<((u32, u64), Option<TransactionDocument>)>,
-    /// Keyed documents, as their flush had them before.
+    /// Keyed documents, as the current flush had them before the change.
     pub(crate) keyed: Vec<(Box<[u8]>, Before)>,
 }
 
-/// Everything a decision can ask.
+/// Everything that a decision needs.
 pub(crate) struct State {
-    /// By number, from 1.
+    /// The ledgers by number, starting with number 1.
     pub(crate) ledgers: Vec<LedgerState>,
     pub(crate) directory: Directory,
-    /// The section of the journal that the ledger of each bucket has that was put last; 0 is that of documents.
+    /// The section of the journal of each bucket's latest ledger. Section 0 is for documents.
     pub(super) buckets: BTreeMap<BucketName, u32>,
-    /// The sections that were ever given to a ledger.
+    /// The sections that were ever assigned to a ledger.
     pub(super) sections: BTreeMap<u32, SectionLedgers>,
-    /// Sections whose entries were found to be gone. Only while entries are replayed.
+    /// Sections with missing entries. Only used during a replay.
     pub(super) holes: BTreeSet<u32>,
     pub(crate) accounts: AccountTable,
-    /// References and idempotency keys.
+    /// Recent references and idempotency keys.
     pub(crate) keys: RecentKeys,
-    /// By them nearly every reference, key and new address is proved new.
+    /// Filters that prove nearly every new reference, idempotency key and address new.
     pub(crate) known: KnownKeys,
     /// Changes of transactions after they were recorded, by ledger and id.
     pub(crate) documents: Recent<(u32, u64), TransactionDocument>,
-    /// Documents and the indexes over them.
+    /// Recent changes of documents and of their indexes.
     pub(super) keyed: Overlay,
     pub(crate) fingerprints: Fingerprints,
-    /// The position that the next entry gets.
+    /// The position of the next entry.
     pub(crate) next: Position,
-    /// The flush that will hold what is written now.
+    /// The number of the flush that will write the current changes.
     pub(crate) flush: u64,
-    /// Ledgers that changed since the last flush began, and the one that changed last.
+    /// Ledgers that changed since the last flush began, and the latest of them.
     changed: BTreeSet<u32>,
     last_changed: u32,
-    /// How many rows the last batch had, and of how many commands: the next will be alike.
+    /// Number of rows and commands in the last batch, from which the capacity for the next is estimated.
     pub(crate) last_rows: PieceMark,
     pub(crate) last_commands: usize,
-    /// The memory of the scripts that are run.
+    /// Reusable memory for running scripts.
     pub(crate) scratch: Scratch,
     pub(super) index: StoredState,
-    /// Where accounts are by number; only while entries are replayed.
+    /// The slots of accounts by number. Only used during a replay.
     pub(super) by_number: Option<HashMap<(u32, u32), Place, RandomState>>,
-    /// Defects of the entries applied so far; only while entries are replayed, since what was just
-    /// decided is right by construction.
+    /// Violations in the replayed entries. Only used during a replay, because newly decided entries follow the rules
+    /// by construction.
     pub(crate) audit: Option<Vec<Violation>>,
-    /// Numbers that no entry may give again.
+    /// Numbers that no entry may use again.
     pub(crate) fence: Fence,
     pub(crate) undo: Option<Undo>,
-    /// Applying an entry failed in the middle, and was not taken back.
+    /// Whether applying an entry failed halfway and was not undone.
     pub(super) half_changed: bool,
-    /// Which of the next reads fails, counted from 1; 0 if none does.
+    /// Which of the next reads fails, counted from 1; 0 for none.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fail_read: std::cell::Cell<u64>,
     pub(crate) schemas: SchemaCache,
     pub(crate) enforcement: Enforcement,
 }
 
-/// The part of the state that stands in the index.
+/// The part of the state that is in the index.
 pub(super) struct StoredState {
     pub(super) snapshot: IndexSnapshot,
     generation: u64,
@@ -160,11 +160,11 @@ impl State {
         })
     }
 
-    /// Reads from an index that holds everything up to flush `flushed`, and may forget what that holds.
+    /// Switches to an index that holds everything up to flush `flushed`, and forgets changes that it holds.
     ///
     /// # Errors
     ///
-    /// If its filters cannot be read; then everything is as it was.
+    /// The read error of the index's filters. Nothing has changed then.
     pub(crate) fn adopt(&mut self, index: &IndexSnapshot, flushed: u64) -> Result<(), ReadError> {
         self.reading()?;
         self.known.adopt(index, flushed)?;
@@ -172,11 +172,11 @@ impl State {
         Ok(())
     }
 
-    /// Does as [`Self::adopt`] with an index that is another file, or the same one opened anew.
+    /// Like [`Self::adopt`], for an index that is another file or the same file opened anew.
     ///
     /// # Errors
     ///
-    /// If its filters cannot be read; then everything is as it was.
+    /// The read error of the index's filters. Nothing has changed then.
     pub(crate) fn adopt_file(
         &mut self,
         index: &IndexSnapshot,
@@ -189,7 +189,7 @@ impl State {
         Ok(())
     }
 
-    /// Reads from this from now on, and forgets what it holds.
+    /// Switches to an index, and forgets the changes that it holds.
     fn release(&mut self, index: StoredState) {
         let flushed = index.flushed;
         self.index = index;
@@ -198,12 +198,12 @@ impl State {
         self.keyed.release(flushed);
     }
 
-    /// Which file the index read here is, as [`crate::view::View`] counts them.
+    /// Returns the generation of the index file; see [`crate::view::View`].
     pub(crate) fn generation(&self) -> u64 {
         self.index.generation
     }
 
-    /// Called before every read of what is not in memory, so that tests can fail it.
+    /// Called before every read of data that is not in memory, so that tests can make it fail.
     #[inline]
     #[cfg_attr(not(any(test, feature = "testing")), expect(clippy::unused_self, reason = "tests use it"))]
     #[cfg_attr(
@@ -221,17 +221,17 @@ impl State {
         Ok(())
     }
 
-    /// Whether an entry was applied in part. Nothing may be decided or committed on such a state.
+    /// Returns whether an entry was applied partially. Nothing may be decided or committed on such a state.
     pub(crate) fn is_half_changed(&self) -> bool {
         self.half_changed
     }
 
-    /// The last flush that the index read here holds.
+    /// Returns the number of the last flush that the index holds.
     pub(crate) fn flushed(&self) -> u64 {
         self.index.flushed
     }
 
-    /// Assigns later writes to the next flush; returns the number of the one that ends.
+    /// Assigns later writes to the next flush. Returns the number of the one that ends.
     pub(crate) fn begin_flush(&mut self) -> u64 {
         let ended = self.flush;
         self.flush += 1;
@@ -242,7 +242,7 @@ impl State {
         ended
     }
 
-    /// Notes that a ledger changed: its head belongs into the next flush.
+    /// Records that a ledger changed, so that the next flush writes its head.
     pub(crate) fn note_ledger(&mut self, ledger: u32) {
         if self.last_changed != ledger {
             self.last_changed = ledger;
@@ -250,21 +250,21 @@ impl State {
         }
     }
 
-    /// The heads that the flush must hold which begins now.
+    /// Returns the heads that the flush that begins now must write.
     pub(crate) fn take_changed_heads(&mut self) -> Vec<(u32, LedgerHead)> {
         self.last_changed = 0;
         let changed = std::mem::take(&mut self.changed);
         changed.into_iter().map(|ledger| (ledger, self.ledger(ledger).head.clone())).collect()
     }
 
-    /// Makes room, between submissions.
+    /// Frees memory between submissions.
     pub(crate) fn evict(&mut self) {
         if self.by_number.is_none() {
             self.accounts.evict(self.index.flushed);
         }
     }
 
-    /// Stored metadata with its keys as text.
+    /// Converts stored metadata to metadata with text keys.
     pub(crate) fn metadata_of(
         &self,
         ledger: u32,
@@ -285,23 +285,23 @@ impl State {
         Ok(metadata)
     }
 
-    /// The ledger with a number.
+    /// Returns the ledger with a number.
     pub(crate) fn ledger(&mut self, ledger: u32) -> &mut LedgerState {
         &mut self.ledgers[ledger as usize - 1]
     }
 
-    /// The number of a ledger that is not deleted.
+    /// Returns the number of a ledger that is not deleted.
     pub(crate) fn live_ledger(&self, name: &LedgerName) -> Option<u32> {
         let number = self.ledger_number(name)?;
         self.ledgers[number as usize - 1].head.info.deleted_at.is_none().then_some(number)
     }
 
-    /// The number of a ledger, deleted or not, unless it was removed for good.
+    /// Returns the number of a ledger, deleted or not, unless it was removed for good.
     pub(crate) fn ledger_number(&self, name: &LedgerName) -> Option<u32> {
         self.directory.get(name)
     }
 
-    /// Puts a ledger that a document tells of; one with its number is replaced.
+    /// Adds or replaces a ledger that a document describes.
     pub(crate) fn put_ledger(&mut self, info: LedgerInfo, section: u32, counters: impl FnOnce() -> Counters) {
         let at = info.id as usize - 1;
         self.buckets.insert(info.bucket.clone(), section);
@@ -328,7 +328,7 @@ impl State {
         }
     }
 
-    /// Puts the mapping of a ledger.
+    /// Sets the mapping of a ledger.
     pub(crate) fn put_mapping(&mut self, name: &[u8], text: &[u8]) -> Result<(), Corrupt> {
         let corrupt = Corrupt { what: "mapping of a ledger" };
         let number = self.ledger_number(&read_ledger_name(name)?).ok_or(corrupt)?;
@@ -338,25 +338,25 @@ impl State {
         Ok(())
     }
 
-    /// The key space and the fingerprint of a reference or an idempotency key.
+    /// Returns the key space and the fingerprint of a reference or an idempotency key.
     pub(crate) fn probe_key(&self, ledger: u32, kind: KeyKind, text: &str) -> (u64, u64) {
         let space = key_space(ledger, kind);
         (space, self.fingerprints.of(space, text))
     }
 
-    /// Values under a key that the index holds: others with the same fingerprint can be among them.
+    /// Returns the values that the index holds under a fingerprint. Keys with the same fingerprint may be among them.
     pub(crate) fn stored_keys(&self, (space, fingerprint): (u64, u64)) -> Result<Vec<u64>, ReadError> {
         self.reading()?;
         Ok(self.index.keys.probe(space, fingerprint)?)
     }
 
-    /// The value under a key of the documents.
+    /// Returns the stored value of a document key.
     pub(crate) fn stored_document(&self, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
         self.reading()?;
         self.keyed.get(&self.index.snapshot, key)
     }
 
-    /// The values under the keys of the documents from one up to another.
+    /// Returns the stored values of document keys from one key to another.
     pub(crate) fn scan_documents<'a>(
         &'a self,
         from: &'a [u8],
@@ -366,7 +366,7 @@ impl State {
         self.keyed.scan(&self.index.snapshot, from, to)
     }
 
-    /// Puts or removes what stands under a key of the documents.
+    /// Sets or removes the stored value of a document key.
     pub(crate) fn keep_document(&mut self, key: Box<[u8]>, value: Option<Box<[u8]>>) {
         let previous = self.keyed.put(key.clone(), value);
         if let Some(undo) = &mut self.undo {
@@ -374,7 +374,7 @@ impl State {
         }
     }
 
-    /// The changes of a transaction after it was recorded.
+    /// Returns the changes of a transaction after it was recorded.
     pub(crate) fn transaction_document(
         &self,
         ledger: u32,
@@ -387,11 +387,11 @@ impl State {
         lookup::transaction_document(&self.index.versions, ledger, transaction, u64::MAX)
     }
 
-    /// Compares the counts of bytes, by which memory is bounded, with what is held.
+    /// Compares the byte counters, on which memory limits rely, with the data.
     ///
     /// # Errors
     ///
-    /// The difference.
+    /// The counter that differs.
     #[cfg(any(test, debug_assertions, feature = "testing"))]
     pub(crate) fn check_bytes(&self) -> Result<(), Miscount> {
         self.accounts.check_bytes()?;

@@ -1,4 +1,4 @@
-//! The accounts that an entry touches: new ones, first usages and metadata.
+//! The accounts that an entry touches: new accounts, first usages and metadata.
 
 use ledger_codec::Corrupt;
 use ledger_core::{Metadata, Timestamp};
@@ -21,10 +21,11 @@ pub(super) struct Touched {
     document_changed: bool,
 }
 
-/// The accounts that one entry touches and that may need a version of their document.
+/// The accounts that one entry touches and whose documents may need a new version.
 pub(super) type TouchedAccounts = SmallVec<[Touched; 4]>;
 
-/// When what an entry tells was first recorded: imported transactions say so where it is not the date of their log.
+/// Returns the date when a log's content was first recorded. Imported transactions state it if it differs from the
+/// date of their log.
 pub(super) fn recorded_at(log: &LogRecord<'_>) -> Timestamp {
     match &log.event {
         Event::Transaction(transaction) => transaction.inserted_at.unwrap_or(log.date),
@@ -33,7 +34,7 @@ pub(super) fn recorded_at(log: &LogRecord<'_>) -> Timestamp {
 }
 
 impl State {
-    /// The place of an account that the entry names; one that is new is put.
+    /// Returns the slot of an account that the entry names. Adds a new account to the table.
     #[inline]
     pub(super) fn touch(
         &mut self,
@@ -44,7 +45,7 @@ impl State {
         touched: &mut TouchedAccounts,
         rows: &mut PieceBuilder,
     ) -> Result<Place, ReadError> {
-        // Nearly always: it is where it was found, and was used before.
+        // The common case: the account is where it was found, and was used before.
         if account.new.is_none()
             && let Some(place) = hint.and_then(Located::place)
             && used_at >= self.accounts.get(place).first_usage
@@ -69,7 +70,7 @@ impl State {
         let Some(address) = account.new else {
             let place = match hint.and_then(Located::place) {
                 Some(place) => place,
-                // Made by this very entry, or found by number in a replay.
+                // The account was created by this entry, or is found by number during a replay.
                 None => match self.made_here(ledger, account.account, touched) {
                     Some(place) => place,
                     None => self.locate_number(ledger, account.account)?,
@@ -119,7 +120,7 @@ impl State {
         })
     }
 
-    /// Writes a version of each document that the entry changed: one, whatever the number of changes.
+    /// Writes a version of each document that the entry changed: one version, however many changes there were.
     pub(super) fn write_documents(&mut self, position: u64, touched: &[Touched], rows: &mut PieceBuilder) {
         for touched in touched.iter().filter(|touched| touched.document_changed) {
             let account = self.accounts.get(touched.place);

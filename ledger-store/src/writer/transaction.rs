@@ -1,4 +1,4 @@
-//! The effect of a transaction.
+//! Applies transactions.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::quantity::quantity_of;
 use crate::violation::ViolationCode;
 
 impl State {
-    /// Applies the entry of a transaction. `date` is that of the log after it.
+    /// Applies the entry of a transaction. `date` is the date of the log after it.
     pub(super) fn apply_transaction(
         &mut self,
         applied: AppliedLog<'_, '_>,
@@ -60,7 +60,7 @@ impl State {
             self.put_transaction_terms(ledger, transaction, position, rows)?;
         }
         self.give_account_metadata(applied, transaction, touched, rows)?;
-        // Behind what is near: this is written to where nobody was for long, and copies right after it would wait.
+        // Do this last: it writes to memory that is not cached, and copies right after it would stall.
         if let Some(reference) = transaction.reference {
             let known = hints.prints.reference;
             self.put_key(ledger, KeyKind::Reference, known, (reference, id, None), rows);
@@ -78,7 +78,7 @@ impl State {
         Ok(())
     }
 
-    /// Puts a holding of a transaction: its totals after it, and its row of the history.
+    /// Updates a holding of a transaction to its volumes after it, and adds its history row.
     fn move_holding(
         &mut self,
         applied: AppliedLog<'_, '_>,
@@ -124,7 +124,8 @@ impl State {
         }
         state.ordinal += 1;
         state.set_totals(&holding.after);
-        // Filled where it lies: a copy of what was written just now would wait for all that was written before.
+        // Fill the row in place: copying data that was just written would stall the processor until earlier writes
+        // have completed.
         rows.history.push(HistoryRow::EMPTY);
         let row = rows.history.last_mut().expect("it was pushed");
         row.holding = holding_key(ledger, holding.holding);
@@ -144,7 +145,7 @@ impl State {
         Ok(())
     }
 
-    /// Makes a holding that no transaction touched before.
+    /// Creates a holding that no transaction touched before.
     fn add_holding(
         &mut self,
         ledger: u32,
@@ -169,7 +170,7 @@ impl State {
         Ok(())
     }
 
-    /// Puts the terms of the metadata with which a transaction is recorded.
+    /// Adds the terms of a new transaction's metadata.
     fn put_transaction_terms(
         &mut self,
         ledger: u32,
@@ -193,7 +194,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives accounts the metadata that a transaction has for them.
+    /// Sets the account metadata of a transaction.
     fn give_account_metadata(
         &mut self,
         applied: AppliedLog<'_, '_>,
@@ -203,12 +204,12 @@ impl State {
     ) -> Result<(), ReadError> {
         let AppliedLog { position, log, hints } = applied;
         let (ledger, timestamp) = (log.ledger, transaction.timestamp);
-        // One write of each account, whatever says something of it: what is set goes over what it begins with.
+        // Write each account once. The set values override the defaults.
         let mut given: Vec<(Place, Metadata)> = Vec::with_capacity(transaction.account_metadata.len());
         let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
         for (at, (account, metadata)) in transaction.account_metadata.iter().enumerate() {
             let metadata = self.take_metadata(ledger, metadata)?;
-            // Accounts with defaults are new: they are made by this entry.
+            // Accounts with defaults are new: this entry creates them.
             let hint = at.checked_sub(transaction.defaults);
             let hint = hint.and_then(|at| hints.located.get(transaction.holdings.len() + at));
             let place = self.touch(log, account, hint, timestamp, touched, rows)?;
@@ -226,7 +227,7 @@ impl State {
         Ok(())
     }
 
-    /// Changes what was recorded of a transaction.
+    /// Changes the document of a recorded transaction.
     pub(super) fn change_transaction(
         &mut self,
         id: u64,
@@ -241,7 +242,10 @@ impl State {
             None => TransactionDocument {
                 updated_at: date,
                 reverted: None,
-                metadata: hints.original.clone().expect("who applies a change of a transaction has read it"),
+                metadata: hints
+                    .original
+                    .clone()
+                    .expect("the original was read before a change of it is applied"),
             },
         };
         let (before, reverted) = (document.metadata.clone(), document.reverted);
@@ -261,7 +265,7 @@ impl State {
     }
 }
 
-/// The defect of the volumes that a transaction gives its holding at this place.
+/// Returns the defect in the volumes that a transaction states for the holding at this index, if any.
 fn wrong_volumes(before: Volumes, transaction: &TransactionRecord<'_>, at: usize) -> Option<String> {
     let mut expected = before;
     for posting in &transaction.moves {

@@ -1,4 +1,4 @@
-//! Taking back what a submission changed: one that is all or nothing and was refused, or a dry run.
+//! Undoes the changes of a refused atomic submission or of a dry run.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -8,7 +8,7 @@ use super::accounts::Place;
 use super::state::{State, Undo};
 
 impl State {
-    /// Remembers an account as it is before it changes, where changes may be taken back.
+    /// Records the state of an account before it changes, if changes may be undone.
     #[inline]
     pub(crate) fn note_change(&mut self, place: Place) {
         if let Some(undo) = &mut self.undo {
@@ -17,21 +17,20 @@ impl State {
         }
     }
 
-    /// Remembers that an account is new, where that may be taken back.
+    /// Records that an account is new, if that may be undone.
     pub(crate) fn note_new(&mut self, place: Place) {
         if let Some(undo) = &mut self.undo {
             undo.accounts.insert(place, None);
         }
     }
 
-    /// From now on every change of this ledger can be taken back.
+    /// Makes every later change of this ledger undoable.
     pub(crate) fn begin_undo(&mut self, ledger: u32) {
         self.begin_undo_of_documents();
         self.include_in_undo(ledger);
     }
 
-    /// From now on every change of documents can be taken back, and of ledgers that are
-    /// [included](State::include_in_undo).
+    /// Makes every later change of documents undoable, and of the ledgers that are [included](State::include_in_undo).
     pub(crate) fn begin_undo_of_documents(&mut self) {
         self.undo = Some(Undo {
             next: self.next,
@@ -43,7 +42,7 @@ impl State {
         });
     }
 
-    /// Lets the undo that has begun take back changes of this ledger too. The ledger must not have changed since.
+    /// Makes changes of this ledger undoable as well. It must not have changed since the undo began.
     pub(crate) fn include_in_undo(&mut self, ledger: u32) {
         let counters = *self.ledger(ledger).counters();
         if let Some(undo) = &mut self.undo
@@ -53,12 +52,12 @@ impl State {
         }
     }
 
-    /// Keeps what was changed since [`State::begin_undo`].
+    /// Keeps the changes since [`State::begin_undo`].
     pub(crate) fn keep(&mut self) {
         self.undo = None;
     }
 
-    /// Takes back everything since [`State::begin_undo`].
+    /// Undoes all changes since [`State::begin_undo`].
     pub(crate) fn take_back(&mut self) {
         let Some(undo) = self.undo.take() else { return };
         for (place, account) in undo.accounts {

@@ -1,4 +1,4 @@
-//! Lookups of entries that may not be published yet.
+//! Lookups of decided entries that may not be published yet.
 
 use compact_str::CompactString;
 use ledger_core::TransactionId;
@@ -10,9 +10,9 @@ use crate::error::ReadError;
 use crate::read::RecordedTransaction;
 use crate::scripts::Compiled;
 
-/// Written entries that are perhaps not published yet; the batch in hand included.
+/// Reads decided entries that may not be published yet, including those of the current batch.
 pub(crate) trait Written {
-    /// The transaction as it was recorded; `None` if there is none.
+    /// Returns the transaction as it was recorded, or `None` if it does not exist.
     fn transaction(
         &self,
         batch: &mut Batch,
@@ -20,13 +20,13 @@ pub(crate) trait Written {
         id: TransactionId,
     ) -> Result<Option<RecordedTransaction>, ReadError>;
 
-    /// The program of a script.
+    /// Returns the compiled form of a script.
     fn compile(&self, script: &str) -> Compiled;
 
-    /// The reference of a transaction.
+    /// Returns the reference of a transaction.
     fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<CompactString>, ReadError>;
 
-    /// The idempotency key of an entry, and by what its request is recognized.
+    /// Returns the idempotency key of an entry and the data that recognises its request.
     fn idempotency(
         &self,
         batch: &mut Batch,
