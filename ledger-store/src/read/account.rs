@@ -1,4 +1,4 @@
-//! One account: what it is at a moment, and what a filter asks of it.
+//! One account as of a date, and its properties for filters.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -15,11 +15,11 @@ use crate::error::ReadError;
 use crate::lookup::{self, missing};
 use crate::query::{Account, AccountKey, AccountOrder, Expand, TimeAxis};
 
-/// An account at a moment. What is not asked for is not read.
+/// An account as of a date. Reads only the parts that are used.
 pub(crate) struct AccountSubject<'s> {
     session: &'s Session,
     moment: &'s Moment,
-    /// Up to when moves count for a balance.
+    /// The moves that count for balances.
     until: &'s Until,
     pub(crate) number: u32,
     pub(crate) address: AccountAddress,
@@ -28,7 +28,7 @@ pub(crate) struct AccountSubject<'s> {
 }
 
 impl<'s> AccountSubject<'s> {
-    /// The account with this number and address.
+    /// Creates the subject for an account.
     pub(crate) fn new(
         session: &'s Session,
         moment: &'s Moment,
@@ -43,7 +43,7 @@ impl<'s> AccountSubject<'s> {
         lookup::account_document(self.session.versions(), self.session.ledger(), self.number, until)
     }
 
-    /// Its document as it is now.
+    /// Returns the current document.
     fn now(&self) -> Result<&AccountDocument, ReadError> {
         if let Some(document) = self.now.get() {
             return Ok(document);
@@ -52,7 +52,7 @@ impl<'s> AccountSubject<'s> {
         Ok(self.now.get_or_init(|| document))
     }
 
-    /// Its document as it was at the moment; `None` if it had not been recorded yet.
+    /// Returns the document as of the date, or `None` if the account did not exist in the log yet.
     fn then(&self) -> Result<Option<&AccountDocument>, ReadError> {
         if self.moment.account_metadata == u64::MAX {
             return self.now().map(Some);
@@ -64,7 +64,7 @@ impl<'s> AccountSubject<'s> {
         Ok(self.then.get_or_init(|| document).as_ref())
     }
 
-    /// Whether it is there at the moment.
+    /// Returns whether the account exists as of the date.
     pub(crate) fn is_visible(&self) -> Result<bool, ReadError> {
         Ok(self.moment.at.is_none() || self.moment.shows(self.now()?.first_usage))
     }
@@ -76,7 +76,7 @@ impl<'s> AccountSubject<'s> {
         })
     }
 
-    /// Its place in a list by a date.
+    /// Returns the sort key of the account in an order by date.
     pub(crate) fn key_by(&self, order: AccountOrder) -> Result<AccountKey, ReadError> {
         let date = match order {
             AccountOrder::Address | AccountOrder::FirstUsage => self.now()?.first_usage,
@@ -98,7 +98,7 @@ impl<'s> AccountSubject<'s> {
         Ok(volumes)
     }
 
-    /// The account as it is shown.
+    /// Returns the account as answers show it.
     pub(crate) fn into_account(self, expand: &Expansion) -> Result<Account, ReadError> {
         let volumes = expand.volumes.as_ref().map(|until| self.volumes(until)).transpose()?;
         let effective_volumes =
@@ -167,18 +167,18 @@ impl FilterSubject for AccountSubject<'_> {
     }
 }
 
-/// Up to when the moves of the volumes count that an account shall show.
+/// The moves that count for each kind of volumes that an answer includes, if it includes them.
 pub(crate) struct Expansion {
     volumes: Option<Until>,
     effective_volumes: Option<Until>,
 }
 
 impl Session {
-    /// Resolves the requested expansions of an account at a moment.
+    /// Resolves the volumes that an answer about accounts includes, as of a date.
     ///
     /// # Errors
     ///
-    /// [`ReadError::MissingFeature`] where the ledger does not keep it.
+    /// [`ReadError::MissingFeature`] if the ledger does not keep them.
     pub(crate) fn expansion(&self, expand: Expand, moment: &Moment) -> Result<Expansion, ReadError> {
         let mut expansion = Expansion { volumes: None, effective_volumes: None };
         if expand.volumes {
@@ -193,13 +193,12 @@ impl Session {
         Ok(expansion)
     }
 
-    /// Refuses a filter by balances in the past where the history of moves is not kept, whatever there is to be
-    /// selected.
+    /// Refuses a filter on past balances if the ledger does not keep the history of moves, whatever it would select.
     pub(crate) fn need_history_for(&self, filter: &Filter, at: Option<Timestamp>) -> Result<(), ReadError> {
         if at.is_some() && filter.asks_for_balances() { self.need_moves_history() } else { Ok(()) }
     }
 
-    /// An account by its address, if it is there at the moment.
+    /// Returns the account with an address, if it exists as of the date.
     pub(crate) fn account(
         &self,
         address: &AccountAddress,
@@ -216,7 +215,7 @@ impl Session {
         subject.into_account(&expansion).map(Some)
     }
 
-    /// The balance of an asset in an account; zero where it was never held.
+    /// Returns the balance of an asset in an account, or zero if the account never held it.
     pub(crate) fn balance(&self, address: &AccountAddress, asset: &Asset) -> Result<Balance, ReadError> {
         let Some(asset) = self.head.assets.id(asset.as_str()) else { return Ok(Balance::ZERO) };
         let Some(number) = self.account_number(address.as_str())? else { return Ok(Balance::ZERO) };

@@ -1,4 +1,4 @@
-//! Accounts by address: lists and counts.
+//! Lists and counts accounts by address.
 
 use ledger_codec::{Corrupt, Reader};
 use ledger_core::{
@@ -18,26 +18,26 @@ use crate::fingerprint::{Subject, subject_space};
 use crate::lookup::missing;
 use crate::query::{Account, AccountKey, AccountOrder, AccountQuery, Direction, Page, TimeAxis};
 
-/// The range of accounts that a filter can select. However narrow it is, the filter has the last word.
+/// The accounts that a filter may select. The filter itself is tested in any case.
 #[derive(Debug)]
 pub(crate) struct AccountPlan {
-    /// Only these, ascending.
+    /// If set, only these accounts, in ascending order.
     addresses: Option<Vec<AccountAddress>>,
-    /// Addresses begin with this.
+    /// A prefix of all addresses.
     prefix: String,
-    /// Addresses are less than this.
+    /// An exclusive upper bound of the addresses.
     below: Option<CompactString>,
-    /// They have this term of metadata now.
+    /// A metadata term that all of the accounts have now.
     term: Option<u64>,
 }
 
-/// So few accounts are sorted by address; among more the directory is walked in order.
+/// Maximum number of accounts to sort by address. For more, the directory of addresses is walked in order.
 const SORTED_MAX: usize = 4_096;
 
-/// The date of a move that decides whether a filter by balance at a date counts it.
+/// The date of a move that counts for a filter on past balances.
 const FILTERED_BY: TimeAxis = TimeAxis::Effective;
 
-/// Calls `visit` on each condition that must hold for the whole to hold.
+/// Calls `visit` for each condition that must be true for the whole filter to be true.
 pub(crate) fn conjuncts<'f>(node: &'f FilterNode, visit: &mut dyn FnMut(&'f Condition)) {
     match node {
         FilterNode::And(children) => children.iter().for_each(|child| conjuncts(child, visit)),
@@ -47,17 +47,17 @@ pub(crate) fn conjuncts<'f>(node: &'f FilterNode, visit: &mut dyn FnMut(&'f Cond
 }
 
 impl AccountPlan {
-    /// The addresses that it is narrowed to.
+    /// Returns the list of addresses, if the plan has one.
     pub(crate) fn addresses(&self) -> Option<&[AccountAddress]> {
         self.addresses.as_deref()
     }
 
-    /// The prefix of the addresses.
+    /// Returns the prefix of the addresses.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Whether a term of metadata narrows it.
+    /// Returns whether the plan uses a metadata term.
     pub(crate) fn has_term(&self) -> bool {
         self.term.is_some()
     }
@@ -71,7 +71,7 @@ impl AccountPlan {
 }
 
 impl Session {
-    /// How to find the accounts that a filter selects.
+    /// Plans how to find the accounts that a filter selects.
     pub(crate) fn account_plan(&self, filter: &Filter, moment: &Moment) -> AccountPlan {
         let mut plan = AccountPlan { addresses: None, prefix: String::new(), below: None, term: None };
         let present = moment.account_metadata == u64::MAX;
@@ -107,8 +107,8 @@ impl Session {
         plan
     }
 
-    /// Calls `visit` with the number and address of each account of a plan, in the order of addresses, from
-    /// right behind `beyond` on, until it returns false.
+    /// Calls `visit` with number and address of each account of a plan, in address order, starting right after
+    /// `beyond`, until it returns `false`.
     pub(crate) fn walk_accounts(
         &self,
         plan: &AccountPlan,
@@ -116,7 +116,7 @@ impl Session {
         beyond: Option<&str>,
         visit: &mut dyn FnMut(u32, AccountAddress) -> Result<bool, ReadError>,
     ) -> Result<(), ReadError> {
-        // A list that begins at its end needs not walk what is above the bound.
+        // A descending list need not walk the addresses above the upper bound.
         let beyond = beyond.or(plan.below.as_deref().filter(|_| direction == Direction::Descending));
         let is_beyond = |address: &str| match direction {
             Direction::Ascending => beyond.is_none_or(|beyond| address > beyond),
@@ -161,8 +161,8 @@ impl Session {
         Ok(())
     }
 
-    /// Numbers of the accounts that have a term of metadata now, ascending; some may have another that looks
-    /// the same.
+    /// Returns the numbers of the accounts that have a metadata term now, in ascending order. May include accounts
+    /// that have another term with the same fingerprint.
     fn accounts_with(&self, term: u64) -> Result<Vec<u32>, ReadError> {
         let space = subject_space(self.ledger(), Subject::Account);
         let (from, to) = ((space, term, 0, 0), (space, term, u64::MAX, u64::MAX));
@@ -175,7 +175,7 @@ impl Session {
         Ok(members)
     }
 
-    /// A list of accounts.
+    /// Returns a page of accounts.
     pub(crate) fn accounts(&self, query: &AccountQuery) -> Result<Page<Account>, ReadError> {
         let moment = self.moment(query.at)?;
         let expansion = self.expansion(query.expand, &moment)?;
@@ -203,7 +203,7 @@ impl Session {
         Ok(page.finish(&query.page))
     }
 
-    /// A list of accounts by a date of theirs: all are looked at, and those of the page are kept.
+    /// Returns a page of accounts in an order by date. Examines every account and keeps those of the page.
     fn dated_accounts(
         &self,
         query: &AccountQuery,
@@ -232,7 +232,7 @@ impl Session {
         Ok(page.finish(&query.page))
     }
 
-    /// How many accounts a filter selects.
+    /// Counts the accounts that a filter selects.
     pub(crate) fn count_accounts(&self, filter: &Filter, at: Option<Timestamp>) -> Result<u64, ReadError> {
         match (filter.is_all(), at) {
             (true, None) => return Ok(u64::from(self.head.counters.accounts)),
@@ -253,7 +253,7 @@ impl Session {
         Ok(count)
     }
 
-    /// How many accounts were used by a date: one pass over the versions of their documents.
+    /// Counts the accounts that were used by a date, in one pass over the versions of their documents.
     fn count_used_by(&self, at: Timestamp) -> Result<u64, ReadError> {
         let space = subject_space(self.ledger(), Subject::Account);
         let (from, to) = ((space, 0, 0), (space, u64::MAX, u64::MAX));
@@ -262,7 +262,7 @@ impl Session {
         for row in self.versions().cursor(from, to, Way::Ascending) {
             self.meter.row()?;
             let row = row?;
-            // The first usage stands first in the document.
+            // The first usage is the first member of a document.
             let first_usage = Reader::new(&row.bytes).array().map(i64::from_be_bytes)?;
             if let Some((id, used)) = last
                 && id != row.id

@@ -10,7 +10,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// [`ReadError::Damaged`] if stored bytes are not what was written.
+    /// [`ReadError::Damaged`] if stored bytes differ from those that were written.
     pub fn document(&self, collection: Collection, key: &[u8]) -> Result<Option<Document>, ReadError> {
         DocumentReader::new(self.view()).document(collection.number(), key)
     }
@@ -19,7 +19,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// As [`Snapshot::document`].
+    /// The errors of [`Snapshot::document`].
     pub fn documents(
         &self,
         collection: Collection,
@@ -32,7 +32,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// As [`Snapshot::document`].
+    /// The errors of [`Snapshot::document`].
     pub fn documents_by(
         &self,
         collection: Collection,

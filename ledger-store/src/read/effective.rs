@@ -1,4 +1,4 @@
-//! Volumes in effective order as they were when a transaction was recorded.
+//! Computes volumes in effective order as of the recording of a transaction.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,18 @@ use crate::error::ReadError;
 use crate::lookup::missing;
 use crate::quantity::quantity_of;
 
-/// Where transactions may be that were recorded after the one in question.
+/// Where the transactions are that were recorded after a given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Later {
-    /// In memory: it was recorded just now.
+    /// All of them are in memory, because the transaction was recorded just now.
     InMemory,
-    /// Anywhere: it may be old.
+    /// They may be anywhere, because the transaction may be old.
     Anywhere,
 }
 
 impl Session {
-    /// Adds them to what a log entry says of a transaction, if its ledger keeps them and they differ.
+    /// Adds the effective volumes to the payload of a log entry, if its ledger keeps them and they differ from the
+    /// volumes.
     pub(crate) fn add_effective_volumes(
         &self,
         payload: &mut LogPayload,
@@ -39,8 +40,8 @@ impl Session {
         Ok(())
     }
 
-    /// Totals of a transaction's holdings right after it in effective order, where nothing counts that was
-    /// recorded after it. `None` if they are those in order of insertion.
+    /// Returns the volumes of a transaction's holdings right after it in effective order, without transactions that
+    /// were recorded later. Returns `None` if they equal the volumes in insertion order.
     fn effective_at_commit(
         &self,
         transaction: &Transaction,
@@ -64,8 +65,9 @@ impl Session {
         changed_volumes(transaction, volumes_of)
     }
 
-    /// Adds them to an entry that a dry run decided, after all that it decided before: those `moves`, to which its own
-    /// are added. The moment holds none of them, but may hold other transactions with their ids.
+    /// Adds the effective volumes to an entry of a dry run, after the entries that the dry run decided before. Their
+    /// moves are in `moves`, to which the entry's own are added. The snapshot contains none of them, but may contain
+    /// other transactions with the same ids.
     pub(crate) fn add_tried_volumes(
         &self,
         payload: &mut LogPayload,
@@ -86,7 +88,7 @@ impl Session {
         transaction: &Transaction,
         moves: &TriedMoves,
     ) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
-        // Ids from that of the first on may have been given to others since.
+        // Other transactions may have got ids from the first one of the dry run on.
         let row = TransactionRow {
             ledger: self.ledger(),
             transaction: moves.first.unwrap_or(transaction.id.get()),
@@ -105,8 +107,8 @@ impl Session {
         changed_volumes(transaction, volumes_of)
     }
 
-    /// Moves before a transaction in effective order, of those that were recorded before it; displaced ones of those
-    /// recorded after it are among them, see [`Session::without_later`].
+    /// Returns the moves that are before a transaction in effective order and were recorded before it. They include
+    /// backdated transactions that were recorded later; [`Session::without_later`] subtracts them.
     fn before_in_order(&self, row: &TransactionRow) -> Result<Until, ReadError> {
         Ok(match (self.until_effective(row)?, row.transaction.checked_sub(1)) {
             (Until::Date { timestamp, recorded, .. }, Some(last)) => Until::Date {
@@ -133,8 +135,8 @@ impl Session {
         Ok(flows)
     }
 
-    /// The same for a transaction that is not displaced: everything that was recorded before it goes before it, but for
-    /// what is dated later than it.
+    /// The same for a transaction that is not backdated: all earlier transactions are before it, except those with a
+    /// later date.
     fn without_dated_later(
         &self,
         transaction: &Transaction,
@@ -173,7 +175,7 @@ impl Session {
         Ok(holdings.into_iter().find(|(have, _)| *have == asset).map(|(_, holding)| holding))
     }
 
-    /// Takes out what displaced transactions moved that are dated earlier but were recorded later.
+    /// Subtracts the moves of backdated transactions that are dated earlier but were recorded later.
     fn without_later(
         &self,
         holding: u32,
@@ -205,7 +207,7 @@ impl Session {
     }
 }
 
-/// Volumes of a transaction's holdings; `None` if they are those in order of insertion.
+/// Returns the volumes of a transaction's holdings, or `None` if they equal the volumes in insertion order.
 fn changed_volumes(
     transaction: &Transaction,
     volumes_of: impl Fn(&HoldingVolumes) -> Result<Volumes, ReadError>,
@@ -218,15 +220,15 @@ fn changed_volumes(
     Ok((all != transaction.post_commit_volumes).then_some(all))
 }
 
-/// Moves of transactions that a dry run decided.
+/// The moves of the transactions that a dry run has decided.
 #[derive(Debug, Default)]
 pub(crate) struct TriedMoves {
-    /// The id of the first of them.
+    /// The id of the first transaction.
     first: Option<u64>,
     holdings: BTreeMap<(AccountAddress, Asset), MovesOfHolding>,
 }
 
-/// Moves of one holding, with their dates.
+/// The moves of one holding with their dates.
 #[derive(Debug)]
 struct MovesOfHolding {
     total: Flows,
@@ -253,7 +255,7 @@ impl TriedMoves {
         }
     }
 
-    /// Adds to the flows of a holding those that are dated by `until`.
+    /// Adds the moves dated up to `until` to the flows of a holding.
     fn add_to(&self, flows: &mut Flows, held: &HoldingVolumes, until: Timestamp) {
         let Some(of_holding) = self.holdings.get(&(held.account.clone(), held.asset.clone())) else { return };
         if of_holding.latest <= until {
@@ -266,7 +268,7 @@ impl TriedMoves {
 }
 
 impl Flows {
-    /// Adds what a transaction moves into and out of a holding.
+    /// Adds the input and output of a transaction in a holding.
     fn add_postings(&mut self, transaction: &Transaction, held: &HoldingVolumes) {
         for posting in &transaction.postings {
             let (input, output) = moved(posting, held);
@@ -275,7 +277,7 @@ impl Flows {
     }
 }
 
-/// Amounts that a posting moves into and out of a holding.
+/// Returns the input and output of a posting in a holding.
 fn moved(posting: &Posting, held: &HoldingVolumes) -> (Quantity, Quantity) {
     let part = |is_end: bool| if is_end { quantity_of(&posting.amount) } else { Quantity::ZERO };
     let same = posting.asset == held.asset;

@@ -1,4 +1,4 @@
-//! Flows into and out of a holding: in all, up to a date on either clock, or in a window.
+//! Flows of a holding: total input and output, up to a date on either time axis, or in a window.
 
 use ledger_codec::Corrupt;
 use ledger_core::{Balance, Timestamp, Volumes};
@@ -10,33 +10,33 @@ use crate::lookup::missing_in;
 use crate::quantity::{amount_of, quantity_of};
 use crate::query::TimeAxis;
 
-/// Everything that went in and out of a holding by some moment.
+/// The total input and output of a holding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flows {
     /// The total input.
     pub(crate) input: Quantity,
     /// The total output.
     pub(crate) output: Quantity,
-    /// How many transactions moved it.
+    /// Number of transactions that moved it.
     pub(crate) moves: u64,
 }
 
 impl Flows {
-    /// None.
+    /// No flows.
     pub(crate) const NONE: Self = Self { input: Quantity::ZERO, output: Quantity::ZERO, moves: 0 };
 
     fn of(row: HistoryRow) -> Self {
         Self { input: row.input, output: row.output, moves: u64::from(row.ordinal) }
     }
 
-    /// Adds others.
+    /// Adds flows.
     pub(crate) fn add(&mut self, input: &Quantity, output: &Quantity, moves: u64) {
         self.input = self.input.plus(input);
         self.output = self.output.plus(output);
         self.moves += moves;
     }
 
-    /// Takes others away, which are among these.
+    /// Subtracts flows that are part of these.
     pub(crate) fn take(&mut self, input: &Quantity, output: &Quantity, moves: u64) -> Result<(), Corrupt> {
         let shrunk = Corrupt { what: "sums of a holding that shrink" };
         self.input = self.input.minus(input).ok_or(shrunk)?;
@@ -45,48 +45,48 @@ impl Flows {
         Ok(())
     }
 
-    /// As volumes.
+    /// Returns the flows as volumes.
     pub(crate) fn volumes(&self) -> Volumes {
         Volumes { input: amount_of(&self.input), output: amount_of(&self.output) }
     }
 
-    /// Input minus output.
+    /// Returns input minus output.
     pub(crate) fn balance(&self) -> Balance {
         Balance::of(&amount_of(&self.input), &amount_of(&self.output))
     }
 }
 
-/// Up to when moves count.
+/// The upper limit of the moves that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// None counts.
+    /// No move counts.
     Never,
-    /// All count.
+    /// Every move counts.
     Now,
-    /// Those of transactions up to this id.
+    /// The moves of transactions up to this id count.
     Transaction(u64),
-    /// Those dated up to this date.
+    /// The moves of transactions up to a date count.
     Date {
-        /// Effective dates up to this one count, in microseconds since 1970.
+        /// The latest effective date that counts, in microseconds since 1970.
         timestamp: i64,
-        /// At this date, displaced transactions with a larger id do not count.
+        /// The largest id of a backdated transaction with exactly this date that counts.
         transaction: u64,
-        /// Of the others those up to this id count; `None` is none.
+        /// The largest id of any other transaction that counts, or `None` if none of them does.
         recorded: Option<u64>,
     },
 }
 
-/// Which moves count.
+/// The moves that count in a window of time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
-    /// Those up to here do not count.
+    /// The moves up to this limit do not count.
     before: Until,
-    /// Those up to here count.
+    /// The moves up to this limit count.
     until: Until,
 }
 
 impl Session {
-    /// Moves up to a date, that date included.
+    /// Returns the limit for moves up to a date, inclusive.
     pub(crate) fn until(&self, at: Option<Timestamp>, clock: TimeAxis) -> Result<Until, ReadError> {
         let Some(at) = at else { return Ok(Until::Now) };
         let recorded = self.transaction_at(at)?.map(|row| row.transaction);
@@ -99,7 +99,7 @@ impl Session {
         })
     }
 
-    /// Moves between two dates, both included.
+    /// Returns the window between two dates, both inclusive.
     pub(crate) fn window(
         &self,
         from: Option<Timestamp>,
@@ -113,7 +113,7 @@ impl Session {
         Ok(Window { before, until: self.until(to, clock)? })
     }
 
-    /// The flows in a window; `None` if nothing moved.
+    /// Returns the flows in a window, or `None` if nothing moved.
     pub(crate) fn flows_in(&self, holding: u32, window: &Window) -> Result<Option<Flows>, ReadError> {
         let mut flows = self.flows(holding, &window.until)?;
         if window.before != Until::Never && flows.moves > 0 {
@@ -126,7 +126,7 @@ impl Session {
         Ok((flows.moves > 0).then_some(flows))
     }
 
-    /// The flows until then.
+    /// Returns the flows up to a limit.
     pub(crate) fn flows(&self, holding: u32, until: &Until) -> Result<Flows, ReadError> {
         match until {
             Until::Never => Ok(Flows::NONE),
@@ -142,8 +142,8 @@ impl Session {
         }
     }
 
-    /// Moves by insertion up to `recorded`, less the displaced ones among them, and the displaced ones up to
-    /// an effective date.
+    /// Returns the moves of transactions up to `recorded` in insertion order, without the backdated ones among them,
+    /// plus the backdated ones up to an effective date.
     fn flows_dated(
         &self,
         holding: u32,
@@ -169,7 +169,7 @@ impl Session {
         Ok(flows)
     }
 
-    /// Everything that moved: the newest row in memory, or else what the index says.
+    /// Returns the current flows, from the newest row in memory or from the index.
     pub(crate) fn flows_now(&self, holding: u32) -> Result<Flows, ReadError> {
         let key = self.holding_key(holding);
         for piece in self.reader.view.pieces.iter().rev() {
@@ -192,13 +192,15 @@ impl Session {
         })
     }
 
-    /// Moves up to and with a transaction in effective order, where equal dates are ordered by id.
+    /// Returns the limit for moves up to and including a transaction in effective order. Equal dates are ordered by
+    /// id.
     pub(crate) fn until_effective(&self, row: &TransactionRow) -> Result<Until, ReadError> {
         let recorded = if row.timestamp == row.date {
-            // Whatever is dated up to it and not displaced was recorded before it.
+            // Every transaction up to this date that is not backdated was recorded before this one.
             Some(row.transaction)
         } else {
-            // What is not displaced and has the same date was recorded after it if that lies ahead of its own.
+            // A transaction with the same date that is not backdated was recorded later if this date is in the future
+            // of its own recording.
             let date =
                 if row.timestamp < row.date { Some(row.timestamp) } else { row.timestamp.checked_sub(1) };
             match date {

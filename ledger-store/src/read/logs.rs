@@ -1,4 +1,4 @@
-//! Logs by id.
+//! Lists logs by id, and reads single log entries.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -23,7 +23,7 @@ use crate::hashes::ChainId;
 use crate::lookup::missing_in;
 use crate::query::{Direction, LogHashes, LogQuery, LogView, Page};
 
-/// A log. Its entry is read when it is asked for.
+/// A log as the subject of a filter. Its entry is read when it is needed.
 struct LogSubject<'s> {
     session: &'s Session,
     row: LogRow,
@@ -71,13 +71,13 @@ impl FilterSubject for LogSubject<'_> {
 }
 
 impl Session {
-    /// The entry of a log.
+    /// Returns the entry of a log.
     pub(crate) fn log_entry(&self, row: &LogRow) -> Result<LogEntry, ReadError> {
         let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
         self.reader.entry(position)
     }
 
-    /// The entry of a log that exists.
+    /// Returns the entry of an existing log.
     pub(crate) fn entry_of(&self, log: u64) -> Result<LogEntry, ReadError> {
         let row = self
             .logs()
@@ -86,7 +86,7 @@ impl Session {
         self.log_entry(&row)
     }
 
-    /// A list of logs.
+    /// Returns a page of logs.
     pub(crate) fn list_logs(&self, query: &LogQuery) -> Result<Page<LogView>, ReadError> {
         let mut span = self.log_span(query)?;
         let (direction, beyond) = query.page.walk();
@@ -143,7 +143,7 @@ impl Session {
         Ok(page)
     }
 
-    /// The ids that a filter can select.
+    /// Returns the range of ids that a filter can select.
     pub(super) fn log_span(&self, query: &LogQuery) -> Result<Span<u64>, ReadError> {
         let mut ids = Span { from: 0, to: u64::MAX };
         let mut dates = Span { from: i64::MIN, to: i64::MAX };
@@ -171,13 +171,13 @@ impl Session {
         Ok(ids)
     }
 
-    /// The entry of a log, and how the log was told.
+    /// Returns the entry of a log, and how an import described it.
     fn told_entry(&self, row: &LogRow) -> Result<(LogEntry, Told), ReadError> {
         let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
         self.reader.with_record(position, |record| Ok((self.reader.log_entry(record)?, Told::of(record))))
     }
 
-    /// For a revert, the original as it was right after it.
+    /// For a revert, returns the original transaction as it was right after the revert.
     pub(super) fn reverted_by(
         &self,
         entry: &LogEntry,
@@ -205,11 +205,11 @@ impl Session {
     }
 }
 
-/// The parts of a transaction's log that differ from those it would have here. Only imported ones have such.
+/// How the log of an imported transaction differs from one of this store.
 struct Told {
-    /// When the original of a revert had last changed.
+    /// The date of the last change of a revert's original, if stated.
     original_updated_at: Option<Timestamp>,
-    /// Whether there were volumes.
+    /// Whether the log stated volumes.
     volumes: bool,
 }
 

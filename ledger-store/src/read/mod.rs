@@ -1,15 +1,15 @@
-//! Reads: questions answered from one moment of the store.
+//! Reads: queries that are answered from one snapshot of the store.
 //!
-//! - [`snapshot`]: the public face. Each question gets a [`session`] of its own.
-//! - [`reader`]: numbers back to names, entries back to what they record.
-//! - [`timeline`]: dates to ids. [`flows`]: volumes of a holding at any date.
-//! - [`account`], [`accounts`], [`addresses`]: accounts, one and many.
-//! - [`transaction`], [`transactions`]: transactions, one and many; [`plan`] finds the index that leads to
-//!   those of a filter, [`candidates`] follows it, [`streams`] merges what several lead to.
-//! - [`logs`], [`hash`], [`volumes`]: logs and sums. [`feed`]: logs for whoever passes them on.
-//! - [`documents`], [`schemas`]: small documents, and those that are schemas; [`document_reader`] finds both.
-//! - [`explain`]: how a list is found.
-//! - [`page`], [`weight`], [`foremost`], [`limits`]: what lists share.
+//! - [`snapshot`]: the public interface. Each query gets its own [`session`].
+//! - [`reader`]: converts numbers back to names, and entries to log entries and transactions.
+//! - [`timeline`]: converts dates to ids. [`flows`]: volumes of a holding at any date.
+//! - [`account`], [`accounts`], [`addresses`]: single accounts, and lists of them.
+//! - [`transaction`], [`transactions`]: single transactions, and lists of them. [`plan`] chooses the index for a
+//!   filter, [`candidates`] follows it, [`streams`] merges several sources.
+//! - [`logs`], [`hash`], [`volumes`]: logs, wire hashes, and sums. [`feed`]: logs for consumers that forward them.
+//! - [`documents`], [`schemas`]: documents and schemas; [`document_reader`] reads both.
+//! - [`explain`]: explains how a list is found.
+//! - [`page`], [`weight`], [`foremost`], [`limits`]: shared parts of lists.
 
 mod account;
 mod accounts;

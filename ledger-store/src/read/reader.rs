@@ -1,4 +1,4 @@
-//! One ledger at one moment: numbers back to names, entries back to what they record.
+//! Reads one ledger in a view: converts numbers back to names, and entries to log entries and transactions.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -25,7 +25,7 @@ use crate::lookup::{missing, missing_in};
 use crate::projection::{AccountPage, FoundHolding, value_of};
 use crate::view::{LedgerHead, View};
 
-/// The reference in an entry.
+/// Returns the reference in an entry.
 pub(crate) fn reference_of<'a>(record: &Record<'a>) -> Option<&'a str> {
     match &record.body {
         Body::Log(LogRecord { event: Event::Transaction(transaction), .. }) => transaction.reference,
@@ -33,7 +33,7 @@ pub(crate) fn reference_of<'a>(record: &Record<'a>) -> Option<&'a str> {
     }
 }
 
-/// The idempotency key in an entry, and by what its request is recognized.
+/// Returns the idempotency key in an entry, and the data that recognises its request.
 pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, Recognition)> {
     match &record.body {
         Body::Log(log) => Recognition::of(log),
@@ -41,13 +41,13 @@ pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, Recogn
     }
 }
 
-/// Why an entry is not in the chunk that should have it: its ledger was removed since the view was taken, or it is
-/// damage.
+/// Returns the error for an entry that is missing from its chunk: its ledger was removed since the view was taken, or
+/// the chunk is damaged.
 fn gone(chunk: &Chunk) -> ReadError {
     if chunk.has_holes() { ReadError::LedgerRemoved } else { missing("an entry") }
 }
 
-/// A transaction as its entry has it.
+/// A transaction as its entry records it.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedTransaction {
     pub(crate) postings: Postings,
@@ -56,13 +56,13 @@ pub(crate) struct RecordedTransaction {
     pub(crate) metadata: Metadata,
 }
 
-/// Addresses of accounts that are not published yet, by number.
+/// Looks up the addresses of accounts that are not published yet, by number.
 type Made<'a> = &'a dyn Fn(u32) -> Option<CompactString>;
 
-/// A chunk that is being read.
+/// A chunk with the places of its entries.
 struct OpenChunk {
     chunk: Chunk,
-    /// Where its entries stand, once more than one was asked for.
+    /// The places of the entries, from the second lookup on.
     places: OnceCell<EntryPlaces>,
 }
 
@@ -72,20 +72,20 @@ impl OpenChunk {
     }
 }
 
-/// Reads one ledger. Not shared between threads: it remembers what it has looked up.
+/// Reads one ledger. Not shared between threads, because it caches lookups.
 pub(crate) struct LedgerReader {
     pub(crate) journal: Arc<dyn JournalReader>,
     pub(crate) view: Arc<View>,
     pub(crate) ledger: u32,
-    /// The chunk read last: entries of a list often share one.
+    /// The last chunk that was read. Entries of a list often share a chunk.
     chunk: RefCell<Option<Rc<OpenChunk>>>,
     pages: OpenPages,
-    /// Assets by number, as far as they were looked up.
+    /// The assets that were looked up, by number.
     assets: RefCell<HashMap<u32, Asset, RandomState>>,
 }
 
 impl LedgerReader {
-    /// Reads `ledger`, which must exist in `view`.
+    /// Creates a reader of `ledger`, which must exist in `view`.
     pub(crate) fn new(journal: Arc<dyn JournalReader>, view: Arc<View>, ledger: u32) -> Self {
         Self {
             journal,
@@ -97,17 +97,17 @@ impl LedgerReader {
         }
     }
 
-    /// The same ledger at another moment.
+    /// Returns a reader of the same ledger in another view.
     pub(crate) fn with_view(&self, view: Arc<View>) -> Self {
         Self::new(self.journal.clone(), view, self.ledger)
     }
 
-    /// The ledger.
+    /// Returns the head of the ledger.
     pub(crate) fn head(&self) -> Result<&LedgerHead, ReadError> {
         self.view.heads.get(self.ledger).ok_or_else(|| missing("a ledger"))
     }
 
-    /// The address of an account.
+    /// Returns the address of an account.
     pub(crate) fn address(&self, account: u32) -> Result<AccountAddress, ReadError> {
         if let Some(address) = self.view.addresses.get(self.ledger, account) {
             return Ok(address);
@@ -128,7 +128,7 @@ impl LedgerReader {
         Ok(address)
     }
 
-    /// The asset with a number.
+    /// Returns the asset with a number.
     pub(crate) fn asset(&self, asset: u32) -> Result<Asset, ReadError> {
         if let Some(known) = self.assets.borrow().get(&asset) {
             return Ok(known.clone());
@@ -139,7 +139,7 @@ impl LedgerReader {
         Ok(parsed)
     }
 
-    /// Hands the entry at a position to `then`.
+    /// Passes the entry at a position to `then`.
     pub(crate) fn with_record<T>(
         &self,
         position: Position,
@@ -147,7 +147,7 @@ impl LedgerReader {
     ) -> Result<T, ReadError> {
         let kept = self.chunk.borrow().clone();
         if let Some(kept) = kept.filter(|kept| kept.holds(position)) {
-            // The second entry of a chunk is seldom the last that is asked for.
+            // A chunk with a second lookup usually gets more of them.
             let places = if let Some(places) = kept.places.get() {
                 places
             } else {
@@ -164,12 +164,12 @@ impl LedgerReader {
         then(&record)
     }
 
-    /// The log entry at a position, as it was recorded.
+    /// Returns the log entry at a position as it was recorded.
     pub(crate) fn entry(&self, position: Position) -> Result<LogEntry, ReadError> {
         self.with_record(position, |record| self.log_entry(record))
     }
 
-    /// A record as a log entry.
+    /// Converts a record to a log entry.
     pub(crate) fn log_entry(&self, record: &Record<'_>) -> Result<LogEntry, ReadError> {
         let Body::Log(log) = &record.body else { return Err(Corrupt { what: "entry without a log" }.into()) };
         let (idempotency, request_hash) = match &log.idempotency {
@@ -241,7 +241,7 @@ impl LedgerReader {
         })
     }
 
-    /// A transaction as it was recorded: later metadata and reverts are not in it.
+    /// Converts a record to a transaction as it was recorded, without later metadata and reverts.
     pub(crate) fn transaction(
         &self,
         log: &LogRecord<'_>,
@@ -263,7 +263,8 @@ impl LedgerReader {
         })
     }
 
-    /// The facts of a recorded transaction for a decision. `made` knows the accounts that are not published yet.
+    /// Returns the facts about a recorded transaction for a decision. `made` knows the accounts that are not published
+    /// yet.
     pub(crate) fn recorded(
         &self,
         record: &Record<'_>,
@@ -312,7 +313,8 @@ impl LedgerReader {
         Ok(all)
     }
 
-    /// The holdings that a transaction touches: each one's number, with its totals right after it.
+    /// Returns the holdings that a transaction touches: the number of each, with its volumes right after the
+    /// transaction.
     pub(crate) fn touched(
         &self,
         record: &TransactionRecord<'_>,
@@ -373,8 +375,8 @@ impl LedgerReader {
         Ok(metadata)
     }
 
-    /// The account with an address, by the directory of addresses alone: [`Session::account_number`] proves that there
-    /// is none.
+    /// Finds the account with an address in the directory of addresses. Only [`Session::account_number`] proves that
+    /// an account does not exist.
     ///
     /// [`Session::account_number`]: super::session::Session::account_number
     pub(super) fn account_number(&self, address: &str) -> Result<Option<u32>, ReadError> {
@@ -396,7 +398,7 @@ impl LedgerReader {
         }
     }
 
-    /// The holding of an asset in an account, if there is one.
+    /// Returns the number of the holding of an asset in an account, if it exists.
     pub(crate) fn holding(&self, account: u32, asset: u32) -> Result<Option<u32>, ReadError> {
         for piece in &self.view.pieces {
             if let Some(made) = piece.piece.holdings_of(self.ledger, account).find(|made| made.asset == asset)
@@ -413,19 +415,19 @@ impl LedgerReader {
         }
     }
 
-    /// Demands of an account that the index does not have that it is newer than the index.
+    /// Checks that an account that the index lacks is newer than the index.
     fn check_is_new(&self, account: u32) -> Result<(), ReadError> {
         let mut pieces = self.view.pieces.iter();
         let is_new = pieces.any(|piece| piece.piece.account(self.ledger, account).is_some());
         if is_new { Ok(()) } else { Err(missing_in(&self.view.index, "an account")) }
     }
 
-    /// The totals of a holding that is in the index, and how many transactions moved it.
+    /// Returns the volumes of a holding in the index, and the number of transactions that moved it.
     pub(crate) fn stored_holding(&self, holding: u32) -> Result<Option<(Volumes, u32)>, ReadError> {
         self.pages.holding(&self.view.index, self.ledger, holding)
     }
 
-    /// Asset and number of every holding of an account, ascending by asset number.
+    /// Returns asset and number of every holding of an account, ascending by asset number.
     pub(crate) fn holdings(&self, account: u32) -> Result<Vec<(u32, u32)>, ReadError> {
         let stored = self.pages.holdings_of(&self.view.index, self.ledger, account)?;
         let mut holdings = match stored {

@@ -1,4 +1,4 @@
-//! The context of one question: the reader of a ledger, its tables, and a meter of the work.
+//! The context of one query: the reader of a ledger, its tables, and a meter of the work.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use crate::lookup::missing_in;
 use crate::projection::{Piece, holding_key};
 use crate::view::LedgerHead;
 
-/// Answers one question from one moment of one ledger. Not shared between threads.
+/// Answers one query about one ledger in a snapshot. Not shared between threads.
 pub(crate) struct Session {
     pub(crate) reader: LedgerReader,
     pub(crate) head: LedgerHead,
@@ -29,7 +29,7 @@ pub(crate) struct Session {
     pub(crate) meter: Rc<Meter>,
     /// See [`Snapshot::with_page_bytes`](super::Snapshot::with_page_bytes).
     pub(super) page_bytes: usize,
-    /// The date that was looked up last, with the last transaction by then.
+    /// The last date that was looked up, with the last transaction recorded by then.
     pub(super) last_date: Cell<Option<(Timestamp, Option<TransactionRow>)>>,
     history: OnceCell<TableView<HistoryRow>>,
     displaced: OnceCell<TableView<DisplacedRow>>,
@@ -42,7 +42,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A session of a reader whose ledger has this head.
+    /// Creates a session for the ledger of a reader with its head.
     pub(crate) fn new(
         reader: LedgerReader,
         head: LedgerHead,
@@ -68,15 +68,15 @@ impl Session {
         }
     }
 
-    /// The ledger's number.
+    /// Returns the number of the ledger.
     pub(crate) fn ledger(&self) -> u32 {
         self.reader.ledger
     }
 
-    /// The account with an address.
+    /// Returns the number of the account with an address.
     ///
-    /// Two witnesses must agree that there is none: the directory of addresses, and the keys. The filters of these
-    /// answer nearly every such question.
+    /// An account is only reported absent if both the directory of addresses and the table of keys lack it. Filters
+    /// answer nearly all of these lookups.
     pub(crate) fn account_number(&self, address: &str) -> Result<Option<u32>, ReadError> {
         if let Some(number) = self.reader.account_number(address)? {
             return Ok(Some(number));
@@ -91,7 +91,7 @@ impl Session {
         Ok(None)
     }
 
-    /// The key of a holding in the history tables.
+    /// Returns the key of a holding in the history tables.
     pub(crate) fn holding_key(&self, holding: u32) -> u64 {
         holding_key(self.ledger(), holding)
     }
@@ -104,59 +104,59 @@ impl Session {
         cell.get_or_init(|| self.reader.view.table(rows))
     }
 
-    /// The effects of transactions on holdings, by insertion.
+    /// Returns the table of effects on holdings in insertion order.
     pub(crate) fn history(&self) -> &TableView<HistoryRow> {
         self.table(&self.history, |piece| &piece.history)
     }
 
-    /// The effects of displaced transactions on holdings, by effective date.
+    /// Returns the table of effects of backdated transactions on holdings, by effective date.
     pub(crate) fn displaced(&self) -> &TableView<DisplacedRow> {
         self.table(&self.displaced, |piece| &piece.displaced)
     }
 
-    /// References and the like.
+    /// Returns the table of references, idempotency keys and addresses.
     pub(crate) fn keys(&self) -> &TableView<KeyRow> {
         self.table(&self.keys, |piece| &piece.keys)
     }
 
-    /// Terms of metadata as they are now.
+    /// Returns the table of current metadata terms.
     pub(crate) fn terms(&self) -> &TableView<TermRow> {
         self.table(&self.terms, |piece| &piece.terms)
     }
 
-    /// The timeline of logs.
+    /// Returns the table of logs.
     pub(crate) fn logs(&self) -> &TableView<LogRow> {
         self.table(&self.logs, |piece| &piece.logs)
     }
 
-    /// The timeline of transactions.
+    /// Returns the table of transactions.
     pub(crate) fn transactions(&self) -> &TableView<TransactionRow> {
         self.table(&self.transactions, |piece| &piece.transactions)
     }
 
-    /// Versions of documents.
+    /// Returns the table of document versions.
     pub(crate) fn versions(&self) -> &TableView<VersionRow> {
         self.table(&self.versions, |piece| &piece.versions)
     }
 
-    /// Displaced transactions by effective date.
+    /// Returns the table of backdated transactions by effective date.
     pub(crate) fn effective(&self) -> &TableView<EffectiveRow> {
         self.table(&self.effective, |piece| &piece.effective)
     }
 
-    /// Refuses a question about volumes in the past where their history is not kept.
+    /// Refuses a query about past volumes if the ledger does not keep their history.
     pub(crate) fn need_moves_history(&self) -> Result<(), ReadError> {
         need(self.head.info.features.moves_history, "MOVES_HISTORY")
     }
 
-    /// Refuses a question about effective volumes where they are not kept.
+    /// Refuses a query about effective volumes if the ledger does not keep them.
     pub(crate) fn need_effective_volumes(&self) -> Result<(), ReadError> {
         need(self.head.info.features.effective_volumes, "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES")?;
-        // They are part of it.
+        // Effective volumes are part of the history of moves.
         self.need_moves_history()
     }
 
-    /// The moment that a question is about.
+    /// Resolves the date of a query.
     pub(crate) fn moment(&self, at: Option<Timestamp>) -> Result<Moment, ReadError> {
         let position = match at {
             None => u64::MAX,
@@ -180,21 +180,21 @@ fn need(switch: Switch, feature: &'static str) -> Result<(), ReadError> {
     }
 }
 
-/// The moment that a question is about: now, or a date with the positions that it stands for.
+/// The time that a query is about: now, or a date with the journal positions that correspond to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// The date; `None` is now.
+    /// The date, or `None` for now.
     pub(crate) at: Option<Timestamp>,
-    /// Entries up to this position were recorded by then.
+    /// Entries up to this position were recorded by the date.
     pub(crate) position: u64,
-    /// The same for metadata of accounts; without its history the present one shows.
+    /// The same for account metadata. Without its history, the current metadata is returned.
     pub(crate) account_metadata: u64,
-    /// The same for metadata of transactions.
+    /// The same for transaction metadata.
     pub(crate) transaction_metadata: u64,
 }
 
 impl Moment {
-    /// Whether something of this effective date is there yet.
+    /// Returns whether something with this effective date exists as of the date.
     pub(crate) fn shows(&self, date: Timestamp) -> bool {
         self.at.is_none_or(|at| date <= at)
     }

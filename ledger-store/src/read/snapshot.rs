@@ -1,4 +1,4 @@
-//! The public face of reads: a snapshot of the store, and a ledger in it.
+//! The public interface of reads: a snapshot of the store, and the ledgers in it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,11 +24,11 @@ use crate::query::{
 };
 use crate::view::{Counters, Directory, LedgerHead, View};
 
-/// A store at one moment: everything that was acknowledged by then, and nothing later. It never changes, and
-/// holds up no writer.
+/// The store at one time: everything that was acknowledged by then, and nothing later. A snapshot never changes, and
+/// delays no writer.
 ///
-/// As long as it lives, memory and space in the index are not reused that it can still read; a long-lived one
-/// should be taken anew now and then.
+/// While it lives, the memory and the space in the index that it can read are not reused. Replace long-lived snapshots
+/// regularly.
 #[derive(Clone)]
 pub struct Snapshot {
     journal: Arc<dyn JournalReader>,
@@ -46,7 +46,7 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// A view of the store with what is needed to read it.
+    /// Creates a snapshot of a view with everything that reading it needs.
     pub(crate) fn new(
         journal: Arc<dyn JournalReader>,
         view: Arc<View>,
@@ -57,36 +57,36 @@ impl Snapshot {
         Self { journal, view, directory, fingerprints, hashes, page_bytes: usize::MAX }
     }
 
-    /// Limits the memory of pages: a page of this snapshot and of its ledgers ends early once its items have about this
-    /// many bytes, with [`Page::has_next`] as if it was full. It has at least one item of any size. Pages have no such
-    /// limit by default.
+    /// Limits the memory of pages: a page of this snapshot and of its ledgers ends early once its items have about
+    /// this many bytes, with [`Page::has_next`] set as for a full page. It contains at least one item of any size. By
+    /// default there is no limit.
     #[must_use]
     pub fn with_page_bytes(self, bytes: usize) -> Self {
         Self { page_bytes: bytes, ..self }
     }
 
-    /// The view of this moment.
+    /// Returns the view of the snapshot.
     pub(super) fn view(&self) -> &View {
         &self.view
     }
 
-    /// The reader of one ledger of this moment, by its number.
+    /// Returns the session for one ledger, by its number.
     pub(super) fn session(&self, ledger: u32) -> Result<Session, ReadError> {
         let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), ledger);
         let head = reader.head()?.clone();
         Ok(Session::new(reader, head, self.fingerprints.clone(), self.hashes.clone()))
     }
 
-    /// The journal behind it.
+    /// Returns the journal.
     pub(super) fn journal(&self) -> &dyn JournalReader {
         &*self.journal
     }
 
-    /// A part of the list of ledgers that a filter selects, by number.
+    /// Returns a page of the ledgers that a filter selects, in order of their numbers.
     ///
     /// # Errors
     ///
-    /// None as yet; kept so that the list may come from storage.
+    /// None yet. Reserved for lists that come from storage.
     pub fn ledgers(
         &self,
         page: &PageRequest<u32>,
@@ -121,12 +121,12 @@ impl Snapshot {
         Ok(builder.finish(page))
     }
 
-    /// Whether the ledger with a number was removed for good by then.
+    /// Returns whether the ledger with a number was removed for good when the snapshot was taken.
     pub fn is_removed(&self, number: u32) -> bool {
         self.view.heads.get(number).is_some_and(|head| head.is_removed)
     }
 
-    /// The ledger with a name, if it was there at this moment and not deleted.
+    /// Returns the ledger with a name, if it exists in the snapshot and is not deleted.
     pub fn ledger(&self, name: &LedgerName) -> Option<LedgerView> {
         let number = self.directory.get(name)?;
         let head = self.view.heads.get(number).filter(|head| head.info.deleted_at.is_none())?.clone();
@@ -141,10 +141,10 @@ impl Snapshot {
     }
 }
 
-/// One ledger at the moment of its [`Snapshot`]. All questions are answered from that moment.
+/// One ledger in a [`Snapshot`]. All queries are answered from that snapshot.
 ///
-/// Every question has bounds of work; beyond them it ends with [`ReadError::TooExpensive`]. Stored bytes that
-/// are not what was written end it with [`ReadError::Damaged`]: no answer is ever short of something.
+/// Every query has a limit of work; a query that exceeds it fails with [`ReadError::TooExpensive`]. Damaged stored
+/// bytes cause [`ReadError::Damaged`]: an answer is never incomplete.
 #[derive(Clone)]
 pub struct LedgerView {
     journal: Arc<dyn JournalReader>,
@@ -162,7 +162,7 @@ impl fmt::Debug for LedgerView {
 }
 
 impl LedgerView {
-    /// The reader for one question.
+    /// Returns the session for one query.
     pub(super) fn session(&self) -> Session {
         let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), self.head.info.id);
         let mut session =
@@ -171,72 +171,72 @@ impl LedgerView {
         session
     }
 
-    /// The ledger.
+    /// Returns the description of the ledger.
     pub fn info(&self) -> &LedgerInfo {
         &self.head.info
     }
 
-    /// Where its numbers stand.
+    /// Returns the counters of the ledger.
     pub(crate) fn counters(&self) -> &Counters {
         &self.head.counters
     }
 
-    /// The chain of wire hashes after its last log.
+    /// Returns the chain of wire hashes after the last log.
     pub(crate) fn chain(&self) -> Result<Chain, ReadError> {
         self.session().chain_before(ChainId::wire(self.head.info.id), self.head.counters.next_log)
     }
 
-    /// Its mapping as it was set; `None` if it never was.
+    /// Returns the v1 mapping as it was set, or `None` if it never was.
     pub fn mapping(&self) -> Option<&Arc<str>> {
         self.head.mapping.as_ref()
     }
 
-    /// Reads a page of transactions, and says how it was found.
+    /// Reads a page of transactions and explains how it was found.
     ///
     /// # Errors
     ///
-    /// As [`LedgerView::transactions`].
+    /// The errors of [`LedgerView::transactions`].
     pub fn explain_transactions(&self, query: &TransactionQuery) -> Result<Explanation, ReadError> {
         self.session().explain_transactions(query)
     }
 
-    /// Reads a page of accounts, and says how it was found.
+    /// Reads a page of accounts and explains how it was found.
     ///
     /// # Errors
     ///
-    /// As [`LedgerView::accounts`].
+    /// The errors of [`LedgerView::accounts`].
     pub fn explain_accounts(&self, query: &AccountQuery) -> Result<Explanation, ReadError> {
         self.session().explain_accounts(query)
     }
 
-    /// Reads a page of volumes, and says how it was found.
+    /// Reads a page of volumes and explains how it was found.
     ///
     /// # Errors
     ///
-    /// As [`LedgerView::volumes`].
+    /// The errors of [`LedgerView::volumes`].
     pub fn explain_volumes(&self, query: &VolumesQuery) -> Result<Explanation, ReadError> {
         self.session().explain_volumes(query)
     }
 
-    /// Sums balances, and says how they were found.
+    /// Sums balances and explains how they were found.
     ///
     /// # Errors
     ///
-    /// As [`LedgerView::aggregated_balances`].
+    /// The errors of [`LedgerView::aggregated_balances`].
     pub fn explain_balances(&self, query: &BalancesQuery) -> Result<Explanation, ReadError> {
         self.session().explain_balances(query)
     }
 
-    /// Reads a page of logs, and says how it was found.
+    /// Reads a page of logs and explains how it was found.
     ///
     /// # Errors
     ///
-    /// As [`LedgerView::logs`].
+    /// The errors of [`LedgerView::logs`].
     pub fn explain_logs(&self, query: &LogQuery) -> Result<Explanation, ReadError> {
         self.session().explain_logs(query)
     }
 
-    /// The version of its schema with a name.
+    /// Returns the version of the ledger's schema with a name.
     ///
     /// # Errors
     ///
@@ -245,26 +245,26 @@ impl LedgerView {
         schemas::schema(&self.view, self.head.info.id, version)
     }
 
-    /// A list of the versions of its schema.
+    /// Returns a page of the versions of the ledger's schema.
     ///
     /// # Errors
     ///
-    /// As [`LedgerView::schema`], and [`ReadError::TooExpensive`].
+    /// The errors of [`LedgerView::schema`], and [`ReadError::TooExpensive`].
     pub fn schemas(&self, query: &SchemaQuery) -> Result<Page<SchemaView>, ReadError> {
         schemas::schemas(&self.view, self.head.info.id, query, self.page_bytes)
     }
 
-    /// How much there is in it.
+    /// Returns the numbers of transactions and accounts.
     ///
     /// # Errors
     ///
-    /// None as yet.
+    /// None yet.
     pub fn stats(&self) -> Result<Stats, ReadError> {
         let counters = &self.head.counters;
         Ok(Stats { transactions: counters.transactions, accounts: u64::from(counters.accounts) })
     }
 
-    /// The balance of an asset in an account now; zero if the account never held it or does not exist.
+    /// Returns the current balance of an asset in an account, or zero if the account never held it or does not exist.
     ///
     /// # Errors
     ///
@@ -273,11 +273,11 @@ impl LedgerView {
         self.session().balance(address, asset)
     }
 
-    /// An account, if it was used by `at`.
+    /// Returns an account, if it was used by `at`.
     ///
     /// # Errors
     ///
-    /// [`ReadError::MissingFeature`] for volumes that the ledger does not keep, else as any read.
+    /// [`ReadError::MissingFeature`] for volumes that the ledger does not keep, and the errors of any read.
     pub fn account(
         &self,
         address: &AccountAddress,
@@ -287,20 +287,20 @@ impl LedgerView {
         self.session().account(address, at, expand)
     }
 
-    /// A list of accounts.
+    /// Returns a page of accounts.
     ///
     /// # Errors
     ///
-    /// As [`LedgerView::account`], and [`ReadError::TooExpensive`].
+    /// The errors of [`LedgerView::account`], and [`ReadError::TooExpensive`].
     pub fn accounts(&self, query: &AccountQuery) -> Result<Page<Account>, ReadError> {
         self.session().accounts(query)
     }
 
-    /// How many accounts a filter selects. Without filter and date it costs nothing.
+    /// Counts the accounts that a filter selects. Without a filter and a date this costs nothing.
     ///
     /// # Errors
     ///
-    /// As [`LedgerView::accounts`].
+    /// The errors of [`LedgerView::accounts`].
     pub fn count_accounts(
         &self,
         filter: &FilterOf<Accounts>,
@@ -309,11 +309,11 @@ impl LedgerView {
         self.session().count_accounts(filter, at)
     }
 
-    /// A transaction, if its effective date is not after `at`.
+    /// Returns a transaction, if its effective date is not after `at`.
     ///
     /// # Errors
     ///
-    /// [`ReadError::MissingFeature`] for effective volumes that the ledger does not keep, else as any read.
+    /// [`ReadError::MissingFeature`] for effective volumes that the ledger does not keep, and the errors of any read.
     pub fn transaction(
         &self,
         id: TransactionId,
@@ -323,20 +323,20 @@ impl LedgerView {
         self.session().transaction(id, at, effective_volumes)
     }
 
-    /// A list of transactions.
+    /// Returns a page of transactions.
     ///
     /// # Errors
     ///
-    /// As [`LedgerView::transaction`], and [`ReadError::TooExpensive`].
+    /// The errors of [`LedgerView::transaction`], and [`ReadError::TooExpensive`].
     pub fn transactions(&self, query: &TransactionQuery) -> Result<Page<TransactionView>, ReadError> {
         self.session().list_transactions(query)
     }
 
-    /// How many transactions a filter selects. Without filter and date it costs nothing.
+    /// Counts the transactions that a filter selects. Without a filter and a date this costs nothing.
     ///
     /// # Errors
     ///
-    /// As [`LedgerView::transactions`].
+    /// The errors of [`LedgerView::transactions`].
     pub fn count_transactions(
         &self,
         filter: &FilterOf<Transactions>,
@@ -345,31 +345,31 @@ impl LedgerView {
         self.session().count_transactions(filter, at)
     }
 
-    /// A list of log entries.
+    /// Returns a page of log entries.
     ///
     /// # Errors
     ///
-    /// [`ReadError::TooExpensive`], else as any read.
+    /// [`ReadError::TooExpensive`], and the errors of any read.
     pub fn logs(&self, query: &LogQuery) -> Result<Page<LogView>, ReadError> {
         self.session().list_logs(query)
     }
 
-    /// Balances per asset, summed over the accounts that a filter selects; an asset is listed if at least one
-    /// of them held it.
+    /// Returns the balances per asset, summed over the accounts that a filter selects. Lists an asset if at least one
+    /// of these accounts held it.
     ///
     /// # Errors
     ///
     /// [`ReadError::MissingFeature`] for a date in a ledger that keeps no history of moves,
-    /// [`ReadError::TooExpensive`], else as any read.
+    /// [`ReadError::TooExpensive`], and the errors of any read.
     pub fn aggregated_balances(&self, query: &BalancesQuery) -> Result<Balances, ReadError> {
         self.session().aggregated_balances(query)
     }
 
-    /// The flows in a window of time, by account and asset.
+    /// Returns the flows in a window of time, by account and asset.
     ///
     /// # Errors
     ///
-    /// As [`LedgerView::aggregated_balances`].
+    /// The errors of [`LedgerView::aggregated_balances`].
     pub fn volumes(&self, query: &VolumesQuery) -> Result<Page<VolumesRow>, ReadError> {
         self.session().list_volumes(query)
     }
@@ -395,7 +395,7 @@ impl FilterSubject for LedgerInfo {
     }
 }
 
-/// The value of a feature, both as the API spells them.
+/// Returns the value of a feature. Both have the names of the API.
 fn feature(features: Features, name: &str) -> Option<&'static str> {
     let switch = |switch, on, off| Some(if switch == Switch::On { on } else { off });
     match name {

@@ -1,4 +1,4 @@
-//! One transaction: what it is at a moment, and what a filter asks of it.
+//! One transaction as of a date, and its properties for filters.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -18,7 +18,7 @@ use crate::error::ReadError;
 use crate::lookup;
 use crate::query::TransactionView;
 
-/// The changes of a transaction after it was recorded, by a moment.
+/// The changes of a transaction after it was recorded, as of a date.
 #[derive(Debug, Default)]
 struct Overlay {
     updated_at: Option<Timestamp>,
@@ -26,7 +26,7 @@ struct Overlay {
     metadata: Option<Metadata>,
 }
 
-/// A transaction at a moment. What is not asked for is not read.
+/// A transaction as of a date. Reads only the parts that are used.
 pub(crate) struct TransactionSubject<'s> {
     session: &'s Session,
     moment: &'s Moment,
@@ -36,7 +36,7 @@ pub(crate) struct TransactionSubject<'s> {
 }
 
 impl<'s> TransactionSubject<'s> {
-    /// The transaction of this row.
+    /// Creates the subject for a transaction with this row.
     pub(crate) fn new(session: &'s Session, moment: &'s Moment, row: TransactionRow) -> Self {
         Self { session, moment, row, recorded: OnceCell::new(), overlay: OnceCell::new() }
     }
@@ -45,7 +45,7 @@ impl<'s> TransactionSubject<'s> {
         Timestamp::from_micros(self.row.timestamp)
     }
 
-    /// Whether it is there at the moment.
+    /// Returns whether the transaction exists as of the date.
     pub(crate) fn is_visible(&self) -> bool {
         self.moment.shows(self.timestamp())
     }
@@ -80,11 +80,11 @@ impl<'s> TransactionSubject<'s> {
             overlay.metadata = Some(document.metadata);
         }
         if transaction_metadata != position {
-            // Only metadata lacks a history: whether it was reverted then is known.
+            // The ledger lacks only the history of metadata. Whether the transaction was reverted by then is known.
             overlay.reverted = document(position)?.and_then(|document| document.reverted);
         }
         if self.moment.at.is_some() {
-            // Of now also at a point in time, as other servers of this API were seen to show it.
+            // The current date of change, even for a point in time: other servers of this API do the same.
             overlay.updated_at = document(u64::MAX)?.map(|document| document.updated_at);
         }
         Ok(self.overlay.get_or_init(|| overlay))
@@ -97,13 +97,13 @@ impl<'s> TransactionSubject<'s> {
         }
     }
 
-    /// The transaction as it is shown.
+    /// Returns the transaction as answers show it.
     pub(crate) fn into_transaction(self) -> Result<Transaction, ReadError> {
         self.recorded()?;
         self.overlay()?;
         let (Some(mut transaction), Some(overlay)) = (self.recorded.into_inner(), self.overlay.into_inner())
         else {
-            unreachable!("both were just read");
+            unreachable!("both were read above");
         };
         if let Some(metadata) = overlay.metadata {
             transaction.metadata = metadata;
@@ -115,7 +115,7 @@ impl<'s> TransactionSubject<'s> {
         Ok(transaction)
     }
 
-    /// The transaction with what was asked for beside it.
+    /// Returns the transaction with the additional data that an answer includes.
     pub(crate) fn into_view(self, effective_volumes: bool) -> Result<TransactionView, ReadError> {
         let effective_volumes =
             if effective_volumes { Some(self.session.effective_after(&self.row)?) } else { None };
@@ -175,7 +175,7 @@ impl FilterSubject for TransactionSubject<'_> {
 }
 
 impl Session {
-    /// Hands the entry of a transaction to `then`.
+    /// Passes the entry of a transaction to `then`.
     fn with_transaction<T>(
         &self,
         row: &TransactionRow,
@@ -194,7 +194,7 @@ impl Session {
         })
     }
 
-    /// The row of a transaction, if there is one of this id.
+    /// Returns the row of a transaction, if the id exists.
     pub(crate) fn transaction_row(&self, id: u64) -> Result<Option<TransactionRow>, ReadError> {
         if id >= self.head.counters.next_transaction {
             return Ok(None);
@@ -202,7 +202,7 @@ impl Session {
         Ok(self.transactions().get((self.ledger(), id))?)
     }
 
-    /// A transaction by its id, if it is there at the moment.
+    /// Returns a transaction by its id, if it exists as of the date.
     pub(crate) fn transaction(
         &self,
         id: TransactionId,
@@ -218,7 +218,7 @@ impl Session {
         if subject.is_visible() { subject.into_view(effective_volumes).map(Some) } else { Ok(None) }
     }
 
-    /// Totals of the holdings of a transaction right after it in effective order, as they are now.
+    /// Returns the current volumes of a transaction's holdings right after it in effective order.
     fn effective_after(&self, row: &TransactionRow) -> Result<Vec<HoldingVolumes>, ReadError> {
         let touched = self.with_transaction(row, |_, record| self.reader.touched(record))?;
         if self.displaced().row_count() == 0 {
