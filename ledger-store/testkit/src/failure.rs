@@ -1,4 +1,4 @@
-//! Why a run of a campaign failed.
+//! The reasons why a run of a campaign failed.
 
 use std::error::Error;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::io;
 use ledger_journal::JournalError;
 use ledger_store::{OpenError, ReadError, VerifyError, WriteError};
 
-/// Why a run failed: the store broke a promise, or returned an error where it must not.
+/// The reason why a run failed: the store broke a guarantee, or returned an error where it must not.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The store differs from the model, or a promise is broken. The text names what was found and expected.
+    /// The store differs from the model, or broke a guarantee. The text names the found and the expected value.
     Difference(String),
     /// A store did not open.
     Open(OpenError),
@@ -41,15 +41,15 @@ impl Failure {
         Self::During { circumstances: circumstances.into(), failure: Box::new(self) }
     }
 
-    /// Whether an answer was an error that names damage, as a store must return it where its files are damaged.
+    /// Returns whether an answer was an error that names damage, as a store must return it if its files are damaged.
     pub fn names_damage(&self) -> bool {
-        // A difference shows the answer in the form for programmers, an error in its own words.
+        // A difference shows the answer in `Debug` form, an error in `Display` form.
         let text = self.to_string();
         text.contains("Err(Damaged {") || text.contains("damaged: ")
     }
 }
 
-/// Says the failure first, then its circumstances, the closest first and each in a line of its own.
+/// Prints the failure first, then its circumstances in separate lines, the closest first.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -65,7 +65,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The text of an error is that of the error behind it, so the source is the one behind that.
+/// The text of an error is that of its cause, so its source is the source of the cause.
 impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
@@ -81,7 +81,7 @@ impl Error for Failure {
     }
 }
 
-/// Makes a failure of each kind of error.
+/// Creates a failure from each kind of error.
 macro_rules! from_errors {
     ($($error:ty => $variant:ident),* $(,)?) => {$(
         impl From<$error> for Failure {
@@ -113,7 +113,7 @@ impl From<&str> for Failure {
     }
 }
 
-/// Failures are equal if they say the same. Not every error of the disk can be compared.
+/// Failures are equal if their texts are equal, because not every disk error can be compared.
 impl PartialEq for Failure {
     fn eq(&self, other: &Self) -> bool {
         self.to_string() == other.to_string()

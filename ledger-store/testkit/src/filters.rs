@@ -97,7 +97,7 @@ fn on_ledger(dice: &mut Dice<'_>) -> FilterNode {
     if dice.one_in(4) { FilterNode::Not(Box::new(condition)) } else { condition }
 }
 
-/// A random filter of ledgers; one in three asks nothing.
+/// Returns a random filter of ledgers. One in three has no conditions.
 pub(crate) fn filter_of_ledgers(dice: &mut Dice<'_>) -> FilterOf<Ledgers> {
     if dice.one_in(3) {
         return FilterOf::all();

@@ -21,11 +21,11 @@ pub(crate) struct Settings {
     pub(crate) segment_bytes: u64,
     /// How strictly the store enforces schemas.
     pub(crate) enforcement: Enforcement,
-    /// Ask questions after one in this many steps; never for 0.
+    /// Ask questions after one step in this many; 0 for never.
     pub(crate) asks_one_in: u64,
-    /// Let a read fail that the writer needs in one of this many steps; never for 0.
+    /// Make a read fail that the writer needs, in one step in this many; 0 for never.
     pub(crate) fails_reads_one_in: u64,
-    /// Remove the index before one in this many openings; never for 0.
+    /// Remove the index before one opening in this many; 0 for never.
     pub(crate) rebuilds_one_in: u64,
     /// Whether syncs of the disk do nothing.
     pub(crate) lying_syncs: bool,

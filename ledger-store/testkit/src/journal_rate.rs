@@ -1,4 +1,4 @@
-//! Measures durable writes a second and bytes a second, with the journal and without it.
+//! Measures durable writes and bytes per second, with the journal and without it.
 
 use std::io;
 use std::path::Path;
@@ -13,12 +13,12 @@ use ledger_journal::{
 
 use crate::failure::Failure;
 
-/// The time of durable writes of so many bytes each, one after the other, into space that was set aside: the fastest
-/// that the disk offers. The file is removed afterwards.
+/// Measures sequential durable writes of `bytes` each into prepared space, which is the fastest that the disk offers.
+/// Removes the file afterwards.
 ///
 /// # Errors
 ///
-/// Those of the file system.
+/// The errors of the file system.
 pub fn bare_writes(directory: &Path, bytes: usize, writes: u64) -> io::Result<Duration> {
     let path = directory.join("bare");
     drop(RealDisk.open(&path, OpenMode::CreateNew)?);
@@ -38,13 +38,13 @@ pub fn bare_writes(directory: &Path, bytes: usize, writes: u64) -> io::Result<Du
     Ok(took)
 }
 
-/// The time of so many appends to a new journal in a directory, which must be empty; each of about so many bytes in
-/// chunks of the usual size. A thread looks after its space, as the engine's does; unless the space for all of them
-/// `is_prepared` before the time begins, as that of [`bare_writes`] is.
+/// Measures `appends` appends of about `bytes` each, in chunks of the usual size, to a new journal in an empty
+/// directory. A thread prepares its space, like that of the engine. If `is_prepared`, all of the space is prepared
+/// before the measurement, as for [`bare_writes`].
 ///
 /// # Errors
 ///
-/// Those of the journal.
+/// The errors of the journal.
 pub fn journal_appends(
     directory: &Path,
     bytes: usize,
@@ -53,7 +53,7 @@ pub fn journal_appends(
 ) -> Result<Duration, Failure> {
     let mut options = SegmentOptions::default();
     if is_prepared {
-        // Frames and the padding of blocks take less than an eighth.
+        // Frames and the padding of blocks add less than an eighth.
         options.space_bytes = options.space_bytes.max((bytes + bytes / 8) as u64 * appends);
     }
     let journal = new_journal(directory, options)?;
@@ -67,7 +67,7 @@ pub fn journal_appends(
                 == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
             {
                 if tended.wants_space() && !is_prepared {
-                    // The append that needs the space meets the failure.
+                    // The append that needs the space meets the same failure.
                     let _ = tended.tend();
                 }
             }
@@ -89,7 +89,7 @@ pub fn journal_appends(
     })
 }
 
-/// A new journal in a directory.
+/// Creates a journal in a directory.
 fn new_journal(directory: &Path, options: SegmentOptions) -> Result<SegmentedJournal, Failure> {
     let identity = Identity::random()?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -97,7 +97,7 @@ fn new_journal(directory: &Path, options: SegmentOptions) -> Result<SegmentedJou
     Ok(SegmentedJournal::open(disk, directory.to_owned(), identity, options)?)
 }
 
-/// Chunks of about so many bytes together. They are made once: the journal is measured, and not the making of chunks.
+/// Creates chunks of about `bytes` in total. They are created once, because the measurement is about the journal.
 fn drafts_of(bytes: usize) -> Vec<ChunkDraft> {
     let section: Vec<u8> = (0..CHUNK_BYTES - 200).map(|i| (i * 7 + i / 13) as u8).collect();
     let section = section[..section.len().min(bytes)].to_vec();

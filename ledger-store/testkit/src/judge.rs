@@ -1,4 +1,4 @@
-//! Judges a store by the reference model.
+//! The oracle: compares a store with the reference model.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::tally::Tally;
 use crate::workload::ImportStep;
 use crate::{Step, logs};
 
-/// The expected store: the model of its ledgers, its documents, and how many entries its journal has.
+/// The expected store: the model of its ledgers, its documents, and the number of journal entries.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
     pub(crate) model: Model,
@@ -31,7 +31,7 @@ pub struct Judge {
     entries: u64,
 }
 
-/// A moment of a [`Judge`] right before a step, to go back to.
+/// The state of a [`Judge`] right before a step, for returning to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
     model: Before,
@@ -40,20 +40,20 @@ pub(crate) struct Moment {
     entries: u64,
 }
 
-/// A model as it was.
+/// The state of a model before a step.
 #[derive(Clone, Debug)]
 enum Before {
-    /// It has nothing but more since.
+    /// The model only grows in this step, so the lengths of its logs are enough.
     Shorter(ModelMoment),
-    /// It may have lost ledgers since.
+    /// The step may remove ledgers, so this is a copy of the model.
     Whole(Model),
 }
 
-/// The result of a step: `None` if the store answered as it must, or the error that is no answer.
+/// The result of a step: `None` if the store answered as expected, or the error because of which there is no answer.
 type Judged = Result<Option<WriteError>, Failure>;
 
 impl Judge {
-    /// Of a store that does this about commands which break the rules of a schema.
+    /// Creates the expected state of an empty store with this enforcement of schemas.
     pub fn enforcing(enforcement: Enforcement) -> Self {
         Self { model: Model::enforcing(enforcement), ..Self::default() }
     }
@@ -76,22 +76,22 @@ impl Judge {
         self.entries = to.entries;
     }
 
-    /// Forgets the ledgers that are removed by a later moment: of them an older snapshot need not answer any more.
+    /// Forgets the ledgers that are removed in a later state. An older snapshot need not answer for them any more.
     pub fn forget_removed(&mut self, later: &Self) {
         for name in self.roll.removed_since(&later.roll) {
             self.model.remove(name);
         }
     }
 
-    /// Lets the store do a step, except for [`Step::Reopen`], and compares the answers with the model's. The
-    /// store's clock must tell `now`.
+    /// Executes a step on the store, except for [`Step::Reopen`], and compares the answers with those of the model.
+    /// The store's clock must return `now`.
     ///
-    /// If the store's answer is no answer (the outcome is unknown, it takes no writes, or it cannot read),
-    /// that is returned, and the judge has done the step.
+    /// If the store gives no answer (the outcome is unknown, it accepts no writes, or it cannot read), returns that
+    /// error after executing the step on the model.
     ///
     /// # Errors
     ///
-    /// The difference.
+    /// The difference between the answers.
     pub fn step(
         &mut self,
         store: &Store,
@@ -158,7 +158,7 @@ impl Judge {
         judged.map_err(|failure| failure.during(format!("by {step:?}")))
     }
 
-    /// Does what takes an entry, if it is done.
+    /// Executes an edit that takes one journal entry, if it succeeds.
     fn edited(&mut self, edit: impl FnOnce(&mut Roll) -> Result<(), WriteError>) -> Result<(), WriteError> {
         edit(&mut self.roll)?;
         self.entries += 1;
@@ -187,12 +187,13 @@ impl Judge {
         }
     }
 
-    /// Executes a submission. Commands of `found` that could not be read do not happen.
+    /// Executes a submission on the model. Commands of `found` whose reads failed have no effect.
     pub(crate) fn suppose(&mut self, submission: &Submission, found: &[Outcome], now: Timestamp) {
         self.submit(submission, found, now);
     }
 
-    /// The model's answer. Commands of `found` that could not be read happen in neither.
+    /// Executes a submission on the model and returns its answer. Commands of `found` whose reads failed have no
+    /// effect.
     fn submit(&mut self, submission: &Submission, found: &[Outcome], now: Timestamp) -> Vec<Expected> {
         let before = self.model.moment();
         let log = |model: &Model| model.log(&submission.ledger).len() as u64;
@@ -215,7 +216,7 @@ impl Judge {
                 && let Some(Expected::Done(first)) = expected.first()
                 && first.replayed
             {
-                // They were recorded one after the other, and are all told again.
+                // The entries were recorded in sequence, and all of them are replayed.
                 let log = self.model.log(&submission.ledger);
                 let place = log.iter().position(|entry| entry.id == first.entry.id);
                 let entry = log[place.expect("it was found there") + expected.len()].clone();
@@ -274,7 +275,7 @@ impl Judge {
                 logs.push((entry.clone(), hash));
             }
         }
-        // Who keeps no hashes compares none: what it has must be what the others follow, and whole.
+        // A ledger without hashes compares none: its log must be complete and the imported logs must continue it.
         let hashed = self.roll.info(&step.to).is_some_and(|info| info.features.hash_logs == HashLogs::Sync);
         if !hashed && !self.follows(&step.to, &step.from) {
             logs.clear();
@@ -290,7 +291,7 @@ impl Judge {
             Some((entry, _)) if self.model.log(&step.to).last().is_some_and(|last| entry.id <= last.id) => {
                 Some(Ok((entry.id, "log exists")))
             }
-            // It goes on with the log of a ledger that had the same name.
+            // The imported logs continue those of an earlier ledger with the same name.
             Some((entry, _)) if !self.follows(&step.to, &step.from) => Some(Ok((entry.id, "wrong hash"))),
             _ => None,
         };
@@ -314,7 +315,7 @@ impl Judge {
         if found == expected { Ok(None) } else { Err(format!("{found:?}, expected {expected:?}").into()) }
     }
 
-    /// Whether the log of a ledger is the beginning of another's, but for what each makes of it.
+    /// Returns whether the log of a ledger is the beginning of another's, apart from values that each computes itself.
     fn follows(&self, to: &LedgerName, from: &LedgerName) -> bool {
         let (to, from) = (self.model.log(to), self.model.log(from));
         to.len() <= from.len() && to.iter().zip(from).all(|(to, from)| as_recorded(to) == as_recorded(from))
@@ -359,7 +360,7 @@ impl Judge {
         .into())
     }
 
-    /// Checks that the feed of all ledgers holds the logs of each of them, in order.
+    /// Checks that the feed of all ledgers contains the logs of each ledger, in order.
     fn compare_feed(&self, store: &Store) -> Result<(), Failure> {
         let snapshot = store.snapshot();
         let mut fed: BTreeMap<LedgerName, Vec<LogEntry>> = BTreeMap::new();
@@ -387,7 +388,7 @@ impl Judge {
     }
 }
 
-/// Gives back space, which changes no answer; once it is done there is nothing more to do.
+/// Frees space, which changes no answer. After a complete run there is nothing left to free.
 fn reclaim(store: &Store, stops_after: Option<u64>) -> Judged {
     let asked = Cell::new(0);
     let should_stop = || {
@@ -433,7 +434,7 @@ fn is_no_answer(error: &WriteError) -> bool {
 }
 
 fn imported((entry, hash): &(LogEntry, WireHash), is_damaged: bool) -> ImportedLog {
-    // What the chart gave is not in what is exported.
+    // An export does not contain the defaults from the chart.
     let mut entry = LogEntry { defaults: Vec::new(), ..entry.clone() };
     if is_damaged {
         entry.date = Timestamp::from_micros(entry.date.as_micros() + 1);
@@ -456,12 +457,12 @@ enum Expected {
     Done(ModelAnswer),
     Refused(Rejection),
     Cancelled,
-    /// It could not be read, which only one of several independent requests may answer.
+    /// A read failed. Only one of several independent requests may have this answer.
     Failed,
 }
 
 impl Expected {
-    /// Whether it is this outcome.
+    /// Returns whether the answer equals an outcome.
     fn is(&self, outcome: &Outcome) -> bool {
         match (self, outcome) {
             (Self::Done(expected), Outcome::Done(found)) => {
@@ -478,7 +479,7 @@ impl Expected {
     }
 }
 
-/// An entry as the journal has it: volumes in effective order are computed when they are asked for.
+/// Returns an entry as the journal stores it. Volumes in effective order are computed on request.
 fn as_recorded(entry: &LogEntry) -> LogEntry {
     let mut entry = entry.clone();
     match &mut entry.payload {

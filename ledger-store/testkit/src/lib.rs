@@ -3,8 +3,8 @@
 //! the tests of `ledger-store` contain a short pass of each.
 //!
 //! Not published. It switches on the feature `testing` of the crates below it, which adds what programs must not have:
-//! a disk of the caller's, and reads that fail on demand. A build of the whole workspace gives these to the server, too;
-//! `cargo build` alone, or with `-p stack-server`, does not.
+//! a disk of the caller's choice, and reads that fail on demand. A build of the whole workspace enables it for the
+//! server as well; `cargo build` alone, or with `-p stack-server`, does not.
 
 #![forbid(unsafe_code)]
 

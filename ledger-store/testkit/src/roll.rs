@@ -1,4 +1,4 @@
-//! Which ledgers there are and which there were, as a plain list, by which those of a store are judged.
+//! The ledger model: a plain list of existing and removed ledgers, with which campaigns compare a store.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -13,35 +13,35 @@ use ledger_store::{Deleted, Direction, LedgerInfo, PageRequest, Snapshot, Start,
 use crate::Dice;
 use crate::failure::Failure;
 
-/// A ledger that is there or was.
+/// An existing or removed ledger.
 #[derive(Clone, Debug)]
 struct Enrolled {
     info: LedgerInfo,
-    /// Whether it takes no logs of others any more.
+    /// Whether the ledger accepts no more imported logs.
     is_in_use: bool,
     mapping: Option<String>,
     is_removed: bool,
 }
 
-/// Every ledger that was ever created, in the order of creation; that is what their numbers count.
+/// Every ledger that was ever created, in order of creation. A ledger's number is its position in this order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roll {
     all: Vec<Enrolled>,
 }
 
 impl Roll {
-    /// The ledger that has a name, deleted or not.
+    /// Returns the existing ledger with a name, deleted or not.
     fn named(&mut self, name: &LedgerName) -> Option<&mut Enrolled> {
         self.all.iter_mut().find(|ledger| !ledger.is_removed && ledger.info.name == *name)
     }
 
-    /// The ledger that is found by a name: those that are deleted are not.
+    /// Returns the ledger that requests find by a name. They do not find deleted ledgers.
     fn found(&mut self, name: &LedgerName) -> Result<&mut Enrolled, WriteError> {
         let named = self.named(name).filter(|ledger| ledger.info.deleted_at.is_none());
         named.ok_or_else(|| WriteError::LedgerNotFound { ledger: name.clone() })
     }
 
-    /// Creates a ledger, unless its name is taken: that of a deleted one is, that of a removed one is not.
+    /// Creates a ledger unless its name is taken. A deleted ledger keeps its name, and a removed one does not.
     pub(crate) fn create(
         &mut self,
         name: &LedgerName,
@@ -71,7 +71,7 @@ impl Roll {
         self.found(name).map(|ledger| ledger.mapping = Some(mapping.to_owned()))
     }
 
-    /// Marks all ledgers of a bucket deleted that are not, and says how many those were.
+    /// Deletes all ledgers of a bucket that are not deleted yet. Returns their number.
     pub(crate) fn delete(&mut self, bucket: &BucketName, now: Timestamp) -> u64 {
         let mut marked = 0;
         for ledger in self.of_bucket(bucket).filter(|ledger| !ledger.is_removed) {
@@ -83,7 +83,7 @@ impl Roll {
         marked
     }
 
-    /// Takes the deletion of a bucket back, and says of how many ledgers.
+    /// Restores the ledgers of a bucket. Returns their number.
     pub(crate) fn restore(&mut self, bucket: &BucketName) -> Result<u64, WriteError> {
         let had_any = self.of_bucket(bucket).next().is_some();
         if had_any && self.of_bucket(bucket).all(|ledger| ledger.is_removed) {
@@ -96,7 +96,8 @@ impl Roll {
         Ok(restored)
     }
 
-    /// Removes for good what has been deleted for so long: what that was, and how many documents went.
+    /// Removes the ledgers that were deleted at least `retention` ago. Returns them, and the number of removed
+    /// documents.
     pub(crate) fn remove(&mut self, retention: Duration, now: Timestamp) -> (Vec<LedgerInfo>, u64) {
         let until = now.as_micros() - retention.as_micros() as i64;
         let mut removed = Vec::new();
@@ -115,14 +116,14 @@ impl Roll {
         self.all.iter_mut().filter(move |ledger| ledger.info.bucket == *bucket)
     }
 
-    /// Notes that something was written to a ledger itself.
+    /// Records that a ledger was written to other than by import.
     pub(crate) fn put_in_use(&mut self, name: &LedgerName) {
         if let Some(ledger) = self.named(name) {
             ledger.is_in_use = true;
         }
     }
 
-    /// The ledger that is found by a name.
+    /// Returns the description of the ledger that requests find by a name.
     pub(crate) fn info(&self, name: &LedgerName) -> Option<&LedgerInfo> {
         self.there().map(|ledger| &ledger.info).find(|info| info.name == *name && info.deleted_at.is_none())
     }
@@ -131,28 +132,28 @@ impl Roll {
         self.there().any(|ledger| ledger.info.name == *name && ledger.is_in_use)
     }
 
-    /// Whether a ledger that had this name was removed.
+    /// Returns whether a ledger that had this name was removed.
     pub(crate) fn was_removed(&self, name: &LedgerName) -> bool {
         self.all.iter().any(|ledger| ledger.is_removed && ledger.info.name == *name)
     }
 
-    /// The number of the ledger that has a name, deleted or not.
+    /// Returns the number of the ledger with a name, deleted or not.
     pub(crate) fn number(&self, name: &LedgerName) -> Option<u32> {
         self.there().find(|ledger| ledger.info.name == *name).map(|ledger| ledger.info.id)
     }
 
-    /// The existing ledgers, deleted ones too.
+    /// Returns the existing ledgers, including deleted ones.
     fn there(&self) -> impl Iterator<Item = &Enrolled> {
         self.all.iter().filter(|ledger| !ledger.is_removed)
     }
 
-    /// Names of the ledgers that are there now and, in a later roll, are not any more.
+    /// Returns the names of the ledgers that exist in this state and no longer in a later one.
     pub(crate) fn removed_since<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = &'a LedgerName> {
         let is_removed = |info: &LedgerInfo| later.all[info.id as usize - 1].is_removed;
         self.there().map(|ledger| &ledger.info).filter(move |info| is_removed(info)).map(|info| &info.name)
     }
 
-    /// Compares the list of ledgers, each of them by its name, and which are removed.
+    /// Compares the list of ledgers, each of them by name, and which are removed.
     ///
     /// # Errors
     ///
@@ -182,7 +183,7 @@ impl Roll {
         Ok(())
     }
 
-    /// Asks for a part of the list of ledgers.
+    /// Asks for a page of the list of ledgers.
     ///
     /// # Errors
     ///
@@ -242,7 +243,7 @@ impl Roll {
     }
 }
 
-/// A ledger as a filter sees it.
+/// A ledger as the subject of a filter.
 struct Listed<'a>(&'a LedgerInfo);
 
 impl FilterSubject for Listed<'_> {

@@ -27,7 +27,7 @@ pub enum Step {
     Map(LedgerName, String),
     /// Delete a bucket.
     DeleteBucket(BucketName),
-    /// Take the deletion of a bucket back.
+    /// Undo the deletion of a bucket.
     RestoreBucket(BucketName),
     /// Remove for good what was deleted at least this long ago.
     RemoveDeleted(Duration),
@@ -45,18 +45,18 @@ pub enum Step {
     Reopen,
 }
 
-/// Logs of one ledger that another takes over.
+/// Logs of one ledger that another one imports.
 #[derive(Clone, Debug)]
 pub struct ImportStep {
-    /// Whose logs.
+    /// The ledger whose logs are imported.
     pub from: LedgerName,
-    /// The ledger that takes them.
+    /// The ledger that imports them.
     pub to: LedgerName,
-    /// How many at most, after those that it has.
+    /// Maximum number of logs, after those that it already has.
     pub count: usize,
     /// Which of them was changed on the way.
     pub damaged: Option<usize>,
-    /// Whether it is given those that it has once more.
+    /// Whether the logs that it already has are imported once more.
     pub again: bool,
 }
 
@@ -175,7 +175,8 @@ impl<'a> Workload<'a> {
         Step::Create(name, options)
     }
 
-    /// Returns a step for deleted buckets: restores one, removes it for good, or creates a ledger with a name from it.
+    /// Returns a step for deleted buckets: restores one, removes one for good, or creates a ledger with the name of a
+    /// removed one.
     fn after_deletion(&mut self) -> Step {
         let deleted: Vec<BucketName> = self.deleted.iter().cloned().collect();
         let bucket = if deleted.is_empty() { cast::bucket(&mut self.dice) } else { self.dice.pick(&deleted) };
@@ -294,7 +295,7 @@ impl<'a> Workload<'a> {
         Request { command, idempotency, schema_version: schema_version.map(Box::new) }
     }
 
-    /// Takes out of a request what mostly causes a refusal. In a group, one refused request is enough.
+    /// Removes the parts of a request that most often cause a refusal. In a group, one refused request is enough.
     fn ease(&mut self, request: &mut Request) {
         request.schema_version = None;
         match &mut request.command {

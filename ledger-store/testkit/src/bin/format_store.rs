@@ -1,11 +1,11 @@
-//! Makes a small store of the present format, to be kept for tests:
+//! Creates a small store in the current format, to be kept for tests:
 //!
 //! ```text
 //! cargo run -p ledger-testkit --bin format_store -- DIR
 //! ```
 //!
-//! `DIR/store` is the store, its sparse files as sectors, and `DIR/expected.txt` says what is in it. A release that changes the format adds
-//! one to `tests/data`, and never changes those that are there.
+//! `DIR/store` is the store, with its sparse files as sectors, and `DIR/expected.txt` describes its content. A release
+//! that changes the format adds a store to `tests/data`, and never changes existing ones.
 
 use std::error::Error;
 use std::fs;

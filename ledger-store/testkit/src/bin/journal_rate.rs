@@ -4,9 +4,10 @@
 //! cargo run --release -p ledger-testkit --bin journal_rate -- [DIR] [ROUNDS]
 //! ```
 //!
-//! `DIR` (default `.`) should be on a real disk. Prints each round, small appends and appends of a megabyte. The bare loop
-//! writes into space that was prepared before; the journal prepares its own while it goes on, and in one run has it
-//! prepared, too. Compare rounds with those next to them: disks that are shared change their minds within seconds.
+//! `DIR` (default `.`) should be on a real disk. Prints each round of small appends and of appends of a megabyte. The
+//! bare loop writes into space that was prepared before. The journal prepares its own space while it runs; in a
+//! separate measurement, its space is also prepared before. Compare neighbouring rounds only: the speed of shared
+//! disks changes within seconds.
 
 use std::error::Error;
 use std::path::Path;
@@ -44,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A fresh directory that is removed when it is dropped.
+/// Creates a directory that is removed when the value is dropped.
 fn home(parent: &str) -> std::io::Result<tempfile::TempDir> {
     tempfile::tempdir_in(Path::new(parent))
 }

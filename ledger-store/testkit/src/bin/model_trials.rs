@@ -1,5 +1,5 @@
-//! A store against the reference model: random commands, and between them random questions with filters, dates,
-//! groupings, orders and pages, while the store is flushed, closed, opened, rebuilt and cut from its power.
+//! Compares a store with the reference model: random commands, and between them random questions with filters, dates,
+//! groupings, orders and pages, while the store is flushed, closed, opened, rebuilt, and loses its power.
 //!
 //! ```text
 //! cargo run --release -p ledger-testkit --bin model_trials -- [--commands 100000] [--seed 0] [--each 600] [--threads 2]

@@ -1,11 +1,12 @@
-//! A campaign of power cuts, as long as one likes.
+//! Runs a campaign of power cuts of any length.
 //!
 //! ```text
 //! cargo run --release -p ledger-testkit --bin power_cuts -- --runs 2000 [--seed 0] [--threads 8] [--writers] [--mutant]
 //! ```
 //!
-//! With `--writers` several writers submit at once, each with several transactions on their way. With `--mutant` syncs do nothing, and runs must fail. Prints the seeds that fail and a summary, and exits
-//! with 1 if a run failed, or, with `--mutant`, if none did.
+//! With `--writers` several writers submit in parallel, each with several transactions in flight. With `--mutant`
+//! syncs have no effect, and runs must fail. Prints the seeds that fail and a summary. Exits with 1 if a run failed
+//! or, with `--mutant`, if none did.
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Random filters of questions about a ledger.
+//! Random filters for questions about a ledger.
 
 use ledger_core::{
     Balance, Condition, Field, FilterNode, FilterOf, FilterValue, Operator, Resource, Selects,
@@ -75,7 +75,7 @@ impl Round<'_, '_> {
         }
     }
 
-    /// A random filter; one in six asks nothing.
+    /// Returns a random filter. One in six has no conditions.
     pub(super) fn filter<R: Selects>(&mut self) -> FilterOf<R> {
         if self.dice.one_in(6) {
             return FilterOf::all();
