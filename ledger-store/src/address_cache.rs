@@ -1,7 +1,7 @@
-//! Addresses of accounts by number, shared by all readers of a store.
+//! Caches account addresses by number for all readers of a store.
 //!
-//! A page of a list names thousands of accounts, most of which an earlier page named too; each one's address stands in
-//! another page of the index. What a number means never changes, so that every moment of the store shares one cache.
+//! A page of a list names thousands of accounts, most of which earlier pages named too, and each address would need a
+//! read of another page of the index. The address behind a number never changes, so all snapshots share one cache.
 
 use std::mem;
 
@@ -10,46 +10,47 @@ use hashbrown::HashMap;
 use ledger_core::AccountAddress;
 use parking_lot::Mutex;
 
-/// Parts with a lock of their own.
+/// Number of parts of the cache. Each has its own lock.
 const SHARDS: usize = 64;
 
-/// About what an address takes besides a text that does not fit into it.
+/// Approximate memory of an entry, apart from the text of an address that does not fit inline.
 const ENTRY_BYTES: usize = 56;
 
-/// A ledger and an account of it, by number.
+/// The number of a ledger and of an account in it.
 type Key = (u32, u32);
 
 type Known = HashMap<Key, AccountAddress, RandomState>;
 
-/// One part: when the young are many, they become the old, and the old go. Who is asked for stays young.
+/// One part of the cache, in two generations. When the young one is full, it becomes the old one, and the old entries
+/// are dropped. A hit moves an entry back into the young one.
 #[derive(Default)]
 struct Shard {
     young: Known,
     old: Known,
-    /// Bytes of the young.
+    /// Number of bytes in the young generation.
     bytes: usize,
 }
 
-/// The addresses that were looked up last, within a number of bytes.
+/// The most recently used addresses, within a limit of memory.
 pub(crate) struct AddressCache {
     shards: Box<[Mutex<Shard>]>,
-    /// Most bytes of the young of one part.
+    /// Maximum number of bytes in the young generation of each part.
     young_max: usize,
 }
 
 impl AddressCache {
-    /// Without addresses yet, and never of more than about `bytes`.
+    /// Creates an empty cache that holds up to about `bytes`.
     pub(crate) fn new(bytes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         Self { shards, young_max: bytes / SHARDS / 2 }
     }
 
-    /// Numbers that follow each other are in different parts.
+    /// Returns the part for an account. Consecutive numbers map to different parts.
     fn shard(&self, (ledger, account): Key) -> &Mutex<Shard> {
         &self.shards[ledger.wrapping_add(account) as usize % SHARDS]
     }
 
-    /// The address of an account, if it is here.
+    /// Returns the address of an account if it is cached.
     pub(crate) fn get(&self, ledger: u32, account: u32) -> Option<AccountAddress> {
         let key = (ledger, account);
         let mut shard = self.shard(key).lock();
@@ -61,7 +62,7 @@ impl AddressCache {
         Some(address)
     }
 
-    /// Keeps the address of an account.
+    /// Adds the address of an account.
     pub(crate) fn put(&self, ledger: u32, account: u32, address: AccountAddress) {
         let key = (ledger, account);
         self.shard(key).lock().put(key, address, self.young_max);

@@ -1,19 +1,16 @@
-//! The data directory of a store: what it holds, who may open it, and how one
-//! comes to be.
+//! The data directory of a store: its files, its lock, and its creation.
 //!
 //! ```text
 //! MANIFEST   store id, format version, and a check of the secret: text
 //! SECRET     32 random bytes
-//! LOCK       says who has the store open; what is locked is the directory
+//! LOCK       names the process that has the store open; the lock itself is on the directory
 //! journal/   the segments of the journal: the truth
 //! index/     projections, which can be rebuilt
 //! ```
 //!
-//! A directory that is absent or empty becomes a store when it is opened. The
-//! manifest is written last. Without it there is no store, and what an
-//! interrupted initialisation has left is written over; any other file makes
-//! the directory somebody else's. With it there is one, and nothing is ever
-//! created in the place of something that is missing.
+//! Opening an absent or empty directory creates a store in it. The manifest is written last. A directory without a
+//! manifest is not a store. Files that an interrupted creation may leave are overwritten; any other file makes the
+//! opening fail. A directory with a manifest is a store, and opening it never replaces a missing file.
 
 use std::fmt;
 use std::io;
@@ -31,10 +28,10 @@ const LOCK: &str = "LOCK";
 const JOURNAL: &str = "journal";
 const INDEX: &str = "index";
 
-/// Why a data directory cannot be opened.
+/// The reason why a data directory cannot be opened.
 #[derive(Debug)]
 pub(crate) enum DirectoryError {
-    /// Another process has the store open, or this one has, already.
+    /// Another process, or another handle in this process, has the store open.
     InUse {
         /// The directory.
         path: PathBuf,
@@ -50,35 +47,35 @@ pub(crate) enum DirectoryError {
     },
     /// A file of the store is missing.
     Missing {
-        /// Where it should be.
+        /// The path where the file should be.
         path: PathBuf,
     },
-    /// A file of the store is not what was written.
+    /// A file of the store does not contain what was written.
     Damaged {
         /// The file.
         path: PathBuf,
         /// The broken rule.
         what: &'static str,
     },
-    /// The store was written by a newer version of this software.
+    /// A newer version of this software wrote the store.
     NewerFormat {
         /// The manifest.
         path: PathBuf,
-        /// Its format version.
+        /// The format version in the manifest.
         found: u32,
-        /// The newest that can be read.
+        /// The newest format version that this software reads.
         supported: u32,
     },
-    /// The disk failed, or refused.
+    /// The disk failed or refused an access.
     Storage {
         /// The file or directory.
         path: PathBuf,
         /// The attempted action.
         action: &'static str,
-        /// The disk's answer.
+        /// The error of the disk.
         cause: io::Error,
     },
-    /// The first segment of the journal could not be made.
+    /// The first segment of the journal could not be created.
     Journal(JournalError),
 }
 
@@ -121,7 +118,7 @@ impl std::error::Error for DirectoryError {
     }
 }
 
-/// An open data directory. Nobody else can open it while this value lives.
+/// An open data directory. It is locked while this value lives.
 #[derive(Debug)]
 pub(crate) struct DataDirectory {
     disk: Arc<dyn Disk>,
@@ -131,14 +128,12 @@ pub(crate) struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Opens the store in `path`, or makes one of a directory that is absent
-    /// or empty. A new store is on disk when this returns. The directory
-    /// above must exist.
+    /// Opens the store in `path`. Creates a store if the directory is absent or empty; it is on disk when this
+    /// returns. The parent directory must exist.
     ///
     /// # Errors
     ///
-    /// Any [`DirectoryError`]. A directory that is refused is left as it was,
-    /// but for the lock file of a store.
+    /// Any [`DirectoryError`]. A refused directory is left unchanged, except for the lock file of a store.
     pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, DirectoryError> {
         let Held { contents, is_new, lock } = hold(&*disk, path)?;
         let identity = match contents {
@@ -153,11 +148,11 @@ impl DataDirectory {
         Ok(Self { disk, path: path.to_owned(), identity, _lock: lock })
     }
 
-    /// Opens the store in `path`, which must be there.
+    /// Opens the store in `path`, which must exist.
     ///
     /// # Errors
     ///
-    /// As [`DataDirectory::open`]; [`DirectoryError::Missing`] without a manifest.
+    /// The errors of [`DataDirectory::open`], and [`DirectoryError::Missing`] if there is no manifest.
     pub(crate) fn open_existing(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, DirectoryError> {
         let manifest = path.join(MANIFEST);
         if !disk.exists(&manifest).map_err(failed(&manifest, "read"))? {
@@ -166,12 +161,12 @@ impl DataDirectory {
         Self::open(disk, path)
     }
 
-    /// Begins a store with this identity in a directory that is absent or empty. It has no manifest, so nobody opens it
-    /// before [`DataDirectory::write_manifest`].
+    /// Begins a store with a given identity in an absent or empty directory. Nothing can open it until
+    /// [`DataDirectory::write_manifest`].
     ///
     /// # Errors
     ///
-    /// As [`DataDirectory::open`]; [`DirectoryError::NotAStore`] for a directory that has something.
+    /// The errors of [`DataDirectory::open`], and [`DirectoryError::NotAStore`] if the directory is not empty.
     pub(crate) fn begin(
         disk: Arc<dyn Disk>,
         path: &Path,
@@ -185,7 +180,7 @@ impl DataDirectory {
         Ok(Self { disk, path: path.to_owned(), identity: identity.clone(), _lock: lock })
     }
 
-    /// Completes a store that was begun.
+    /// Completes a store that [`DataDirectory::begin`] began.
     ///
     /// # Errors
     ///
@@ -194,22 +189,22 @@ impl DataDirectory {
         write_manifest(&*self.disk, &self.path, &self.identity)
     }
 
-    /// The disk that the directory is on.
+    /// Returns the disk that holds the directory.
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
 
-    /// The identity, which tells this store from every other.
+    /// Returns the identity that distinguishes this store from every other.
     pub(crate) fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// The directory of the projections.
+    /// Returns the directory of the index.
     pub(crate) fn index_dir(&self) -> PathBuf {
         self.path.join(INDEX)
     }
 
-    /// Makes the directory of the projections if somebody deleted it as a whole: they are built again.
+    /// Creates the directory of the index if it was deleted. The index is then rebuilt.
     ///
     /// # Errors
     ///
@@ -241,20 +236,19 @@ fn failed<'a>(path: &'a Path, action: &'static str) -> impl Fn(io::Error) -> Dir
 /// A directory that this process has locked.
 struct Held {
     contents: Contents,
-    /// Whether it was made by this call.
+    /// Whether this call created the directory.
     is_new: bool,
     lock: Box<dyn DiskLock>,
 }
 
-/// Makes a directory if it is absent, and locks it.
+/// Creates a directory if it is absent, and locks it.
 fn hold(disk: &dyn Disk, path: &Path) -> Result<Held, DirectoryError> {
     let is_new = match disk.create_dir(path) {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
         Err(error) => return Err(failed(path, "create")(error)),
     };
-    // Looked at before anything is written: not even a lock file belongs
-    // in a directory that is somebody else's.
+    // Check before writing anything: not even a lock file belongs in a directory that is not a store.
     check_contents(disk, path)?;
     let lock_path = path.join(LOCK);
     let holder = format!("process {}\n", std::process::id());
@@ -264,21 +258,21 @@ fn hold(disk: &dyn Disk, path: &Path) -> Result<Held, DirectoryError> {
             return Err(DirectoryError::InUse { path: path.to_owned(), holder });
         }
     };
-    // And again: whoever held the lock before may have made a store.
+    // Check again: the previous holder of the lock may have created a store.
     let contents = check_contents(disk, path)?;
     Ok(Held { contents, is_new, lock })
 }
 
-/// The content of a directory.
+/// The content of a directory that may be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contents {
-    /// A manifest, and so a store.
+    /// The directory has a manifest, so it is a store.
     Store,
-    /// Nothing but what an unfinished initialisation may leave.
+    /// The directory is empty, or has only files that an interrupted creation may leave.
     Nothing,
 }
 
-/// Tells a store from a directory that may become one; any other is refused.
+/// Returns whether a directory is a store or may become one. Refuses every other directory.
 fn check_contents(disk: &dyn Disk, path: &Path) -> Result<Contents, DirectoryError> {
     let not_a_store = |found: String| DirectoryError::NotAStore { path: path.to_owned(), found };
     let list = |dir: &Path| {
@@ -292,8 +286,7 @@ fn check_contents(disk: &dyn Disk, path: &Path) -> Result<Contents, DirectoryErr
     for name in names {
         match name.as_str() {
             LOCK | SECRET => {}
-            // A segment that has its name may hold entries, and then it is
-            // the manifest that was lost.
+            // A segment with a final name may hold entries. Then the manifest was lost.
             JOURNAL => {
                 let is_other = |name: &String| !SegmentedJournal::is_unfinished_name(name);
                 if let Some(found) = list(&path.join(JOURNAL))?.into_iter().find(is_other) {
@@ -312,7 +305,7 @@ fn check_contents(disk: &dyn Disk, path: &Path) -> Result<Contents, DirectoryErr
     Ok(Contents::Nothing)
 }
 
-/// Makes everything of a store but its manifest, which comes last.
+/// Creates every file of a store except the manifest, which is written last.
 fn initialise(
     disk: &Arc<dyn Disk>,
     path: &Path,
@@ -331,8 +324,7 @@ fn initialise(
     SegmentedJournal::initialise(Arc::clone(disk), path.join(JOURNAL), identity.clone())
         .map_err(DirectoryError::Journal)?;
     match disk.sync_dir(parent(path)) {
-        // A directory that was made for us, in one that we may not read: then
-        // its name is the maker's business.
+        // The directory existed, and its parent may not be read. Then making its name durable was up to its creator.
         Err(error) if !is_new && error.kind() == io::ErrorKind::PermissionDenied => {}
         synced => synced.map_err(failed(parent(path), "sync"))?,
     }
@@ -340,14 +332,14 @@ fn initialise(
     disk.replace(&secret_path, &identity.secret.0).map_err(failed(&secret_path, "write"))
 }
 
-/// Replacing a file syncs the directory: all other names are durable when the manifest gets its own.
+/// Writes the manifest. Replacing a file syncs its directory, so all other names are durable before the manifest is.
 fn write_manifest(disk: &dyn Disk, path: &Path, identity: &Identity) -> Result<(), DirectoryError> {
     let manifest_path = path.join(MANIFEST);
     let manifest = Manifest::text(identity);
     disk.replace(&manifest_path, manifest.as_bytes()).map_err(failed(&manifest_path, "write"))
 }
 
-/// Reads manifest and secret, which must belong together.
+/// Reads the manifest and the secret, and checks that they belong together.
 fn read_identity(disk: &dyn Disk, path: &Path) -> Result<Identity, DirectoryError> {
     let read = |name: &str, max_bytes| {
         let path = path.join(name);

@@ -1,4 +1,4 @@
-//! Errors of a store, by kind of operation.
+//! Errors of a store, one type for each kind of operation.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,38 +9,38 @@ use ledger_journal::JournalError;
 use crate::directory::DirectoryError;
 use crate::documents::DocumentRejection;
 
-/// Why a store does not open.
+/// The reason why a store cannot be opened.
 #[derive(Debug)]
 pub enum OpenError {
-    /// Another process, or another `Store` of this one, has the directory.
+    /// Another process, or another `Store` in this process, has the directory open.
     Locked {
         /// The directory.
         path: PathBuf,
-        /// The holder's description of itself, usually its process id; empty if that cannot be read.
+        /// The holder's description of itself, usually its process id. Empty if that cannot be read.
         holder: String,
     },
-    /// The directory has files but no manifest: it is not a store, or not a whole one.
+    /// The directory has files but no manifest, so it is not a complete store.
     NotAStore {
         /// The directory.
         path: PathBuf,
         /// The files that were found.
         reason: String,
     },
-    /// Written by a newer release; nothing was touched.
+    /// A newer release wrote the store. Nothing was changed.
     NewerFormat {
         /// The format found.
         found: u32,
         /// The newest that this release reads.
         supported: u32,
     },
-    /// Bytes on disk are not what was written there. Nothing was repaired and nothing is served.
+    /// Bytes on disk differ from those that were written. Nothing was repaired, and the store does not open.
     Damaged {
-        /// The defect and its place.
+        /// The defect and where it is.
         reason: String,
     },
-    /// The operating system refused.
+    /// The operating system refused an access.
     Io {
-        /// The attempted access.
+        /// The attempted access and its error.
         reason: String,
     },
 }
@@ -64,41 +64,43 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Why a write has no outcome. A refusal by the rules is no such error: see [`ledger_core::Rejection`].
+/// The reason why a write has no outcome. If the rules refuse a command, the outcome is a [`ledger_core::Rejection`]
+/// and not this error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteError {
-    /// No such ledger. Nothing happened.
+    /// The ledger does not exist. The write had no effect.
     LedgerNotFound {
-        /// Its name.
+        /// The name of the ledger.
         ledger: LedgerName,
     },
-    /// A ledger of this name exists. Nothing happened.
+    /// A ledger with this name exists. The write had no effect.
     LedgerExists,
-    /// The ledgers of this bucket were [removed](crate::Store::remove_deleted) for good. Nothing happened.
+    /// The ledgers of this bucket were [removed](crate::Store::remove_deleted) for good. The write had no effect.
     BucketRemoved,
-    /// Documents were not to be changed so. Nothing happened.
+    /// A change of a document was refused. The write had no effect.
     Document(DocumentRejection),
-    /// The queue is full. Nothing happened; try again later.
+    /// The queue is full. The write had no effect; try again later.
     Busy,
-    /// The disk is nearly full. Nothing happened; it can be tried again when there is room.
+    /// The disk is nearly full. The write had no effect; try again when there is space.
     DiskNearlyFull,
-    /// The disk refused before anything was written. Nothing happened; try again later.
+    /// The disk refused an access before anything was written. The write had no effect; try again later.
     Storage {
-        /// The disk's answer.
+        /// The error of the disk.
         reason: String,
     },
-    /// The commit failed: whether the write is on disk is unknown until the store is opened again. The store
-    /// takes no more writes.
+    /// The commit failed. Whether the write is on disk is unknown until the store is opened again. The store accepts
+    /// no more writes.
     OutcomeUnknown {
         /// The failure.
         reason: String,
     },
-    /// The store takes no writes any more since an earlier commit failed or it is closing. Nothing happened.
+    /// The store accepts no more writes, because an earlier commit failed or the store is closing. The write had no
+    /// effect.
     Stopped {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A failed read of something that the write needs. Nothing happened; it can be tried again.
+    /// A read that the write needs failed. The write had no effect; try again.
     Read(ReadError),
 }
 
@@ -122,7 +124,7 @@ impl fmt::Display for WriteError {
 impl std::error::Error for WriteError {}
 
 impl WriteError {
-    /// Whether the same write may succeed later. Nothing of it happened.
+    /// Returns whether the same write may succeed later. The failed attempt had no effect.
     ///
     /// ```
     /// use ledger_store::WriteError;
@@ -142,7 +144,7 @@ impl WriteError {
         }
     }
 
-    /// Whether the write may have happened.
+    /// Returns whether the write may have taken effect.
     ///
     /// ```
     /// use ledger_store::WriteError;
@@ -160,29 +162,29 @@ impl From<ReadError> for WriteError {
     }
 }
 
-/// Why a read has no answer.
+/// The reason why a read has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from those that were written.
     Damaged {
-        /// The defect and its place.
+        /// The defect and where it is.
         reason: String,
     },
-    /// The question would take more work than one read may.
+    /// The query needs more work than the limits allow for one read.
     TooExpensive {
-        /// Which limit was hit.
+        /// The limit that was exceeded.
         reason: String,
     },
-    /// The ledger was created without what the question asks for.
+    /// The ledger was created without a feature that the query needs.
     MissingFeature {
         /// The feature, as the API spells it.
         feature: &'static str,
     },
-    /// The ledger was removed for good while it was read.
+    /// The ledger was removed for good during the read.
     LedgerRemoved,
-    /// The operating system refused.
+    /// The operating system refused an access.
     Io {
-        /// The attempted access.
+        /// The attempted access and its error.
         reason: String,
     },
 }
@@ -202,7 +204,7 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 impl ReadError {
-    /// Whether the same read may succeed later.
+    /// Returns whether the same read may succeed later.
     ///
     /// ```
     /// use ledger_store::ReadError;

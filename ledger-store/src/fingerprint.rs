@@ -1,24 +1,24 @@
-//! Fingerprints: 64 bits that stand for a text in the index.
+//! Fingerprints: keyed 64-bit hashes that stand for texts in the index.
 //!
-//! They are keyed by the store's secret, so that nobody outside can make two texts collide; where one is
-//! found, the text itself is compared all the same.
+//! The store's secret is the key, so a client cannot construct texts that collide. Even so, a lookup always compares
+//! the text itself.
 
 use ledger_journal::Secret;
 use siphasher::sip::SipHasher13;
 
-/// The kind of a key in the key table. The number is stored and never reused.
+/// The kind of a key in the table of keys. The number is stored and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum KeyKind {
-    /// A reference leads to its transaction.
+    /// Maps a reference to its transaction.
     Reference = 1,
-    /// An idempotency key leads to the position of its entry.
+    /// Maps an idempotency key to the position of its entry.
     Idempotency = 2,
-    /// An address leads to its account.
+    /// Maps an address to its account.
     Address = 3,
 }
 
-/// The subject of a row of the terms or versions tables. The number is stored and never reused.
+/// The kind of subject in the tables of terms and versions. The number is stored and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Subject {
@@ -28,17 +28,17 @@ pub(crate) enum Subject {
     Transaction = 2,
 }
 
-/// A ledger's part of a table: the ledger, then the kind.
+/// Returns the key space of a ledger and kind: the ledger in the upper bits, then the kind.
 pub(crate) fn key_space(ledger: u32, kind: KeyKind) -> u64 {
     u64::from(ledger) << 8 | kind as u64
 }
 
-/// A ledger's part of a table: the ledger, then the subject.
+/// Returns the key space of a ledger and subject: the ledger in the upper bits, then the subject.
 pub(crate) fn subject_space(ledger: u32, subject: Subject) -> u64 {
     u64::from(ledger) << 8 | subject as u64
 }
 
-/// Makes fingerprints for one store.
+/// Computes the fingerprints of one store.
 #[derive(Clone)]
 pub(crate) struct Fingerprints {
     first: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Fingerprints {
 }
 
 impl Fingerprints {
-    /// With keys derived from the store's secret.
+    /// Derives the hash keys from the store's secret.
     pub(crate) fn new(secret: &Secret) -> Self {
         let digest = secret.digest(&[b"fingerprints"]);
         let (first, second) = digest.split_at(8);
@@ -54,34 +54,34 @@ impl Fingerprints {
         Self { first: word(first), second: word(second) }
     }
 
-    /// Of a text in a space.
+    /// Returns the fingerprint of a text in a key space.
     pub(crate) fn of(&self, space: u64, text: &str) -> u64 {
         self.digest(space, text)
     }
 
-    /// Of a metadata key with its value.
+    /// Returns the fingerprint of a metadata key with a value.
     pub(crate) fn term(&self, space: u64, key: &str, value: &str) -> u64 {
         self.term_of(self.key(space, key), value)
     }
 
-    /// Of a metadata key: what [`Fingerprints::term_of`] makes the fingerprints of its values from.
+    /// Returns the fingerprint of a metadata key, from which [`Fingerprints::term_of`] computes those of its values.
     pub(crate) fn key(&self, space: u64, key: &str) -> KeyPrint {
         KeyPrint(self.digest(space, key))
     }
 
-    /// Of a value of a metadata key.
+    /// Returns the fingerprint of a value of a metadata key.
     pub(crate) fn term_of(&self, key: KeyPrint, value: &str) -> u64 {
         self.digest(key.0, value)
     }
 
-    /// Each context has a key of its own, so that a hasher goes over the text alone and in one go: that is a third of
-    /// what it takes to hash them one after the other.
+    /// The context selects the hash key, so the hasher reads only the text, in one call. Hashing context and text one
+    /// after the other takes three times as long.
     fn digest(&self, context: u64, text: &str) -> u64 {
         SipHasher13::new_with_keys(self.first ^ context, self.second).hash(text.as_bytes())
     }
 }
 
-/// The fingerprint of a metadata key in a space.
+/// The fingerprint of a metadata key in a key space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyPrint(u64);
 

@@ -1,4 +1,4 @@
-//! A flush: the rows that gathered in memory go into the index, in one durable commit.
+//! Flushes: write the rows of memtables into the index in one durable commit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::projection::{
 use crate::removed::Tombstone;
 use crate::view::{Counters, LedgerHead};
 
-/// The key of the number of ledgers.
+/// The key of the number of ledgers in the table `ABOUT`.
 const LEDGERS_KEY: &[u8] = b"ledgers";
 
-/// Whose index this is, and how far it goes.
+/// Identifies the journal that an index belongs to, and how much of it the index holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Watermark {
     pub(crate) store: StoreId,
-    /// Entries before this position are in it, and no others.
+    /// The index holds exactly the entries before this position.
     pub(crate) next: Position,
-    /// The chain of the journal before that position.
+    /// The chain hash of the journal before that position.
     pub(crate) chain: ChainHash,
-    /// The checkpoints of wire hashes of entries before this position are in it.
+    /// The index holds the wire hash checkpoints of all entries before this position.
     pub(crate) hashed: Position,
 }
 
@@ -59,7 +59,7 @@ impl Watermark {
         Ok(Self { store, next, chain, hashed })
     }
 
-    /// Reads the watermark of an index; `None` if nothing was ever flushed into it.
+    /// Reads the watermark of an index. Returns `None` if nothing was ever flushed into it.
     pub(crate) fn read(index: &IndexSnapshot) -> Result<Option<Self>, IndexError> {
         let found = index.read(tables::ABOUT, ABOUT_KEY, |bytes| {
             Self::decode(bytes).map_err(|corrupt| IndexError::corrupt(tables::ABOUT, corrupt))
@@ -71,9 +71,9 @@ impl Watermark {
     }
 }
 
-/// How many ledgers the entries in an index have created, those that were removed for good included.
+/// Returns how many ledgers the entries in an index have created, including those that were removed for good.
 ///
-/// It is kept apart from the ledgers themselves, so that none of them can be missing unnoticed.
+/// The count is stored apart from the ledgers, so a missing ledger is noticed.
 pub(crate) fn ledger_count(index: &IndexSnapshot) -> Result<u32, IndexError> {
     let found = index.read(tables::ABOUT, LEDGERS_KEY, decode_count)?;
     Ok(found.unwrap_or(0))
@@ -84,7 +84,7 @@ fn decode_count(bytes: &[u8]) -> Result<u32, IndexError> {
     bytes.try_into().map(u32::from_be_bytes).map_err(corrupt)
 }
 
-/// Writes how far the index goes and how many ledgers it has.
+/// Writes the watermark and the number of ledgers.
 fn write_about(
     write: &IndexWrite,
     heads: &[(u32, LedgerHead)],
@@ -92,14 +92,14 @@ fn write_about(
 ) -> Result<(), IndexError> {
     let mut table = write.table(tables::ABOUT)?;
     let before = table.get(LEDGERS_KEY)?.map_or(Ok(0), |bytes| decode_count(&bytes))?;
-    // A new ledger is among those that changed.
+    // A new ledger is always among the changed ones, and numbers ascend.
     let ledgers = heads.iter().map(|(ledger, _)| *ledger).fold(before, u32::max);
     table.put(LEDGERS_KEY, &ledgers.to_be_bytes())?;
     table.put(ABOUT_KEY, &watermark.encode())
 }
 
 impl Counters {
-    /// Layout: varints, the date as 8 bytes, one byte for whether it is in use, varints again.
+    /// Layout: varints, the date as 8 bytes, one byte for `in_use`, varints.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(40);
         for number in [
@@ -146,7 +146,7 @@ impl Counters {
     }
 }
 
-/// Writes everything of a flush, whose pieces are in order of age; it is durable when this returns.
+/// Writes everything of a flush. The memtables must be in order of age. The rows are durable when this returns.
 pub(crate) fn write(
     index: &IndexFile,
     pieces: &[Arc<Piece>],
@@ -184,7 +184,7 @@ fn page_error(table: &'static str) -> impl Fn(Corrupt) -> IndexError {
     move |corrupt| IndexError::corrupt(table, corrupt)
 }
 
-/// Writes the history and, as its rows go by, what each holding is after the last of them. `new` ascends.
+/// Writes the history rows and, from the last row of each holding, the holding's current state. `new` must ascend.
 fn write_history(write: &IndexWrite, pieces: &[Arc<Piece>], new: &[NewHolding]) -> Result<(), IndexError> {
     let mut holdings = Holdings { table: write.table(tables::HOLDINGS)?, open: None, new };
     let mut failed = None;
@@ -207,16 +207,16 @@ fn write_history(write: &IndexWrite, pieces: &[Arc<Piece>], new: &[NewHolding]) 
     holdings.close()
 }
 
-/// The pages of holdings, put in the order of their numbers.
+/// Updates pages of holdings in ascending order of their numbers.
 struct Holdings<'a> {
     table: PlainTable<'a>,
     open: Option<([u8; 8], HoldingPage)>,
-    /// Those that are new and not put yet, ascending.
+    /// New holdings that are not written yet, ascending.
     new: &'a [NewHolding],
 }
 
 impl Holdings<'_> {
-    /// Puts what a holding is after its last row.
+    /// Stores the state of a holding after its last row.
     fn put(&mut self, row: &HistoryRow) -> Result<(), IndexError> {
         let (ledger, holding) = ((row.holding >> 32) as u32, row.holding as u32);
         while let Some((first, rest)) = self.new.split_first()
@@ -234,7 +234,7 @@ impl Holdings<'_> {
         Ok(())
     }
 
-    /// The page with a key; the one before it is written.
+    /// Returns the page with a key, after writing the page before it.
     fn page(&mut self, key: [u8; 8]) -> Result<&mut HoldingPage, IndexError> {
         let page = match self.open.take() {
             Some((have, page)) if have == key => page,
@@ -320,7 +320,7 @@ fn write_accounts(
     write.table(tables::ADDRESSES)?.put_ascending(addresses)
 }
 
-/// The row of an account in the table of addresses.
+/// Returns the row of an account in the table of addresses.
 fn address_entry(account: &NewAccount) -> (Vec<u8>, [u8; 4]) {
     (
         [account.ledger.to_be_bytes().as_slice(), account.address.as_bytes()].concat(),
@@ -340,7 +340,7 @@ fn write_first_usages(write: &IndexWrite, pieces: &[Arc<Piece>]) -> Result<(), I
             }
         }
     }
-    // Pieces are in order of age and the order is kept: of an account, the last is the last.
+    // The memtables are in order of age and the sort is stable, so the last row of an account is the newest.
     usages.sort_by_key(|(ledger, account, _)| (*ledger, *account));
     let mut table = write.table(tables::USAGES)?;
     for usages in usages.chunk_by(|a, b| UsagePage::key(a.0, a.1) == UsagePage::key(b.0, b.1)) {
@@ -360,7 +360,7 @@ fn write_first_usages(write: &IndexWrite, pieces: &[Arc<Piece>]) -> Result<(), I
     Ok(())
 }
 
-/// The kind of things that a name's number stands for.
+/// The kind of name that a number stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum NameKind {
@@ -368,7 +368,7 @@ pub(crate) enum NameKind {
     Key = 2,
 }
 
-/// The key of a name in its table.
+/// Returns the key of a name in the table of names.
 pub(crate) fn name_key(ledger: u32, kind: NameKind, id: u32) -> [u8; 9] {
     let mut key = [0; 9];
     key[..4].copy_from_slice(&ledger.to_be_bytes());

@@ -1,40 +1,41 @@
-//! Logs of another store, and why one is not taken over.
+//! Logs of another store, and the reasons why one is refused.
 
 use std::fmt;
 
 use ledger_core::{LogEntry, LogId, Timestamp, WireHash};
 
-/// A log and the hash that it came with.
+/// A log with the hash that its export stated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedLog {
-    /// The log. Volumes in it are not looked at: they are computed again.
+    /// The log. Its volumes are ignored: the import computes them again.
     pub entry: LogEntry,
-    /// Its hash. Looked at in ledgers that hash as they write.
+    /// The stated hash. Compared in ledgers that compute hashes when they write.
     pub hash: Option<WireHash>,
-    /// Of a revert, when the original had last changed by what the log says; it is shown with the log. `None`
-    /// is when it was reverted.
+    /// For a revert: the date that the log states for the last change of the original. Shown with the log. `None`
+    /// means the date of the revert.
     pub original_updated_at: Option<Timestamp>,
-    /// Whether the log told the volumes after its transaction. Those of a release that did not are shown without.
+    /// Whether the log stated the volumes after its transaction. If it did not, as in some releases, they are not
+    /// shown either.
     pub tells_volumes: bool,
 }
 
 /// The reason why a log is not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportRefusal {
-    /// Something was written to the ledger: it takes no new logs any more.
+    /// The ledger was written to by other means, and accepts no more imported logs.
     InUse,
-    /// Its id is not greater than that of the last log, and it is not the log that has this id.
+    /// The id is not greater than that of the last log, and the ledger's log with this id differs.
     LogExists,
-    /// It is not what was hashed.
+    /// The stated hash does not match the content.
     WrongHash {
-        /// Its hash.
+        /// The hash of the content.
         computed: WireHash,
-        /// The hash that it came with.
+        /// The stated hash.
         given: Option<WireHash>,
     },
-    /// It does not follow from the logs before it.
+    /// The log contradicts the logs before it.
     Inconsistent {
-        /// Why.
+        /// The contradiction.
         reason: String,
     },
 }
@@ -53,12 +54,12 @@ impl fmt::Display for ImportRefusal {
     }
 }
 
-/// How far the writer got with some logs.
+/// How many of the given logs the writer imported.
 pub(crate) enum Imported {
-    /// All are in.
+    /// The writer imported all logs.
     All,
-    /// Another import came in between, nothing was done.
+    /// Another import came first; nothing was done.
     Overtaken,
-    /// This one was refused, those before it are in.
+    /// The writer refused this log and imported those before it.
     Refused(LogId, ImportRefusal),
 }

@@ -1,37 +1,37 @@
-//! The text of a store's manifest.
+//! Parses and writes the manifest of a store.
 //!
 //! ```text
 //! ledger store
 //! format 1
 //! store <32 hexadecimal digits>
-//! secret-check <32>    derived from the secret, which it does not disclose
-//! check <32>           of the lines above
+//! secret-check <32>    derived from the secret without disclosing it
+//! check <32>           hash of the lines above
 //! ```
 
 use ledger_journal::{Identity, Secret, StoreId};
 
-/// The newest version of the directory's layout, and of all in it.
+/// The newest supported version of the directory's layout and of its files.
 pub(crate) const FORMAT_VERSION: u32 = 1;
 
-/// A manifest is some 150 bytes; a file of this size is none.
+/// Maximum size of a manifest in bytes. A real one has about 150; a larger file is not a manifest.
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 4096;
 
 /// A parsed manifest.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Manifest {
-    /// Of a version that this one reads.
+    /// A manifest of a version that this software reads.
     Known {
         /// The store's id.
         store: StoreId,
-        /// To be compared with [`secret_check`].
+        /// The check of the secret, to compare with [`secret_check`].
         secret_check: String,
     },
-    /// Of a newer version, and not read further.
+    /// A manifest of a newer version. Its other lines were not read.
     Newer(u32),
 }
 
 impl Manifest {
-    /// The text of the manifest of the store with this identity.
+    /// Returns the text of the manifest for a store with this identity.
     pub(crate) fn text(identity: &Identity) -> String {
         let mut text = format!(
             "ledger store\nformat {FORMAT_VERSION}\nstore {}\nsecret-check {}\n",
@@ -43,7 +43,7 @@ impl Manifest {
         text
     }
 
-    /// Reads a manifest, or says what does not hold.
+    /// Parses a manifest. The error says which rule it breaks.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         let text = str::from_utf8(bytes).map_err(|_| "it is not text")?;
         let rest = text.strip_prefix("ledger store\nformat ");
@@ -69,8 +69,8 @@ impl Manifest {
 
 const TOO_SHORT: &str = "it ends too early";
 
-/// The manifest's line about the secret, so that the two are known to belong
-/// together. It does not disclose the secret, and keys nothing.
+/// Returns the manifest's line about the secret, which proves that the two belong together. It does not disclose the
+/// secret and is not used as a key.
 pub(crate) fn secret_check(secret: &Secret) -> String {
     hex_half(blake3::derive_key("ledger store 2026 check of the secret", &secret.0))
 }

@@ -1,4 +1,4 @@
-//! Names that a ledger has numbered: its assets and its metadata keys.
+//! Numbers for the names in a ledger: its assets and its metadata keys.
 
 use std::sync::Arc;
 
@@ -7,33 +7,33 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 
-/// Most numbered names of a kind in a ledger: clients choose them, so their number must be bounded.
+/// Maximum number of names of each kind in a ledger. Clients choose the names, so their number must be bounded.
 pub(crate) const NAMES_MAX: usize = 65_536;
 
-/// Texts with numbers, dense from 0. Numbers only grow, but for what a dry run takes back.
+/// Texts numbered from 0 without gaps. A number never changes; only a dry run takes its numbers back.
 #[derive(Default)]
 struct Table {
     by_text: HashMap<CompactString, u32, RandomState>,
     texts: Vec<CompactString>,
 }
 
-/// A table of names that the writer fills and readers read. A reader meets only numbers that were given
-/// before what it reads was published.
+/// A table of names that the writer fills and readers share. A reader only meets numbers that were assigned before the
+/// data that contains them was published.
 #[derive(Clone, Default)]
 pub(crate) struct Names(Arc<RwLock<Table>>);
 
 impl Names {
-    /// The number of a text.
+    /// Returns the number of a text.
     pub(crate) fn id(&self, text: &str) -> Option<u32> {
         self.0.read().by_text.get(text).copied()
     }
 
-    /// The text of a number.
+    /// Returns the text of a number.
     pub(crate) fn text(&self, id: u32) -> Option<CompactString> {
         self.0.read().texts.get(id as usize).cloned()
     }
 
-    /// Gives a text the next number, if there is one left. The text must have none yet.
+    /// Assigns the next number to a text, if one is left. The text must not have a number yet.
     pub(crate) fn add(&self, text: &str) -> Option<u32> {
         let mut table = self.0.write();
         if table.texts.len() >= NAMES_MAX {
@@ -45,7 +45,7 @@ impl Names {
         Some(id)
     }
 
-    /// How many there are.
+    /// Returns the number of names.
     pub(crate) fn len(&self) -> usize {
         self.0.read().texts.len()
     }

@@ -1,15 +1,15 @@
-//! Opening: which index goes with the journal, and what happens to one that does not.
+//! Chooses the index for an opening, and decides what happens to one that does not match the journal.
 //!
-//! | The index | What happens |
+//! | The index | Action |
 //! |---|---|
-//! | goes with the journal | it is used, and what it lacks is replayed |
-//! | is absent, of another format, store or history | it is built again |
-//! | is damaged | it is kept under [`DAMAGED`] and built again |
-//! | cannot be read, since the disk refuses | opening fails, and nothing changes |
-//! | is ahead of the journal | opening fails: acknowledged entries are missing from the journal |
+//! | matches the journal | it is used, and the entries that it lacks are replayed |
+//! | is absent, or of another format, store or history | it is rebuilt |
+//! | is damaged | it is kept as [`DAMAGED`] and rebuilt |
+//! | cannot be read because the disk refuses | opening fails without changes |
+//! | is ahead of the journal | opening fails: the journal lacks acknowledged entries |
 //!
-//! A new index is built beside the old one and takes its name when the whole journal is in it. So a journal that turns
-//! out to be damaged, or a disk that fails meanwhile, costs no index.
+//! A new index is built beside the old one, and takes over its name once it holds the whole journal. So if the journal
+//! turns out to be damaged, or the disk fails meanwhile, the old index survives.
 
 use std::fmt::Display;
 use std::io;
@@ -27,36 +27,36 @@ use crate::flush::Watermark;
 use crate::options::Shares;
 use crate::recovery::{self, Recovered};
 
-/// The name of the index.
+/// The file name of the index.
 const INDEX: &str = "index.redb";
-/// The name under which a new index is built.
+/// The file name of an index that is being built.
 const NEW: &str = "index.redb.new";
-/// The name under which an index is kept that was damaged: the last one, for whoever wants to know what happened.
+/// The file name under which the last damaged index is kept for analysis.
 const DAMAGED: &str = "index.redb.damaged";
 
-/// An index that goes with the journal.
+/// An open index that matches the journal.
 pub(crate) struct Opened {
     pub(crate) index: IndexFile,
     pub(crate) recovered: Recovered,
-    /// Why it was built from nothing, if it was.
+    /// The reason why the index was rebuilt, if it was.
     pub(crate) rebuilt: Option<Rebuilt>,
 }
 
-/// Why an index was built from nothing.
+/// The reason why an index was rebuilt.
 #[derive(Debug)]
 pub(crate) struct Rebuilt {
     pub(crate) reason: String,
-    /// Whether stored bytes of the old one were not what was written.
+    /// Whether the old index was damaged, in contrast to missing or outdated.
     pub(crate) is_damage: bool,
 }
 
-/// Why an index is not used.
+/// The reason why an index cannot be used.
 pub(crate) enum Unusable {
-    /// It is no index of this journal, and none that is damaged.
+    /// It does not belong to this journal, but is not damaged.
     Other(&'static str),
-    /// It is damaged, or the journal is: the one that is built again tells.
+    /// The index is damaged, or the journal is. Rebuilding the index shows which.
     Damaged(String),
-    /// It must stay as it is.
+    /// The opening fails, and the index must not be changed.
     Refused(OpenError),
 }
 
@@ -85,7 +85,7 @@ impl From<OpenError> for Unusable {
     }
 }
 
-/// The directory of an index, and the files in it by their part.
+/// The directory of the index, with operations on its files by role.
 pub(crate) struct IndexHome {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
@@ -98,12 +98,12 @@ impl IndexHome {
         Self { disk: directory.disk().clone(), dir: directory.index_dir(), options }
     }
 
-    /// Opens the index that is in place.
+    /// Opens the current index.
     pub(crate) fn open(&self) -> Result<IndexFile, Unusable> {
         Ok(IndexFile::open(self.backend(INDEX, OpenMode::Existing)?, self.options)?)
     }
 
-    /// Makes an index beside the one in place, which one that was left unfinished makes way for.
+    /// Creates a new index beside the current one. Replaces an unfinished new index.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl IndexHome {
         Ok(IndexFile::create(backend, self.options)?)
     }
 
-    /// Removes an index that was not finished.
+    /// Removes an unfinished new index, if there is one.
     ///
     /// # Errors
     ///
@@ -130,8 +130,8 @@ impl IndexHome {
         }
     }
 
-    /// Takes the name from the index in place, if it has it still, so that no opening uses it. There is at most one that
-    /// is kept so.
+    /// Renames the current index, if it exists, so that no opening uses it. It replaces an index that was set aside
+    /// earlier.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl IndexHome {
         if self.exists(INDEX)? { self.rename(INDEX, DAMAGED) } else { Ok(()) }
     }
 
-    /// Gives the name of the index to the new one, in place of one that has it.
+    /// Gives the new index the name of the current one, which it replaces.
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl IndexHome {
         self.rename(NEW, INDEX)
     }
 
-    /// Makes the names durable.
+    /// Makes the file names durable.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl IndexHome {
         self.disk.sync_dir(&self.dir).map_err(|error| self.failed(INDEX, &error))
     }
 
-    /// Gives an index that was set aside its name back, as far as the disk lets that be done.
+    /// Gives an index that was set aside its name back. Ignores errors.
     pub(crate) fn put_back(&self) {
         let _ = self.rename(DAMAGED, INDEX);
     }
@@ -184,7 +184,7 @@ impl IndexHome {
     }
 }
 
-/// The parts that are needed to open an index.
+/// What an opening of the index needs.
 struct Opening<'a> {
     home: &'a IndexHome,
     journal: &'a Arc<dyn JournalReader>,
@@ -192,12 +192,12 @@ struct Opening<'a> {
     shares: Shares,
 }
 
-/// Opens the index of a store, or builds one.
+/// Opens the index of a store, or rebuilds it.
 ///
 /// # Errors
 ///
-/// [`OpenError::Io`] if the disk refuses; [`OpenError::Damaged`] if the journal is damaged, or lacks entries that the
-/// index has.
+/// [`OpenError::Io`] if the disk refuses an access; [`OpenError::Damaged`] if the journal is damaged, or lacks entries
+/// that the index has.
 pub(crate) fn open(
     directory: &DataDirectory,
     home: &IndexHome,
@@ -223,11 +223,11 @@ pub(crate) fn open(
 }
 
 impl Opening<'_> {
-    /// The index that is there, brought to the end of the journal.
+    /// Opens the current index and replays the entries that it lacks.
     fn existing(&self) -> Result<(IndexFile, Recovered), Unusable> {
         let index = self.home.open()?;
         let recovered = self.bring_up(&index);
-        // Closing it would write to it.
+        // Closing the file normally would write to it.
         let recovered = recovered.inspect_err(|_| index.abandon())?;
         Ok((index, recovered))
     }
@@ -237,7 +237,7 @@ impl Opening<'_> {
         Ok(recovery::recover(self.journal, index, self.identity, self.shares, next)?)
     }
 
-    /// A new index of the whole journal, in the place of the one that is there.
+    /// Builds a new index from the whole journal, in place of the current one.
     fn build(&self, rebuilt: Option<Rebuilt>) -> Result<Opened, OpenError> {
         let index = self.home.create()?;
         let recovered = recovery::recover(self.journal, &index, self.identity, self.shares, Position::FIRST)
@@ -251,7 +251,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Gives the new index its name. One that is damaged is kept; there is at most one of them.
+    /// Gives the new index its name. Keeps a damaged old one.
     fn put_in_place(&self, rebuilt: Option<&Rebuilt>) -> Result<(), OpenError> {
         if rebuilt.is_some_and(|rebuilt| rebuilt.is_damage) {
             self.home.set_aside()?;
@@ -261,13 +261,13 @@ impl Opening<'_> {
     }
 }
 
-/// Before which position an index has everything, if it goes with the journal.
+/// Returns the position of the first entry that an index lacks, if the index matches the journal.
 fn next_of(
     index: &IndexSnapshot,
     journal: &dyn JournalReader,
     identity: &Identity,
 ) -> Result<Position, Unusable> {
-    // One that was never flushed into has nothing.
+    // An index without a watermark holds no entries.
     let Some(watermark) = Watermark::read(index)? else { return Ok(Position::FIRST) };
     if watermark.store != identity.store {
         return Err(Unusable::Other("it belongs to another store"));

@@ -1,4 +1,4 @@
-//! How a store is opened.
+//! Options for opening a store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use ledger_core::schema::Enforcement;
 
 use crate::progress::ProgressWatcher;
 
-/// Tells the time of insertion dates.
+/// The clock for insertion dates.
 ///
-/// A clock may step back: the dates of a ledger's log do not.
+/// It may step back: the dates in a ledger's log never decrease.
 pub trait TimeSource: Send + Sync {
-    /// The time now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
@@ -35,25 +35,26 @@ impl TimeSource for SystemClock {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes that the store may use for its caches, tables and queues; default 512 MiB. It is divided by
-    /// fixed shares. Transient buffers of a flush or a merge are within it as long as no single entry is
-    /// larger than a few megabytes.
+    /// Memory for the store's caches, tables and queues, in bytes. The default is 512 MiB. Each use has a fixed share.
+    /// Temporary buffers of a flush or a merge stay within the budget as long as no single entry is larger than a few
+    /// megabytes.
     pub memory_budget: usize,
-    /// Tells insertion dates; default the system's clock.
+    /// The clock for insertion dates. The default is the clock of the operating system.
     pub clock: Arc<dyn TimeSource>,
-    /// A file of the journal is sealed when it has this many bytes; default 1 GiB. It bounds what is checked
-    /// when a store is opened after a crash.
+    /// Size in bytes at which a file of the journal is sealed. The default is 1 GiB. Bounds how much is checked when a
+    /// store is opened after a crash.
     pub segment_bytes: u64,
-    /// The index is flushed at the latest this long after a write; default 30 s. It bounds what is replayed
-    /// when a store is opened after a crash.
+    /// Maximum time between a write and its flush to the index. The default is 30 s. Bounds how much is replayed when
+    /// a store is opened after a crash.
     pub flush_interval: Duration,
-    /// The treatment of commands that break the rules of their ledger's schemas; default [`Enforcement::Audit`].
+    /// How to treat commands that break the rules of their ledger's schemas. The default is [`Enforcement::Audit`].
     pub schema_enforcement: Enforcement,
-    /// With fewer bytes free on the disk, writes are turned away as [`WriteError::DiskNearlyFull`](crate::WriteError::DiskNearlyFull);
-    /// default a twentieth of the disk, from 4 to 256 MiB. 0 lets the disk fill up: the journal, and an index that
-    /// cannot be flushed, then refuse writes until there is room.
+    /// Minimum free space on the disk, in bytes. With less, writes are refused as
+    /// [`WriteError::DiskNearlyFull`](crate::WriteError::DiskNearlyFull). The default is a twentieth of the disk, but
+    /// at least 4 and at most 256 MiB. With 0 the disk may fill up; writes are then refused once the journal cannot
+    /// grow, or memory is full because the index cannot be flushed.
     pub free_space_floor: Option<u64>,
-    /// Is told how far recoveries, rebuilds of the index and verifications have come; default nobody.
+    /// Receives the progress of recoveries, rebuilds of the index, and verifications. The default is no watcher.
     pub progress: ProgressWatcher,
 }
 
@@ -84,34 +85,35 @@ impl fmt::Debug for Options {
     }
 }
 
-/// How the memory budget is divided. The rest is for the caches of reads and for buffers.
+/// The parts of the memory budget, in bytes. The remainder is for the caches of reads and for buffers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
-    /// Accounts in the writer.
+    /// The writer's table of accounts.
     pub(crate) accounts: usize,
-    /// Rows, and keys to find them by, that gather before a flush begins; up to twice as much may be in memory.
+    /// Rows in memory, and the keys to find them, at which a flush begins. Up to twice as much may be in memory while
+    /// a flush is running.
     pub(crate) memtable: usize,
-    /// Pages of the index.
+    /// The page cache of the index.
     pub(crate) index_cache: usize,
-    /// Filters of runs. The writer holds those of keys whole within this, and reads cache pages of all within as
-    /// much again.
+    /// Filters of runs. The writer's filters of keys, which are resident, and the readers' cache of filter pages may
+    /// take this much each.
     pub(crate) filters: usize,
     /// The newest chunks of the journal.
     pub(crate) journal_cache: usize,
-    /// Commands that wait.
+    /// Queued commands.
     pub(crate) queue: usize,
-    /// Entries that wait to be hashed, or their texts.
+    /// Entries, or their texts, that wait to be hashed.
     pub(crate) hash_texts: usize,
-    /// Addresses that readers looked up.
+    /// The cache of account addresses for readers.
     pub(crate) addresses: usize,
     /// Compiled scripts.
     pub(crate) scripts: usize,
-    /// Schemas that the writer holds, but for one of any size.
+    /// The writer's cache of schemas. It may exceed its share by one schema of any size.
     pub(crate) schemas: usize,
 }
 
 impl Shares {
-    /// The shares of a budget that is so many times smaller.
+    /// Returns the shares divided by `by`. The journal cache keeps its size.
     pub(crate) fn divided(self, by: usize) -> Self {
         Self {
             accounts: self.accounts / by,
@@ -129,7 +131,7 @@ impl Shares {
 }
 
 impl Options {
-    /// The shares of the budget.
+    /// Divides the memory budget.
     pub(crate) fn shares(&self) -> Shares {
         let part = |percent: usize| self.memory_budget / 100 * percent;
         Shares {

@@ -1,11 +1,11 @@
-//! Reports of how far long work has come.
+//! Progress reports of long operations.
 
 use std::fmt;
 use std::sync::Arc;
 
 use ledger_journal::{Chunk, Head, JournalError, JournalReader, Position};
 
-/// Work that takes long on a large store.
+/// An operation that takes long on a large store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LongWork {
@@ -31,11 +31,11 @@ impl LongWork {
     }
 }
 
-/// How far long work has come, in entries of the journal.
+/// The progress of a long operation, in entries of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The work.
+    /// The operation.
     pub work: LongWork,
     /// Number of entries that are done. For a recovery this includes those that the index had before.
     pub done: u64,
@@ -43,9 +43,9 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// A function that is told how far long work of a store has come; by default there is none.
+/// A callback for the progress of a store's long operations. By default there is none.
 ///
-/// It runs on the thread that works, several times a second, and should return soon.
+/// It is called several times a second on the thread that does the work, so it must return quickly.
 ///
 /// # Examples
 ///
@@ -60,7 +60,7 @@ pub struct Progress {
 pub struct ProgressWatcher(Option<Arc<dyn Fn(Progress) + Send + Sync>>);
 
 impl ProgressWatcher {
-    /// Makes a watcher of a function.
+    /// Creates a watcher from a function.
     pub fn new(watcher: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(watcher)))
     }
@@ -80,7 +80,7 @@ impl fmt::Debug for ProgressWatcher {
     }
 }
 
-/// A journal that is read from one end to the other.
+/// A journal that reports progress while it is scanned from one end to the other.
 struct Watched {
     journal: Arc<dyn JournalReader>,
     work: LongWork,

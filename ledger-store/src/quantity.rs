@@ -1,9 +1,9 @@
-//! Amounts of the core as quantities of the index, and back.
+//! Conversions between amounts of the core and quantities of the index.
 
 use ledger_core::Amount;
 use ledger_index::Quantity;
 
-/// The quantity that equals an amount.
+/// Converts an amount to a quantity.
 #[inline]
 pub(crate) fn quantity_of(amount: &Amount) -> Quantity {
     match amount.to_u64() {
@@ -12,7 +12,7 @@ pub(crate) fn quantity_of(amount: &Amount) -> Quantity {
     }
 }
 
-/// The amount that equals a quantity.
+/// Converts a quantity to an amount.
 pub(crate) fn amount_of(quantity: &Quantity) -> Amount {
     match quantity.as_u64() {
         Some(small) => Amount::from(small),

@@ -1,4 +1,4 @@
-//! Questions to a snapshot, and their answers.
+//! Queries to a snapshot, and their answers.
 
 use ledger_core::{
     AccountAddress, Accounts, AggregatedBalances, Asset, Balance, BucketName, Features, FilterOf, FirstId,
@@ -6,24 +6,24 @@ use ledger_core::{
     Transaction, Transactions, VolumeRows, Volumes,
 };
 
-/// Which of the two dates of a transaction counts.
+/// The date of a transaction that a query refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TimeAxis {
-    /// The date that the caller gave it.
+    /// The effective date, which the caller stated.
     #[default]
     Effective,
-    /// The date on which it was recorded.
+    /// The insertion date, when the store recorded the transaction.
     Inserted,
 }
 
-/// Where a page begins in its list.
+/// The start of a page within its list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start<K> {
-    /// At the list's beginning.
+    /// The beginning of the list.
     First,
-    /// Right after the item with this key.
+    /// The page begins right after the item with this key.
     After(K),
-    /// So that it ends right before the item with this key.
+    /// The page ends right before the item with this key.
     Before(K),
 }
 
@@ -36,65 +36,66 @@ pub enum Direction {
     Descending,
 }
 
-/// A part of a list. `K` is what the list is ordered by; it identifies an item.
+/// Selects a page of a list. `K` is the sort key, which identifies an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest<K> {
-    /// Most items of the page, at least one.
+    /// Maximum number of items in the page, at least 1.
     pub size: usize,
     /// The order of the whole list.
     pub direction: Direction,
-    /// Where the page begins.
+    /// The start of the page.
     pub start: Start<K>,
 }
 
-/// Items in the order of their list, also when the page was reached backwards.
+/// A page of items in list order, even if it was reached backwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
-    /// Whether there are items after the last.
+    /// Whether the list has items after this page.
     pub has_next: bool,
-    /// Whether there are items before the first.
+    /// Whether the list has items before this page.
     pub has_previous: bool,
 }
 
-/// Which volumes an account shall show.
+/// Selects the volumes that an answer about accounts includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Expand {
-    /// By insertion.
+    /// Includes volumes of all transactions by insertion date.
     pub volumes: bool,
-    /// By effective date.
+    /// Includes volumes by effective date.
     pub effective_volumes: bool,
 }
 
-/// A ledger.
+/// A description of a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerInfo {
-    /// Its number in the store, from 1, in order of creation.
+    /// The number of the ledger in the store, from 1, in order of creation.
     pub id: u32,
-    /// Its name.
+    /// The name of the ledger.
     pub name: LedgerName,
-    /// Its bucket.
+    /// The bucket of the ledger.
     pub bucket: BucketName,
-    /// When it was created.
+    /// The date when the ledger was created.
     pub added_at: Timestamp,
-    /// Its metadata.
+    /// The metadata of the ledger.
     pub metadata: Metadata,
-    /// The features that it has.
+    /// The features of the ledger.
     pub features: Features,
-    /// The first id of its transactions and logs.
+    /// The first id of the ledger's transactions and logs.
     pub first_id: FirstId,
-    /// When its bucket was deleted, if it was. A deleted ledger is found by nobody, and keeps its name.
+    /// The date when its bucket was deleted, if it was. Requests do not find a deleted ledger, but its name stays
+    /// taken.
     pub deleted_at: Option<Timestamp>,
 }
 
-/// Whether a list of ledgers has the deleted ones too.
+/// Whether a list of ledgers includes deleted ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Deleted {
-    /// It has not.
+    /// Leaves out deleted ledgers.
     #[default]
     Hidden,
-    /// It has.
+    /// Includes deleted ledgers.
     Shown,
 }
 
@@ -103,23 +104,23 @@ pub enum Deleted {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct Account {
-    /// Its address.
+    /// The address of the account.
     pub address: AccountAddress,
-    /// Its metadata.
+    /// The metadata of the account.
     pub metadata: Metadata,
-    /// The earliest effective date of its moves or, without one, the date of its first metadata.
+    /// The earliest effective date of its transactions, or else the date of its first metadata.
     pub first_usage: Timestamp,
-    /// When it was first named.
+    /// The date when an entry first named the account.
     pub insertion_date: Timestamp,
-    /// When its metadata last changed or, without any, when it was first named.
+    /// The date when its metadata last changed, or else when an entry first named the account.
     pub updated_at: Timestamp,
-    /// By asset, ascending, where asked for.
+    /// Volumes by asset, in ascending order, if the query includes them.
     pub volumes: Option<Vec<(Asset, Volumes)>>,
-    /// By asset, ascending, where asked for.
+    /// Effective volumes by asset, in ascending order, if the query includes them.
     pub effective_volumes: Option<Vec<(Asset, Volumes)>>,
 }
 
-/// A transaction with what was asked for beside it.
+/// A transaction with the additional data that the query includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
@@ -128,11 +129,11 @@ pub struct TransactionView {
     pub transaction: Transaction,
     /// The transaction that reverts it.
     pub reverted_by: Option<ledger_core::TransactionId>,
-    /// Totals of its holdings right after it in effective order, where asked for.
+    /// Volumes of its holdings right after the transaction in effective order, if the query includes them.
     pub effective_volumes: Option<Vec<HoldingVolumes>>,
 }
 
-/// The transaction itself is in reach without a field: `view.id` is `view.transaction.id`.
+/// Makes the members of the transaction available directly: `view.id` is `view.transaction.id`.
 impl std::ops::Deref for TransactionView {
     type Target = Transaction;
 
@@ -141,33 +142,34 @@ impl std::ops::Deref for TransactionView {
     }
 }
 
-/// A log entry as lists show it.
+/// A log entry as lists return it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogView {
     /// The entry.
     pub entry: LogEntry,
-    /// Its hash, of the chain that was asked for; `None` where the ledger keeps none.
+    /// The hash in the requested chain. `None` if the ledger does not keep this chain.
     pub hash: Option<[u8; 32]>,
-    /// For a revert, the original as of that entry.
+    /// For a revert: the original transaction as of that entry.
     pub reverted: Option<Box<Transaction>>,
 }
 
-/// The order of listed transactions. Equal dates are ordered by id.
+/// The order of a list of transactions. Transactions with equal dates are ordered by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TransactionOrder {
-    /// By id, the order of insertion.
+    /// By id, which is the order of insertion.
     #[default]
     Id,
     /// By effective date.
     Timestamp,
-    /// By when they last changed. No index serves it: the filter's candidates are looked at one by one.
+    /// By date of the last change. No index supports this order, so a query examines every candidate of its filter.
     UpdatedAt,
-    /// By when they were reverted, those that never were after all others. As [`TransactionOrder::UpdatedAt`].
+    /// By date of the revert; transactions that were not reverted come last. No index supports this order either.
     RevertedAt,
 }
 
 impl TransactionOrder {
-    /// The date that a transaction has its place by. Without one its place is after all that have one.
+    /// Returns the date that determines the position of a transaction in this order. Without one, returns a date after
+    /// all others.
     pub fn date_of(self, transaction: &Transaction) -> Timestamp {
         match self {
             Self::Id | Self::Timestamp => transaction.timestamp,
@@ -177,26 +179,26 @@ impl TransactionOrder {
     }
 }
 
-/// The place of what has no date: after every date.
+/// The sort date of items that have no date. It is after every real date.
 pub(crate) const AFTER_ALL: Timestamp = Timestamp::from_micros(i64::MAX);
 
-/// The order of listed accounts. Equal dates are ordered by address.
+/// The order of a list of accounts. Accounts with equal dates are ordered by address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AccountOrder {
-    /// By address, bytewise.
+    /// By address, byte by byte.
     #[default]
     Address,
-    /// By when they were first used. No index serves it or the orders below: the filter's candidates are looked at one
-    /// by one.
+    /// By first usage. No index supports this order or the ones below, so a query examines every candidate of its
+    /// filter.
     FirstUsage,
-    /// By when they were first named.
+    /// By the date when an entry first named the account.
     InsertionDate,
-    /// By when they last changed.
+    /// By date of the last change.
     UpdatedAt,
 }
 
 impl AccountOrder {
-    /// The date that an account has its place by; by address it is not looked at.
+    /// Returns the date that determines the position of an account in this order. The order by address ignores it.
     pub fn date_of(self, account: &Account) -> Timestamp {
         match self {
             Self::Address | Self::FirstUsage => account.first_usage,
@@ -206,190 +208,190 @@ impl AccountOrder {
     }
 }
 
-/// An account's place in a list. Lists by address ignore the date.
+/// The sort key of an account. Lists by address ignore the date.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountKey {
     /// The date that the list is ordered by.
     pub date: Timestamp,
-    /// Its address.
+    /// The address of the account.
     pub address: AccountAddress,
 }
 
 impl From<AccountAddress> for AccountKey {
-    /// A place in a list by address.
+    /// Creates the sort key for a list by address.
     fn from(address: AccountAddress) -> Self {
         Self { date: Timestamp::from_micros(0), address }
     }
 }
 
-/// A transaction's place in a list. Lists by id ignore the timestamp.
+/// The sort key of a transaction. Lists by id ignore the timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransactionKey {
     /// The date that the list is ordered by.
     pub timestamp: Timestamp,
-    /// Its id.
+    /// The id of the transaction.
     pub id: ledger_core::TransactionId,
 }
 
-/// How a page was found.
+/// Explains how a page was computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The index that led to the candidates, in words.
+    /// The index that supplied the candidates, as text for a person.
     pub index: String,
-    /// Whether all candidates are selected, so that the filter is not tested.
+    /// Whether the index selects exactly the items of the filter, so that the filter need not be tested.
     pub is_exact: bool,
-    /// Whether candidates come in the order of the list, so that a page ends the search.
+    /// Whether candidates come in list order, so that the search can stop at a full page.
     pub is_sorted: bool,
-    /// Rows that were looked at to choose the index.
+    /// Number of rows that were read to choose the index.
     pub rows_planning: u64,
-    /// Rows that were looked at for the page.
+    /// Number of rows that were read for the page.
     pub rows_scanned: u64,
-    /// Rows of the page.
+    /// Number of rows in the page.
     pub rows_returned: u64,
 }
 
-/// A list of accounts.
+/// A query for a list of accounts.
 #[derive(Clone, Debug)]
 pub struct AccountQuery {
-    /// Which ones.
+    /// The accounts to list.
     pub filter: FilterOf<Accounts>,
-    /// As of this date.
+    /// The date as of which to answer. `None` means now.
     pub at: Option<Timestamp>,
-    /// The additions to an answer.
+    /// The volumes to include.
     pub expand: Expand,
-    /// By what it is ordered.
+    /// The order of the list.
     pub order: AccountOrder,
-    /// Which part of the list.
+    /// The page of the list.
     pub page: PageRequest<AccountKey>,
 }
 
-/// A list of transactions.
+/// A query for a list of transactions.
 #[derive(Clone, Debug)]
 pub struct TransactionQuery {
-    /// Which ones.
+    /// The transactions to list.
     pub filter: FilterOf<Transactions>,
-    /// As of this date: those with a later effective date are not there yet.
+    /// The date as of which to answer. Leaves out transactions with a later effective date. `None` means now.
     pub at: Option<Timestamp>,
-    /// Whether to compute effective volumes.
+    /// Whether to include effective volumes.
     pub effective_volumes: bool,
-    /// By what it is ordered.
+    /// The order of the list.
     pub order: TransactionOrder,
-    /// Which part of the list.
+    /// The page of the list.
     pub page: PageRequest<TransactionKey>,
 }
 
-/// Which hashes a list of log entries shall show.
+/// The hash chain that a list of log entries returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LogHashes {
     /// The wire hashes.
     #[default]
     Wire,
-    /// Those of the first generation of the API where the ledger keeps them, else the wire hashes.
+    /// The hashes of the v1 API if the ledger keeps them, else the wire hashes.
     Legacy,
 }
 
-/// A list of log entries by id.
+/// A query for a list of log entries by id.
 #[derive(Clone, Debug)]
 pub struct LogQuery {
-    /// Which ones.
+    /// The log entries to list.
     pub filter: FilterOf<Logs>,
-    /// Which hashes to show.
+    /// The hashes to return.
     pub hashes: LogHashes,
-    /// Which part of the list.
+    /// The page of the list.
     pub page: PageRequest<LogId>,
 }
 
 /// A version of a ledger's schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaView {
-    /// Its name.
+    /// The name of the version.
     pub version: SchemaVersion,
-    /// When it was added.
+    /// The date when the version was added.
     pub created_at: Timestamp,
-    /// It as compact JSON, version and date included.
+    /// The schema as compact JSON, including version and date.
     pub text: String,
-    /// Its place in lists.
+    /// The sort key of the version.
     pub key: SchemaKey,
 }
 
-/// A schema's place in a list. Lists by version ignore the position.
+/// The sort key of a schema version. Lists by version ignore the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaKey {
-    /// The position of the entry that added it.
+    /// The position of the journal entry that added the version.
     pub position: u64,
-    /// Its name.
+    /// The name of the version.
     pub version: SchemaVersion,
 }
 
-/// The order of listed schemas.
+/// The order of a list of schema versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SchemaOrder {
-    /// By when they were added.
+    /// In the order in which they were added.
     #[default]
     Created,
-    /// By what they are called, bytewise.
+    /// By name, byte by byte.
     Version,
 }
 
-/// A list of schemas.
+/// A query for a list of schema versions.
 #[derive(Clone, Debug)]
 pub struct SchemaQuery {
-    /// Which ones.
+    /// The versions to list.
     pub filter: FilterOf<Schemas>,
-    /// By what it is ordered.
+    /// The order of the list.
     pub order: SchemaOrder,
-    /// Which part of the list.
+    /// The page of the list.
     pub page: PageRequest<SchemaKey>,
 }
 
-/// Sums of balances over accounts.
+/// A query for sums of balances over accounts.
 #[derive(Clone, Debug)]
 pub struct BalancesQuery {
-    /// Of which accounts.
+    /// The accounts to sum up.
     pub filter: FilterOf<AggregatedBalances>,
-    /// As of this date.
+    /// The date as of which to answer. `None` means now.
     pub at: Option<Timestamp>,
-    /// By which of the two dates.
+    /// The date of a transaction that `at` refers to.
     pub axis: TimeAxis,
 }
 
-/// Volumes of many accounts.
+/// A query for volumes of many accounts.
 #[derive(Clone, Debug)]
 pub struct VolumesQuery {
-    /// Of which accounts, and with a balance filter which rows.
+    /// The accounts to list. A filter on balances selects rows.
     pub filter: FilterOf<VolumeRows>,
-    /// Flows from this date on.
+    /// Counts transactions from this date on.
     pub from: Option<Timestamp>,
-    /// Flows up to this date.
+    /// Counts transactions up to this date.
     pub to: Option<Timestamp>,
-    /// By which of the two dates.
+    /// The date of a transaction that `from` and `to` refer to.
     pub axis: TimeAxis,
-    /// Join accounts by so many first segments; 0 joins none.
+    /// Number of leading address segments by which accounts are grouped. 0 means no grouping.
     pub group_by: usize,
-    /// Which part of the list, by account and asset.
+    /// The page of the list, which is ordered by account and asset.
     pub page: PageRequest<(String, Asset)>,
 }
 
 /// A row of [`VolumesQuery`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumesRow {
-    /// The account, or the segments that a group shares.
+    /// The address of the account, or the leading segments that a group shares.
     pub account: String,
     /// The asset.
     pub asset: Asset,
-    /// The flows.
+    /// Total input and output in the period.
     pub volumes: Volumes,
 }
 
-/// Sums per asset, ascending by asset.
+/// Balances per asset, in ascending order of assets.
 pub type Balances = Vec<(Asset, Balance)>;
 
-/// How much there is in a ledger.
+/// Numbers of records in a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Stats {
-    /// Transactions.
+    /// Number of transactions.
     pub transactions: u64,
-    /// Accounts, `world` included.
+    /// Number of accounts, including `world`.
     pub accounts: u64,
 }

@@ -15,23 +15,23 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 /// Maximum number of threads. More reads wait for their turn, so that they do not starve the threads that write.
 const THREADS_MAX: usize = 8;
 
-/// Maximum number of reads in the queue. The futures of more reads keep them until there is a place, so that callers who
-/// ask faster than the store reads do not fill its memory.
+/// Maximum number of reads in the queue. The futures of further reads hold them until there is capacity, so that
+/// callers who ask faster than the store reads do not fill its memory.
 const QUEUE_MAX: usize = 1024;
 
-/// A thread without work ends after this time.
+/// Time without work after which a thread ends.
 const IDLE_TIME: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads, which are started when they are needed.
+/// A pool of threads. They are started when they are needed.
 pub(crate) struct Readers {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// There is a job, or the pool is closed.
+    /// Notified when there is a job or the pool is closed.
     changed: Condvar,
     threads_max: usize,
     queue_max: usize,
@@ -40,9 +40,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// The callers that wait for a place in the queue, by the order of their calls.
+    /// The callers that wait for capacity in the queue, in the order of their calls.
     callers: BTreeMap<u64, Waker>,
-    /// The number of the next call that finds no place.
+    /// The number of the next caller that has to wait.
     next_call: u64,
     threads: usize,
     idle: usize,
@@ -97,16 +97,16 @@ impl Drop for Readers {
     }
 }
 
-/// A read without a place in the queue.
+/// A read that is not queued yet.
 struct Unqueued {
     job: Job,
-    /// Its key among the waiting callers.
+    /// The number of its caller among the waiting ones.
     call: u64,
     shared: Arc<Shared>,
 }
 
 impl Unqueued {
-    /// Queues the read if there is a place now. Else the caller is woken when there is one.
+    /// Queues the read if there is capacity now. Otherwise registers the caller to be woken.
     fn retry(self, context: &Context<'_>) -> Option<Self> {
         let mut state = self.shared.state.lock();
         if state.jobs.len() >= self.shared.queue_max {
@@ -121,7 +121,7 @@ impl Unqueued {
 }
 
 impl Shared {
-    /// Queues a job, unless the queue is full or earlier callers wait for a place.
+    /// Queues a job, unless the queue is full or earlier callers are waiting.
     fn add(self: &Arc<Self>, job: Job) -> Result<(), Unqueued> {
         let mut state = self.state.lock();
         if state.jobs.len() < self.queue_max && state.callers.is_empty() {
@@ -133,7 +133,7 @@ impl Shared {
         Err(Unqueued { job, call, shared: self.clone() })
     }
 
-    /// Queues a job, and makes sure that a thread takes it.
+    /// Queues a job, and ensures that a thread runs it.
     fn push(self: &Arc<Self>, mut state: MutexGuard<'_, State>, job: Job) {
         state.jobs.push_back(job);
         if state.jobs.len() <= state.idle || state.threads >= self.threads_max {
@@ -146,13 +146,13 @@ impl Shared {
         let shared = self.clone();
         let thread = std::thread::Builder::new().name("ledger-reader".to_owned());
         if thread.spawn(move || shared.work()).is_err() {
-            // Without any thread nobody would run the job.
+            // If no thread could be started, run the job here.
             self.state.lock().threads -= 1;
             self.work_off();
         }
     }
 
-    /// Runs jobs until there was none for a time.
+    /// Runs jobs until the pool is closed or there was no job for some time.
     fn work(&self) {
         loop {
             self.work_off();
@@ -169,15 +169,15 @@ impl Shared {
         }
     }
 
-    /// Runs the jobs that wait.
+    /// Runs the queued jobs.
     fn work_off(&self) {
         while let Some(job) = self.take() {
             job();
         }
     }
 
-    /// Takes the next job, and wakes the caller that has waited longest for a place. A caller that does not come delays
-    /// the others until the queue is empty, and no longer: then all are woken.
+    /// Takes the next job, and wakes the caller that has waited longest. If that caller is not polled again, the
+    /// others are delayed until the queue is empty; then all of them are woken.
     fn take(&self) -> Option<Job> {
         let mut state = self.state.lock();
         let job = state.jobs.pop_front();
@@ -193,15 +193,15 @@ impl Shared {
 
 /// A read that runs on a thread of the store. It needs no particular executor.
 ///
-/// The call that returned it has queued the read, which answers from the moment of that call. At most 1024 reads of a store
-/// are queued. A further read waits in its future, which queues it when it is polled and there is a place. So a program
-/// that asks faster than the store reads is slowed down, and no read is refused.
+/// The call that returned the future has queued the read, which answers from the state at the time of that call. At
+/// most 1024 reads of a store are queued. A further read waits in its future, which queues it when it is polled and
+/// there is capacity. So a program that asks faster than the store reads is slowed down, and no read is refused.
 ///
-/// Dropping the future abandons the read, unless it runs already. A panic of the read is passed on by the poll.
+/// Dropping the future cancels the read unless it is already running. If the read panics, polling the future panics.
 #[must_use = "it gives the answer"]
 pub struct ReadFuture<T> {
     slot: Arc<Mutex<Slot<T>>>,
-    /// The read, while the queue has no place for it.
+    /// The read, until the queue has capacity for it.
     unqueued: Option<Unqueued>,
 }
 

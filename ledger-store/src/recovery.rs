@@ -1,4 +1,4 @@
-//! Recovery: what an index lacks of the journal, replayed. Which index that is, [`crate::opening`] says.
+//! Recovery: replays the journal entries that an index lacks. [`crate::opening`] chooses the index.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -40,19 +40,19 @@ impl From<IndexError> for OpenError {
     }
 }
 
-/// The results of an opening.
+/// The results of recovery.
 pub(crate) struct Recovered {
     /// The writer's state after the last entry of the journal.
     pub(crate) state: State,
     /// The view for readers.
     pub(crate) view: View,
-    /// Wire hashes of entries before this position have their checkpoints.
+    /// The checkpoints of wire hashes exist for all entries before this position.
     pub(crate) hashed: Position,
-    /// How many entries the index did not hold.
+    /// Number of entries that the index lacked.
     pub(crate) replayed: u64,
 }
 
-/// Replays what the index lacks. An entry that breaks a rule is damage.
+/// Replays the entries that the index lacks. An entry that breaks a rule counts as damage.
 pub(crate) fn recover(
     journal: &Arc<dyn JournalReader>,
     index: &IndexFile,
@@ -65,8 +65,8 @@ pub(crate) fn recover(
     })
 }
 
-/// Replays what the index lacks, and hands what is wrong with the entries to `found`; unless that fails, the
-/// entry counts all the same.
+/// Replays the entries that the index lacks, and calls `found` with every violation. If `found` succeeds, the entry
+/// still takes effect.
 pub(crate) fn replay(
     journal: &Arc<dyn JournalReader>,
     index: &IndexFile,
@@ -118,7 +118,7 @@ pub(crate) fn replay(
     Ok(Recovered { state, view, hashed, replayed })
 }
 
-/// The writer's state after the last entry that an index holds.
+/// Loads the writer's state as of the last entry that an index holds.
 fn load_state(
     snapshot: &IndexSnapshot,
     journal: &dyn JournalReader,
@@ -138,7 +138,7 @@ fn load_state(
     Ok(state)
 }
 
-/// Applies the entries of a chunk that the view does not hold. Returns how many they are.
+/// Applies the entries of a chunk that the view lacks. Returns their number.
 fn replay_chunk(
     chunk: &Chunk,
     journal: &dyn JournalReader,
@@ -178,7 +178,7 @@ fn replay_chunk(
     Ok(replayed)
 }
 
-/// Applies an entry, or passes it over if its ledger is removed by the end of the journal.
+/// Applies an entry, or skips it if its ledger is removed later in the journal.
 fn replay_record(
     record: &Record<'_>,
     chunk: &Chunk,
@@ -198,7 +198,7 @@ fn replay_record(
     state.apply(record, &Hints { original, ..Hints::default() }, rows)
 }
 
-/// The numbers that are given already, as the index counts them, and as the last chunk that it holds has them.
+/// Returns the numbers that new entries must not use, from the counters in the index and the last chunk that it holds.
 fn fence(index: &IndexSnapshot, journal: &dyn JournalReader, next: Position) -> Result<Fence, OpenError> {
     let mut fence = Fence::new(flush::ledger_count(index)?);
     if let Some(last) = Position::new(next.get() - 1)
@@ -213,7 +213,7 @@ fn fence(index: &IndexSnapshot, journal: &dyn JournalReader, next: Position) -> 
     Ok(fence)
 }
 
-/// How much of the journal is read at once.
+/// Number of journal bytes that are read at a time.
 const REPLAY_BYTES: usize = 4 << 20;
 
 fn set_heads(state: &mut State, view: &mut View) {
@@ -231,7 +231,7 @@ pub(crate) fn flush_now(
     hashed: Position,
 ) -> Result<(), OpenError> {
     let pieces: Vec<Arc<Piece>> = view.pieces.iter().map(|piece| piece.piece.clone()).collect();
-    let last = Position::new(view.next.get() - 1).expect("something was replayed");
+    let last = Position::new(view.next.get() - 1).expect("at least one entry was replayed");
     let chain = journal.read(last).map_err(ReadError::from)?.map(|chunk| chunk.chain());
     let chain =
         chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
@@ -249,7 +249,7 @@ pub(crate) fn flush_now(
     Ok(())
 }
 
-/// Refuses a transaction with an id that another has. Only ids below the next take a look.
+/// Refuses a transaction whose id is taken. Only ids below the next one need a lookup.
 fn check_is_new(
     record: &Record<'_>,
     state: &State,
@@ -271,9 +271,9 @@ fn check_is_new(
     Ok(())
 }
 
-/// The metadata with which the transaction was recorded that an entry changes or reverts.
+/// Returns the original metadata of the transaction that an entry changes or reverts.
 ///
-/// Where there is no such transaction, that is reported, and it counts as one without metadata.
+/// If there is no such transaction, reports that and returns empty metadata.
 fn original_of(
     record: &Record<'_>,
     state: &mut State,
@@ -327,7 +327,7 @@ fn original_of(
     state.metadata_of(log.ledger, &transaction.metadata).map(Some)
 }
 
-/// Hands the documents of a collection to `each`, in the order of their keys.
+/// Calls `each` with the documents of a collection, in key order.
 fn each_document(
     index: &IndexSnapshot,
     collection: u32,

@@ -1,16 +1,16 @@
-//! Removal of deleted ledgers for good, and the space that it gives back.
+//! Removes deleted ledgers for good, and reclaims their space.
 //!
-//! A ledger that was marked deleted long enough is removed by an entry: its document goes. From then on it is in no
-//! answer, cannot be restored, and its name may be given to another ledger; its number never is. Since the decision
-//! is an entry, a replay of the journal comes to the same.
+//! An entry in the journal removes a ledger that has been deleted for long enough, by removing its document. From then
+//! on no answer contains the ledger, it cannot be restored, and its name is free for another ledger. Its number is
+//! never reused. Because an entry records the decision, a replay of the journal gives the same result.
 //!
 //! A *section* of the journal holds the entries of ledgers that were deleted together: a ledger that is created in a
-//! bucket with deleted ones gets a section of its own. Sections are removed whole, so that one never holds what is
-//! gone beside what is kept.
+//! bucket with deleted ledgers gets a new section. Only whole sections are removed, so a section never holds both
+//! removed and kept data.
 //!
-//! The rest of a removed ledger is then [reclaimed](Store::reclaim): rows of the index, and the entries of its
-//! section, which leave their digest behind, so that the chain of the journal stays what it was. That changes no
-//! answer, and whoever is interrupted begins again.
+//! [`Store::reclaim`] then frees the space of a removed ledger: the rows in the index, and the entries in its section.
+//! The digest of a removed section stays in the journal, so the chain hash does not change. Reclaiming changes no
+//! answer. If it is interrupted, it starts over.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,28 +24,28 @@ use crate::query::LedgerInfo;
 use crate::removed::{Tombstone, key_ranges, tombstones};
 use crate::store::{LEDGER_WORK_BYTES, Store};
 
-/// The space that [`Store::reclaim`] gave back.
+/// The space that [`Store::reclaim`] freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reclaimed {
-    /// Removed ledgers of which nothing is left now.
+    /// Number of removed ledgers whose data is now completely gone.
     pub ledgers: usize,
-    /// Bytes by which the files of the journal became smaller.
+    /// Number of bytes by which the journal's files shrank.
     pub journal_bytes: u64,
-    /// Whether there is nothing more to do. If not, it was to stop.
+    /// Whether all removed ledgers are reclaimed. `false` if the call was stopped early.
     pub is_done: bool,
 }
 
 impl Store {
-    /// Removes for good the ledgers that have been deleted for so long, by the store's clock: they are in no answer
-    /// from now on, cannot be restored, and their names may be given again. Ledgers that were deleted together go
-    /// together; if one of them was restored since, or deleted later, they wait for it. What they were is returned;
-    /// their space is given back by [`Store::reclaim`].
+    /// Removes for good the ledgers that were deleted at least `retention` ago by the store's clock. From now on no
+    /// answer contains them, they cannot be restored, and their names are free. Ledgers that were deleted together are
+    /// removed together: if one of them was restored, or was deleted later, the others wait for it. Returns the
+    /// descriptions of the removed ledgers. [`Store::reclaim`] frees their space.
     ///
-    /// Many ledgers are removed some thousand at a time. Whoever is interrupted goes on next time.
+    /// Removes many ledgers in several commits. If the call is interrupted, the next one continues.
     ///
     /// # Errors
     ///
-    /// Those of any write.
+    /// The errors that any write can have.
     pub fn remove_deleted(&self, retention: Duration) -> Result<Vec<LedgerInfo>, WriteError> {
         let mut removed = Vec::new();
         loop {
@@ -57,19 +57,19 @@ impl Store {
         }
     }
 
-    /// Gives back the space of ledgers that were removed for good: pages of the index become free for others, files
-    /// of the journal are replaced by smaller ones. Reads and writes go on meanwhile; it changes no answer. It reads
-    /// the journal once, and needs the space of one of its files. It ends early once `should_stop` says so, or if the
-    /// store is closed.
+    /// Frees the space of ledgers that were removed for good: makes pages of the index available and replaces files of
+    /// the journal by smaller ones. Reads and writes continue meanwhile, and no answer changes. Reads the journal
+    /// once, and needs free space for one more of its files. Ends early if `should_stop` returns `true` or the store
+    /// is closed.
     ///
-    /// An interrupted removal is finished by the next call, also after an opening.
+    /// The next call continues an interrupted one, even after the store was reopened.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Damaged`] if what would have to be copied is damaged, [`ReadError::Io`] if the disk is full or
-    /// fails. Nothing is lost then.
+    /// [`ReadError::Damaged`] if data that would have to be copied is damaged, [`ReadError::Io`] if the disk is full
+    /// or fails. No data is lost in either case.
     pub fn reclaim(&self, should_stop: &dyn Fn() -> bool) -> Result<Reclaimed, ReadError> {
-        // A verification reads the journal twice, and must find the same.
+        // Excludes a verification, which reads the journal twice and must find the same entries.
         let engine = self.engine();
         let _journal = engine.journal_lock.lock();
         let view = engine.view();
@@ -78,7 +78,7 @@ impl Store {
             return Ok(Reclaimed { is_done: true, ..Reclaimed::default() });
         }
         drop(view);
-        // What is removed by now is removed in the index too once this is flushed, and on disk.
+        // After this flush, the index durably records the removals so far.
         let sections = engine.removed_sections();
         let is_flushed = self.flush_all();
         if let Some(reason) = engine.stopped() {
@@ -113,7 +113,7 @@ impl Engine {
             return unfinished(reclaimed);
         }
         self.install_snapshot(&index)?;
-        // Merges that fell due meanwhile.
+        // Start merges that became due meanwhile.
         self.want_merges();
         let whole: BTreeSet<SectionId> = left
             .iter()
@@ -134,7 +134,7 @@ impl Engine {
     }
 }
 
-/// Notes that nothing is left of these ledgers.
+/// Marks these ledgers as reclaimed.
 fn note_reclaimed(index: &IndexFile, ledgers: Vec<Tombstone>) -> Result<(), IndexError> {
     let write = index.begin_write(Commit::Durable)?;
     let mut table = write.table(tables::REMOVED)?;
@@ -196,7 +196,7 @@ mod tests {
         of_ledger.filter(|row| R::ledger_of(&row.key()) == ledger).count()
     }
 
-    /// The remains of a ledger in the index: rows, and values of plain tables.
+    /// Returns how much of a ledger is left in the index: numbers of rows, and of values in plain tables.
     fn left_of(store: &Store, ledger: u32) -> (Vec<usize>, Vec<usize>) {
         let index = &store.engine().view().index;
         let rows = vec![
@@ -231,7 +231,7 @@ mod tests {
             let insert = Command::InsertSchema(InsertSchema { version, schema });
             store.ledger(name).expect("a name").apply(vec![insert]).expect("inserted");
         }
-        // Several runs of each table, and merged ones.
+        // Creates several runs of each table, and merged runs.
         for round in 0..20 {
             for name in ledgers {
                 let ledger = store.ledger(name).expect("a name");

@@ -1,4 +1,4 @@
-//! The part of removed ledgers that an index keeps.
+//! The records of removed ledgers in the index.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::query::LedgerInfo;
 
 /// The record of a ledger that was removed for good.
 pub(crate) struct Tombstone {
-    /// The ledger as it was, without its metadata.
+    /// The description of the ledger when it was removed, without its metadata.
     pub(crate) info: Arc<LedgerInfo>,
-    /// The section that its entries were in.
+    /// The journal section of its entries.
     pub(crate) section: u32,
-    /// Whether nothing of it is left, in the index and in the journal.
+    /// Whether its data is completely gone from the index and the journal.
     pub(crate) is_reclaimed: bool,
 }
 
 impl Tombstone {
-    /// Layout: whether nothing is left (1 byte), name, then as a ledger's document.
+    /// Layout: `is_reclaimed` (1 byte), name, then the same as the document of a ledger.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let info = LedgerInfo { metadata: Metadata::EMPTY, ..LedgerInfo::clone(&self.info) };
         let mut out = vec![u8::from(self.is_reclaimed)];
@@ -32,7 +32,7 @@ impl Tombstone {
         out
     }
 
-    /// Reads what [`Tombstone::encode`] wrote.
+    /// Decodes the bytes that [`Tombstone::encode`] wrote.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
         let mut reader = Reader::new(bytes);
         let is_reclaimed = reader.u8()? != 0;
@@ -43,7 +43,7 @@ impl Tombstone {
     }
 }
 
-/// All ledgers that an index knows to be removed, by number.
+/// Returns the removed ledgers that an index records, in order of their numbers.
 pub(crate) fn tombstones(index: &IndexSnapshot) -> Result<Vec<Tombstone>, ReadError> {
     let mut all = Vec::new();
     for found in index.range(tables::REMOVED, Bound::Unbounded, Bound::Unbounded)? {
@@ -57,7 +57,7 @@ pub(crate) fn tombstones(index: &IndexSnapshot) -> Result<Vec<Tombstone>, ReadEr
     Ok(all)
 }
 
-/// The key ranges of the plain tables of the index that hold a ledger.
+/// Returns the key ranges of plain tables in which an index stores data of a ledger.
 pub(crate) fn key_ranges(ledger: u32) -> impl Iterator<Item = Stretch> {
     let of = |table: &'static str, number: u32| {
         (table, number.to_be_bytes().to_vec(), (number + 1).to_be_bytes().to_vec())
@@ -76,7 +76,7 @@ pub(crate) fn key_ranges(ledger: u32) -> impl Iterator<Item = Stretch> {
     .chain(schema_ranges(ledger).map(|(from, to)| (tables::DOCUMENTS, from, to)))
 }
 
-/// The ledger that a key of a plain table is of, if it is of one.
+/// Returns the ledger that a key of a plain table belongs to, if it belongs to one.
 pub(crate) fn ledger_of(table: &str, key: &[u8]) -> Option<u32> {
     if table == tables::DOCUMENTS {
         return ledger_of_schema(key);

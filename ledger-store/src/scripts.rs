@@ -1,7 +1,7 @@
-//! Compiled scripts, kept by their text.
+//! A cache of compiled scripts by their text.
 //!
-//! Scripts are compiled on the thread that submits them, so that a large one holds up its caller and not the
-//! writer. What was used lately is kept within a budget of bytes.
+//! The submitting thread compiles a script, so that a large one delays its caller and not the writer. Recently used
+//! scripts are kept within a budget of bytes.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::submission::{Request, Submission};
 /// The result of compiling a script.
 pub(crate) type Compiled = Arc<Result<Program, ScriptError>>;
 
-/// For each request of a submission its compiled script; empty if none has one.
+/// The compiled scripts of the requests in a submission, by index. Empty if no request has a script.
 pub(crate) type Programs = SmallVec<[Option<Compiled>; 1]>;
 
-/// Kept scripts, in two generations: what is used moves to the young one, and when that has taken half of the
-/// budget the old one is dropped.
+/// A cache of compiled scripts in two generations. Using a script moves it to the young generation. When that fills
+/// half of the budget, it becomes the old one, and the previous old one is dropped.
 pub(crate) struct Scripts {
     bytes_max: usize,
     kept: Mutex<Kept>,
@@ -31,25 +31,25 @@ pub(crate) struct Scripts {
 struct Kept {
     young: HashMap<Arc<str>, Compiled, RandomState>,
     old: HashMap<Arc<str>, Compiled, RandomState>,
-    /// Of the young ones.
+    /// Number of bytes in the young generation.
     bytes: usize,
 }
 
-/// Bytes of an entry besides its program and its text.
+/// Memory of an entry apart from its program and its text, in bytes.
 const ENTRY_BYTES: usize = 128;
 
 impl Scripts {
-    /// Keeps up to so many bytes.
+    /// Creates an empty cache of up to `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { bytes_max, kept: Mutex::default() }
     }
 
-    /// The programs of a submission.
+    /// Returns the programs for a submission.
     pub(crate) fn of(&self, submission: &Submission) -> Programs {
         self.of_requests(submission.requests.iter())
     }
 
-    /// The programs of requests, by their index.
+    /// Returns the programs for requests, by index.
     pub(crate) fn of_requests<'a>(&self, requests: impl ExactSizeIterator<Item = &'a Request>) -> Programs {
         let mut programs = Programs::new();
         let count = requests.len();
@@ -64,14 +64,14 @@ impl Scripts {
         programs
     }
 
-    /// The program of a text.
+    /// Returns the compiled form of a script.
     pub(crate) fn compile(&self, text: &str) -> Compiled {
         if let Some(kept) = self.kept.lock().find(text) {
             return kept;
         }
         let compiled = Arc::new(Program::compile(text, Profile::Default));
         let bytes = ENTRY_BYTES + text.len() + compiled.as_ref().as_ref().map_or(0, Program::memory);
-        // One that would drive out most others is not worth keeping.
+        // Do not keep a script that would evict most of the others.
         if bytes <= self.bytes_max / 8 {
             self.kept.lock().keep(text, &compiled, bytes, self.bytes_max);
         }

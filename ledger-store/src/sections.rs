@@ -1,35 +1,35 @@
-//! Sections of the journal: what became of the ledgers that were put into each.
+//! Sections of the journal: how many ledgers in each are kept, deleted or removed.
 
 use crate::query::LedgerInfo;
 
-/// A section of the journal, and the ledgers that have ever been in it.
+/// Numbers of the ledgers that were ever assigned to a section of the journal, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SectionLedgers {
-    /// Neither deleted nor removed.
+    /// Ledgers that are neither deleted nor removed.
     pub(crate) kept: u32,
-    /// Deleted, and to be had back.
+    /// Deleted ledgers that can be restored.
     pub(crate) deleted: u32,
-    /// Removed for good.
+    /// Ledgers that were removed for good.
     pub(crate) removed: u32,
 }
 
 impl SectionLedgers {
-    /// Whether new ledgers may be put into it.
+    /// Returns whether new ledgers may be assigned to the section.
     pub(crate) fn takes_more(self) -> bool {
         self.deleted == 0 && self.removed == 0
     }
 
-    /// Whether its removal has begun: what is still in it is not to be had back.
+    /// Returns whether its removal has begun, so that its other ledgers cannot be restored.
     pub(crate) fn is_going(self) -> bool {
         self.removed > 0
     }
 
-    /// Whether all in it is removed.
+    /// Returns whether all of its ledgers are removed.
     pub(crate) fn is_gone(self) -> bool {
         self.removed > 0 && self.kept == 0 && self.deleted == 0
     }
 
-    /// Counts a ledger of it.
+    /// Counts one more ledger.
     pub(crate) fn add(&mut self, info: &LedgerInfo) {
         match info.deleted_at {
             None => self.kept += 1,
@@ -37,7 +37,7 @@ impl SectionLedgers {
         }
     }
 
-    /// Counts a ledger of it no longer.
+    /// Stops counting a ledger.
     pub(crate) fn take(&mut self, info: &LedgerInfo) {
         match info.deleted_at {
             None => self.kept -= 1,

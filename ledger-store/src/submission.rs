@@ -1,4 +1,4 @@
-//! Requests to the writer, and its answers.
+//! Requests to the writer, and their outcomes.
 
 use ledger_core::{
     Command, Idempotency, IdempotencyKey, LedgerName, LogEntry, LogId, Movement, Posting, Rejection,
@@ -7,50 +7,51 @@ use ledger_core::{
 
 use crate::error::ReadError;
 
-/// Commands on one ledger that are decided one after the other, each seeing what those before it did.
+/// Commands on one ledger. They are decided in order, and each sees the effects of those before it.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// The ledger; it must exist.
+    /// The ledger, which must exist.
     pub ledger: LedgerName,
     /// The commands, in order.
     pub requests: Vec<Request>,
-    /// The effect of a refusal on the others.
+    /// What a refusal means for the other commands.
     pub atomicity: Atomicity,
-    /// Whether anything is recorded.
+    /// Whether the commands are recorded.
     pub mode: Mode,
-    /// How much each answer says.
+    /// How much detail the outcomes contain.
     pub detail: Detail,
 }
 
-/// One command with what protects it from being executed twice.
+/// A command with its idempotency key and schema version.
 ///
-/// Rare parts are boxed: queues of requests are long.
+/// Rare members are boxed, because queues of requests are long.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The change.
+    /// The command.
     pub command: Command,
-    /// The caller's key. A repetition with the same hash gets the first answer again; with another hash it is
-    /// refused. The store fills in an empty hash: that of the command, or that of all commands where the key is
-    /// [that of all](Atomicity::AsOne).
+    /// The caller's idempotency key. A repetition with the same hash gets the first answer again; one with another
+    /// hash is refused. The store fills in an empty hash: the hash of the command or, if the key covers the [whole
+    /// submission](Atomicity::AsOne), of all its commands.
     pub idempotency: Option<Box<Idempotency>>,
-    /// The version of the ledger's schema by which it is judged.
+    /// The version of the ledger's schema that applies to the command.
     pub schema_version: Option<Box<SchemaVersion>>,
 }
 
 impl Request {
-    /// Whether it has an idempotency key, and no hash to compare repetitions with.
+    /// Returns whether the request has an idempotency key without a hash.
     fn lacks_hash(&self) -> bool {
         self.idempotency.as_ref().is_some_and(|have| have.hash.is_empty())
     }
 
-    /// Fills in the hash of a keyed request that came without one.
+    /// Fills in the hash of a request with a key, if it is missing.
     pub(crate) fn fill_in_hash(&mut self) {
         if let Some(idempotency) = self.idempotency.as_mut().filter(|have| have.hash.is_empty()) {
             idempotency.hash = request_hash(&self.command);
         }
     }
 
-    /// A command that happens once, however often it is repeated with this key. See [`ledger_core::request_hash`].
+    /// Creates a request that takes effect once, however often it is repeated with this key. See
+    /// [`ledger_core::request_hash`].
     pub fn once(key: IdempotencyKey, command: Command) -> Self {
         let hash = request_hash(&command);
         Self { idempotency: Some(Box::new(Idempotency { key, hash })), ..Self::from(command) }
@@ -63,76 +64,77 @@ impl From<Command> for Request {
     }
 }
 
-/// The effect of a refused command on the others of its submission.
+/// What a refused command means for the other commands of its submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Atomicity {
-    /// Nothing: each stands for itself.
+    /// Nothing: every command is decided on its own.
     #[default]
     Independent,
-    /// Those after it are not tried; those before it stand.
+    /// The commands before it are recorded; those after it are not tried.
     StopAtRefusal,
-    /// None of them happens.
+    /// No command is recorded.
     AllOrNothing,
-    /// None of them happens, and the idempotency key of the first is that of all: a repetition gets the answers
-    /// of all again. The others have no key.
+    /// No command is recorded, and the idempotency key of the first request covers the whole submission: a repetition
+    /// gets all answers again. The other requests must not have keys.
     AsOne,
 }
 
 /// Whether a submission is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// It is, durably, before it is answered.
+    /// The submission is durably recorded before it is answered.
     #[default]
     Commit,
-    /// Everything is checked and computed, and nothing is kept: no entry, no id, no key. The ids in the answer are
-    /// those that the next writes get.
+    /// A dry run: everything is checked and computed, but nothing is kept: no entry, no id, no key. The ids in the
+    /// answer are those that the next writes will get.
     DryRun,
 }
 
-/// How much an answer says.
+/// How much detail an outcome contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Detail {
-    /// Ids and date: the cheapest.
+    /// Only ids and date. The cheapest.
     #[default]
     Ids,
-    /// The whole log entry, volumes after it included.
+    /// The whole log entry, including the volumes after it.
     Entry,
 }
 
 /// The result of one command of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Recorded, or by [`Mode::DryRun`] it would have been.
+    /// The command is recorded or, in a [`Mode::DryRun`], would have been.
     Done(Receipt),
-    /// Refused by the rules.
+    /// The rules refuse the command.
     Refused(Rejection),
-    /// Not tried, or undone, since another of the submission was refused.
+    /// The command was not tried, or was undone, because another command of the submission was refused.
     Cancelled,
-    /// A failed read of something that it needs. Nothing of it happened, and it can be tried again. Only one of several
-    /// requests fails alone, and only where the others need not be undone with it: else the whole submission answers
-    /// [`WriteError::Read`](crate::WriteError::Read).
+    /// A read that the command needs failed. The command had no effect and can be tried again. This outcome only
+    /// occurs in submissions with several requests that need not be undone together. In others the whole submission
+    /// fails with [`WriteError::Read`](crate::WriteError::Read).
     Failed(ReadError),
 }
 
-/// The answer to a command that was recorded.
+/// The answer to a recorded command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// The entry in the ledger's log.
+    /// The id of its log entry.
     pub log: LogId,
-    /// The transaction, where it is one.
+    /// The id of its transaction, if it created one.
     pub transaction: Option<TransactionId>,
     /// The insertion date.
     pub date: Timestamp,
-    /// Whether this is the first answer again, by the idempotency key.
+    /// Whether this repeats the first answer for an idempotency key.
     pub replayed: bool,
-    /// The entry itself, with [`Detail::Entry`].
+    /// The log entry, with [`Detail::Entry`].
     pub entry: Option<Box<LogEntry>>,
-    /// For what a stricter [enforcement](ledger_core::schema::Enforcement) of the ledger's schema would have refused it.
+    /// The reason for which a stricter [enforcement](ledger_core::schema::Enforcement) of the schema would have
+    /// refused the command.
     pub violation: Option<Box<Rejection>>,
 }
 
 impl Receipt {
-    /// Of nothing, to be filled where it lies.
+    /// An empty receipt, to be filled in place.
     pub(crate) const EMPTY: Self = Self {
         log: LogId::new(0),
         transaction: None,
@@ -144,7 +146,7 @@ impl Receipt {
 }
 
 impl Submission {
-    /// Fills in the hashes of keyed requests that came without one.
+    /// Fills in missing hashes of requests with keys.
     pub(crate) fn hash_requests(&mut self) {
         let as_one = self.atomicity == Atomicity::AsOne && self.requests.len() > 1;
         for at in 0..self.requests.len() {
@@ -159,7 +161,7 @@ impl Submission {
         }
     }
 
-    /// About how many bytes it holds, for the bound of the queue.
+    /// Estimates the memory of the submission in bytes, for the bound of the queue.
     pub(crate) fn bytes(&self) -> usize {
         self.requests.iter().map(Request::bytes).sum()
     }

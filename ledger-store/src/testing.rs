@@ -1,6 +1,7 @@
-//! Entrances for the crate `ledger-testkit`. Only with the feature `testing`, and not part of the stable interface.
+//! Internals for the crate `ledger-testkit`. Exists only with the feature `testing`, and is not part of the stable
+//! interface.
 //!
-//! With [`Store::open_on_disk`], they are all that tests of a whole store need beyond the public interface.
+//! Together with [`Store::open_on_disk`], this is all that tests of a whole store need beyond the public interface.
 
 use std::collections::BTreeMap;
 
@@ -37,19 +38,19 @@ pub fn logs(store: &Store) -> Result<BTreeMap<LedgerName, Vec<LogEntry>>, ReadEr
     Ok(all)
 }
 
-/// Lets one of the next reads fail that the writer needs for a decision: the `nth`, counted from 1, or none for 0.
-/// Returns whether the read that was to fail before is still to come.
+/// Makes the `nth` of the next reads fail that the writer needs for a decision, counted from 1. 0 cancels it. Returns
+/// whether an earlier request of this kind was still pending.
 pub fn fail_decision_read(store: &Store, nth: u64) -> bool {
     store.engine().fail_decision_read(nth)
 }
 
-/// Compares the writer's counts of bytes, by which its memory is bounded, with what it holds. Returns the difference,
+/// Compares the writer's byte counters, which bound its memory, with the data that it holds. Returns the difference,
 /// or `None` if there is none.
 pub fn miscounted_bytes(store: &Store) -> Option<String> {
     store.engine().check_bytes().err().map(|miscount| miscount.to_string())
 }
 
-/// Returns the version that the change of a document at this position of the journal gives it.
+/// Returns the version that a document gets from a change at a position of the journal.
 pub const fn document_version(position: u64) -> DocumentVersion {
     DocumentVersion(position)
 }

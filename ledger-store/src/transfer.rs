@@ -1,4 +1,4 @@
-//! Export and import of the whole log of a ledger as a text, one log per line.
+//! Export and import of the whole log of a ledger as text with one log per line.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -24,15 +24,15 @@ const COMMIT_LOGS: usize = 256;
 /// Number of bytes that an import reads at once.
 const READ_BYTES: usize = 256 * 1_024;
 
-/// Why an export or an import failed.
+/// The reason why an export or an import failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TransferError {
     /// The reader or the writer failed.
     Io(io::Error),
-    /// The text is not a log. The logs before it are imported.
+    /// The text does not parse as a log. The logs before it are imported.
     Text(LogTextError),
-    /// The ledger refused a log, or the store a write. The logs before it are imported.
+    /// The ledger refused a log, or the store refused a write. The logs before it are imported.
     Import(ImportError),
     /// The ledger could not be read or created.
     Ledger(LedgerError),
@@ -94,12 +94,13 @@ impl From<WriteError> for TransferError {
 impl LedgerSnapshot {
     /// Writes a line that describes the ledger, and then all its logs. Returns the number of logs.
     ///
-    /// [`Ledger::import`] reads it. Other programs that speak the ledger API read the text of
+    /// [`Ledger::import`] reads it. Other programs that implement the ledger API read the output of
     /// [`LedgerSnapshot::export_logs`], which has no description.
     ///
     /// # Errors
     ///
-    /// [`TransferError::Io`] of the writer, [`TransferError::Ledger`] if the ledger is not there or cannot be read.
+    /// [`TransferError::Io`] if the writer fails, [`TransferError::Ledger`] if the ledger does not exist or cannot be
+    /// read.
     pub fn export(&self, mut to: impl Write) -> Result<u64, TransferError> {
         let mut json = JsonWriter::default();
         write_description(&mut json, self.existing()?.info());
@@ -112,7 +113,7 @@ impl LedgerSnapshot {
     ///
     /// # Errors
     ///
-    /// As [`LedgerSnapshot::export`].
+    /// The errors of [`LedgerSnapshot::export`].
     pub fn export_logs(&self, mut to: impl Write) -> Result<u64, TransferError> {
         let view = self.existing()?;
         let shape = LogShape::of_export(view.info().features);
@@ -142,7 +143,7 @@ impl LedgerSnapshot {
 
 /// Export and import.
 impl Ledger {
-    /// Exports the ledger as of now. See [`LedgerSnapshot::export`].
+    /// Exports the current state of the ledger. See [`LedgerSnapshot::export`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -162,7 +163,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As [`LedgerSnapshot::export`].
+    /// The errors of [`LedgerSnapshot::export`].
     pub fn export(&self, to: impl Write) -> Result<u64, TransferError> {
         self.snapshot().export(to)
     }
@@ -171,24 +172,24 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As [`LedgerSnapshot::export`].
+    /// The errors of [`LedgerSnapshot::export`].
     pub fn export_logs(&self, to: impl Write) -> Result<u64, TransferError> {
         self.snapshot().export_logs(to)
     }
 
-    /// Imports the text of an export, of this library or of a server of the ledger API.
+    /// Imports the text of an export by this library or by a server of the ledger API.
     ///
-    /// The ledger takes logs as long as nothing else was written to it. If it is not there, it is created: with the bucket,
-    /// the features and the metadata of the description if the text begins with one, else with
-    /// [`LedgerOptions::default`](ledger_core::LedgerOptions). A ledger that is there gets the metadata of the
+    /// The ledger accepts logs as long as nothing else was written to it. If it does not exist, the import creates it:
+    /// with the bucket, features and metadata of the description that may begin the text, or else with
+    /// [`LedgerOptions::default`](ledger_core::LedgerOptions). An existing ledger gets the metadata of the
     /// description.
     ///
-    /// Logs that are there and equal are skipped, so an import that broke off can be repeated. Ids, dates and
-    /// idempotency keys are kept. Hashes are computed again and compared.
+    /// The import skips logs that the ledger already has and that are equal, so an interrupted import can be repeated.
+    /// It keeps ids, dates and idempotency keys, and computes and compares the hashes again.
     ///
     /// # Errors
     ///
-    /// [`TransferError`]. The logs before the defect are imported.
+    /// [`TransferError`]. The logs before the failure are imported.
     pub fn import(&self, mut from: impl Read) -> Result<ImportReport, TransferError> {
         let mut importer = LogImporter::new(self.store(), self.name().clone());
         let mut part = vec![0; READ_BYTES];
@@ -206,38 +207,38 @@ impl Ledger {
     }
 }
 
-/// An import of a text that arrives in parts.
+/// An import of text that arrives in parts.
 #[derive(Debug)]
 pub struct LogImporter {
     store: Store,
     ledger: LedgerName,
     buffer: LogBuffer,
     report: ImportReport,
-    /// Refuse logs that are there, and descriptions of ledgers.
+    /// Refuse logs that the ledger already has, and descriptions of ledgers.
     is_strict: bool,
-    /// A description may follow: no log was read yet.
+    /// Whether a description may follow, because no log was read yet.
     is_at_start: bool,
 }
 
 impl LogImporter {
-    /// Begins an import as [`Ledger::import`].
+    /// Begins an import like [`Ledger::import`].
     pub fn new(store: &Store, ledger: LedgerName) -> Self {
         let (buffer, report) = (LogBuffer::default(), ImportReport::default());
         Self { store: store.clone(), ledger, buffer, report, is_strict: false, is_at_start: true }
     }
 
-    /// Begins an import as servers of the ledger API have it: the ledger must be there, and a log that it has already is
-    /// refused.
+    /// Begins an import with the rules of a server of the ledger API: the ledger must exist, and a log that it already
+    /// has is refused.
     pub fn strict(store: &Store, ledger: LedgerName) -> Self {
         Self { is_strict: true, ..Self::new(store, ledger) }
     }
 
-    /// Imports the logs that are complete with this part of the text. They are on disk when this returns. Parts of some
-    /// hundred kilobytes make few commits.
+    /// Imports the logs that this part of the text completes. They are on disk when this returns. Parts of some
+    /// hundred kilobytes keep the number of commits low.
     ///
     /// # Errors
     ///
-    /// [`TransferError`]. The logs before the defect are imported, and nothing more can be pushed.
+    /// [`TransferError`]. The logs before the failure are imported, and nothing more can be pushed.
     pub fn push(&mut self, part: &[u8]) -> Result<(), TransferError> {
         self.buffer.push(part);
         let mut logs = Vec::new();
@@ -257,7 +258,7 @@ impl LogImporter {
         }
     }
 
-    /// Returns the number of bytes of memory that it holds, for a log whose end has not arrived.
+    /// Returns the number of bytes that are buffered for an incomplete log.
     pub fn memory_bytes(&self) -> usize {
         self.buffer.memory_bytes()
     }
@@ -272,7 +273,7 @@ impl LogImporter {
         Ok(self.report)
     }
 
-    /// The next log, if it is complete.
+    /// Returns the next complete log, if there is one.
     fn next(&mut self) -> Result<Option<ImportedLog>, TransferError> {
         loop {
             let Some(text) = self.buffer.next_log()? else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! The view of readers: one moment of the store, published after its entries are on disk.
+//! The published view: an immutable version of the store for readers. A commit publishes it after its entries are on
+//! disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,40 +14,40 @@ use crate::names::Names;
 use crate::projection::{BEFORE_ALL, Piece};
 use crate::query::LedgerInfo;
 
-/// How many ledgers share a leaf of [`Heads`].
+/// Number of ledgers in a leaf of [`Heads`].
 const LEAF: usize = 64;
 
-/// Where a ledger's numbers stand.
+/// The counters of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counters {
-    /// The id of its next log entry.
+    /// The id of the next log entry.
     pub(crate) next_log: u64,
-    /// The id of its next transaction.
+    /// The id of the next transaction.
     pub(crate) next_transaction: u64,
-    /// How many transactions it has; ids may have gaps.
+    /// Number of transactions. Smaller than the ids suggest if they have gaps.
     pub(crate) transactions: u64,
-    /// How many accounts it has, and the number of the next.
+    /// Number of accounts, which is also the number of the next account.
     pub(crate) accounts: u32,
-    /// How many holdings it has, and the number of the next.
+    /// Number of holdings, which is also the number of the next holding.
     pub(crate) holdings: u32,
-    /// The date of its last log entry.
+    /// The date of the last log entry.
     pub(crate) last_date: Timestamp,
-    /// How many numbered assets it has.
+    /// Number of assets that have a number.
     pub(crate) assets: u32,
-    /// How many numbered metadata keys it has.
+    /// Number of metadata keys that have a number.
     pub(crate) keys: u32,
-    /// Whether anything was written to it; what was imported does not count.
+    /// Whether anything was written to the ledger other than by import.
     pub(crate) in_use: bool,
-    /// How many schema versions it has.
+    /// Number of schema versions.
     pub(crate) schemas: u32,
-    /// How many transactions may come after later ones in effective order: those dated ahead of their recording, and
-    /// those that were imported with dates out of the log's order. Without one, whatever is dated when it is recorded
-    /// comes after all that was recorded before it.
+    /// Number of transactions that may follow later ones in effective order: those dated in the future, and those
+    /// imported with dates out of log order. If there are none, a transaction that is dated at its recording comes
+    /// after all recorded before it.
     pub(crate) ahead: u64,
 }
 
 impl Counters {
-    /// Of a ledger of which there is nothing.
+    /// The counters of a ledger without entries.
     pub(crate) const NEW: Self = Self {
         next_log: 0,
         next_transaction: 0,
@@ -61,33 +62,33 @@ impl Counters {
         ahead: 0,
     };
 
-    /// Whether the ledger has no log yet.
+    /// Returns whether the ledger has no log entries yet.
     pub(crate) fn is_new(&self) -> bool {
         self.last_date == BEFORE_ALL
     }
 }
 
-/// A ledger at one moment.
+/// The state of a ledger in one view.
 #[derive(Clone)]
 pub(crate) struct LedgerHead {
-    /// Its description.
+    /// The description of the ledger.
     pub(crate) info: Arc<LedgerInfo>,
-    /// The section of the journal that its bucket has.
+    /// The section of the journal that holds its entries.
     pub(crate) section: u32,
-    /// Its assets by number.
+    /// The assets by number.
     pub(crate) assets: Names,
-    /// Its metadata keys by number.
+    /// The metadata keys by number.
     pub(crate) keys: Names,
-    /// Where its numbers stand.
+    /// The counters.
     pub(crate) counters: Counters,
-    /// Its contracts, once they were set.
+    /// The v1 mapping as JSON text, if one was set.
     pub(crate) mapping: Option<Arc<str>>,
-    /// Whether it was removed for good. Its number is never given again; nothing else is left of it, and it answers
-    /// nothing.
+    /// Whether the ledger was removed for good. Its number is never reused, it keeps no data, and it answers no
+    /// request.
     pub(crate) is_removed: bool,
 }
 
-/// All ledgers at one moment, by number. A changed copy shares all leaves but the changed ones.
+/// All ledgers in one view, by number. A changed copy shares all leaves except the changed ones.
 #[derive(Clone, Default)]
 pub(crate) struct Heads {
     leaves: Vec<Arc<Vec<LedgerHead>>>,
@@ -95,13 +96,13 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// The ledger with a number; numbers begin at 1.
+    /// Returns the ledger with a number. Numbers start at 1.
     pub(crate) fn get(&self, ledger: u32) -> Option<&LedgerHead> {
         let at = (ledger as usize).checked_sub(1)?;
         self.leaves.get(at / LEAF)?.get(at % LEAF)
     }
 
-    /// Puts a ledger; a new one has the next number.
+    /// Sets the state of a ledger. A new ledger must have the next number.
     pub(crate) fn set(&mut self, ledger: u32, head: LedgerHead) {
         let at = ledger as usize - 1;
         assert!(at <= self.len, "ledgers are numbered without a gap");
@@ -116,83 +117,83 @@ impl Heads {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of ledgers.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// All, in order of their numbers.
+    /// Returns all ledgers in order of their numbers.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &LedgerHead> {
         self.leaves.iter().flat_map(|leaf| leaf.iter())
     }
 }
 
-/// The numbers of ledgers by name. A reader passes over what its moment has not got yet; what it no longer has was
-/// deleted long before.
+/// The numbers of ledgers by name, shared by all views. A reader ignores a ledger that its view does not contain yet.
+/// A removed name is missing even in older views, but its ledger was deleted long before.
 #[derive(Clone, Default)]
 pub(crate) struct Directory(Arc<RwLock<BTreeMap<LedgerName, u32>>>);
 
 impl Directory {
-    /// The number of a ledger.
+    /// Returns the number of a ledger.
     pub(crate) fn get(&self, name: &LedgerName) -> Option<u32> {
         self.0.read().get(name).copied()
     }
 
-    /// Takes out a ledger that was removed for good.
+    /// Removes the name of a ledger that was removed for good.
     pub(crate) fn remove(&self, name: &LedgerName) {
         self.0.write().remove(name);
     }
 
-    /// Puts a ledger.
+    /// Adds a ledger.
     pub(crate) fn insert(&self, name: LedgerName, ledger: u32) {
         self.0.write().insert(name, ledger);
     }
 }
 
-/// A piece with the number of the flush that will hold it.
+/// A memtable with the number of the flush that will write it.
 #[derive(Clone)]
 pub(crate) struct PublishedPiece {
     pub(crate) flush: u64,
     pub(crate) piece: Arc<Piece>,
 }
 
-/// How much several pieces are.
+/// The size of several memtables together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PieceSize {
-    /// Rows of all tables.
+    /// Number of rows in all tables.
     pub(crate) rows: usize,
-    /// Bytes in memory.
+    /// Number of bytes in memory.
     pub(crate) bytes: usize,
 }
 
-/// One moment of the store.
+/// One version of the store, as readers see it.
 #[derive(Clone)]
 pub(crate) struct View {
-    /// Entries before this position are in it, and no others.
+    /// The view holds exactly the entries before this position.
     pub(crate) next: Position,
-    /// The index as the last flush or merge left it.
+    /// The snapshot of the index after the last flush or merge.
     pub(crate) index: IndexSnapshot,
-    /// How many times another file, or the same one opened anew, became the index.
+    /// Number of times that another file, or the same file opened anew, became the index.
     pub(crate) generation: u64,
-    /// The number of the last flush that is in `index`.
+    /// The number of the last flush that `index` holds.
     pub(crate) flushed: u64,
-    /// Entries before this position are in `index`, and no others.
+    /// `index` holds exactly the entries before this position.
     pub(crate) indexed: Position,
     /// Memtables that are not in the index yet, oldest first.
     pub(crate) pieces: Vec<PublishedPiece>,
     /// The ledgers.
     pub(crate) heads: Heads,
-    /// Addresses that were looked up; those of all moments.
+    /// The cache of addresses, shared by all views.
     pub(crate) addresses: Arc<AddressCache>,
 }
 
-/// Small pieces are merged when this many of a size stand in a row.
+/// Number of adjacent small memtables of similar size that are merged when a view is published.
 const MERGE_FAN_IN: usize = 4;
-/// Up to so many rows they are merged at once by whoever publishes; it takes some microseconds.
+/// Maximum number of rows of such a merge. It takes the publishing thread some microseconds.
 const MERGE_INLINE_ROWS: usize = 1_024;
 
 impl View {
-    /// Adds a piece of entries that are on disk now.
+    /// Adds a memtable of entries that are on disk.
     pub(crate) fn push(&mut self, flush: u64, piece: Piece) {
         self.pieces.push(PublishedPiece { flush, piece: Arc::new(piece) });
         while let Some((from, to)) = self.due_merge(MERGE_FAN_IN, |size| size.rows <= MERGE_INLINE_ROWS) {
@@ -204,7 +205,8 @@ impl View {
         }
     }
 
-    /// A stretch of pieces of one flush and about one size that should be one, if that size is allowed.
+    /// Returns a range of adjacent memtables of one flush and similar size that should be merged, if `allowed` accepts
+    /// their size together.
     pub(crate) fn due_merge(
         &self,
         fan_in: usize,
@@ -229,24 +231,24 @@ impl View {
         None
     }
 
-    /// The pieces of a stretch.
+    /// Returns the memtables in a range.
     pub(crate) fn pieces_between(&self, from: usize, to: usize) -> Vec<Arc<Piece>> {
         self.pieces[from..to].iter().map(|piece| piece.piece.clone()).collect()
     }
 
-    /// Puts one piece in the place of a stretch.
+    /// Replaces a range of memtables by one.
     pub(crate) fn replace(&mut self, from: usize, to: usize, merged: Piece) {
         let flush = self.pieces[from].flush;
         let one = PublishedPiece { flush, piece: Arc::new(merged) };
         self.pieces.splice(from..to, [one]);
     }
 
-    /// Bytes of the pieces that no flush was begun for: those of flush `current`.
+    /// Returns the bytes of the memtables of flush `current`, which has not begun yet.
     pub(crate) fn bytes_of(&self, current: u64) -> usize {
         self.pieces.iter().filter(|piece| piece.flush == current).map(|piece| piece.piece.bytes).sum()
     }
 
-    /// One table at this moment.
+    /// Returns one table in this view.
     pub(crate) fn table<R: Row>(&self, rows: impl Fn(&Piece) -> &PieceRows<R>) -> TableView<R> {
         let pieces = self
             .pieces
@@ -258,7 +260,7 @@ impl View {
         TableView::new(pieces, self.index.clone())
     }
 
-    /// Takes the index after a flush, whose memtables are in it.
+    /// Replaces the index after a flush, and drops the memtables that it wrote.
     pub(crate) fn take_flush(&mut self, index: IndexSnapshot, flush: u64, next: Position) {
         self.index = index;
         self.flushed = flush;
@@ -266,7 +268,7 @@ impl View {
         self.pieces.retain(|piece| piece.flush > flush);
     }
 
-    /// Takes the index of another view, which is another file.
+    /// Takes over the index of another view, which is another file.
     pub(crate) fn take_file(&mut self, other: &Self) {
         self.take_flush(other.index.clone(), other.flushed, other.indexed);
         self.generation += 1;

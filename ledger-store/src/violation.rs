@@ -1,62 +1,62 @@
-//! Violations: rules that stored bytes break.
+//! Violations of rules in stored data.
 
 use std::fmt;
 
 use ledger_core::LedgerName;
 
-/// Which rule a stored byte, entry or row breaks.
+/// The rule that stored data breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ViolationCode {
-    /// An entry does not decode, or names what does not exist.
+    /// An entry does not decode, or refers to something that does not exist.
     FileFormat,
     /// Stored bytes do not match their digest or checksum.
     RecordChecksum,
-    /// A chunk of the journal does not follow the one before it.
+    /// A chunk of the journal does not continue the one before it.
     ChainBreak,
-    /// Positions, or the ids of a ledger's logs, have a gap or do not ascend.
+    /// Positions, or the log ids of a ledger, have a gap or do not ascend.
     SequenceGap,
-    /// A wire hash in the index is not that of the log.
+    /// A wire hash in the index differs from the hash of the log.
     WireHash,
     /// The dates of a ledger's log decrease.
     DateOrder,
-    /// Over all accounts of a ledger an asset's inputs and outputs differ.
+    /// The inputs and outputs of an asset over all accounts of a ledger differ.
     Unbalanced,
-    /// Two transactions of a ledger have one reference.
+    /// Two transactions of a ledger have the same reference.
     ReferenceDuplicate,
-    /// Two entries of a ledger have one idempotency key.
+    /// Two entries of a ledger have the same idempotency key.
     IdempotencyDuplicate,
-    /// A transaction was reverted twice, or one that does not exist, or not an earlier one.
+    /// A transaction was reverted twice, or an entry reverts one that does not exist or is not earlier.
     RevertRule,
-    /// Volumes are not those before plus what was moved.
+    /// Volumes differ from the previous volumes plus the moved amounts.
     VolumeMismatch,
-    /// Volumes in effective order are not those of the journal.
+    /// Volumes in effective order differ from those that follow from the journal.
     EffectiveVolumeMismatch,
-    /// Metadata, a name or a document is not that of the journal.
+    /// Metadata, a name or a document differs from the journal.
     MetadataMismatch,
-    /// A transaction or a log does not stand where, or when, the journal has it.
+    /// A transaction or log has another position or date in the index than in the journal.
     TransactionMismatch,
-    /// An account is not that of the journal, or two have one address.
+    /// An account differs from the journal, or two accounts have the same address.
     AccountMismatch,
-    /// The index lacks what the journal says.
+    /// The index lacks data that the journal implies.
     IndexMissing,
-    /// The index has what the journal does not say.
+    /// The index has data that the journal does not imply.
     IndexExtra,
-    /// The index holds entries that the journal does not have.
+    /// The index holds entries that the journal lacks.
     IndexAhead,
-    /// The head of the journal, or of a ledger, is not that of the entries.
+    /// The recorded head of the journal, or of a ledger, differs from the entries.
     HeadMismatch,
-    /// Opening dropped the end of the journal as torn by a power cut, and it may have been acknowledged.
+    /// Opening the store dropped the end of the journal as torn by a power cut, but it may have been acknowledged.
     TornTail,
-    /// The index was damaged when the store was opened, and was built again.
+    /// The index was damaged and was rebuilt, by the opening or since.
     IndexRebuilt,
-    /// The disk or the system refused a read or a write, and part of the store was not looked at. That says nothing
-    /// about the bytes that are stored.
+    /// The disk or the operating system refused an access, so part of the store was not examined. This implies nothing
+    /// about the stored bytes.
     StorageError,
 }
 
 impl ViolationCode {
-    /// All of them.
+    /// All codes.
     pub const ALL: [Self; 22] = [
         Self::FileFormat,
         Self::RecordChecksum,
@@ -82,7 +82,7 @@ impl ViolationCode {
         Self::StorageError,
     ];
 
-    /// Its name in reports, such as `VOLUME_MISMATCH`. Names do not change.
+    /// Returns the name in reports, such as `VOLUME_MISMATCH`. Names never change.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::FileFormat => "FILE_FORMAT",
@@ -117,16 +117,16 @@ impl fmt::Display for ViolationCode {
     }
 }
 
-/// One thing that is wrong.
+/// A place where stored data breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which rule is broken.
+    /// The broken rule.
     pub code: ViolationCode,
-    /// In which ledger, where it is in one.
+    /// The ledger, if the defect is within one.
     pub ledger: Option<LedgerName>,
-    /// At which position of the journal, where one is known.
+    /// The position in the journal, if known.
     pub position: Option<u64>,
-    /// The expected and the found value, for a person.
+    /// The expected and the found value, as text for a person.
     pub detail: String,
 }
 

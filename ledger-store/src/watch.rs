@@ -1,4 +1,4 @@
-//! Callbacks that are called after a commit.
+//! Callbacks that run after each commit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use parking_lot::Mutex;
 
 type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// Those who want to be told. There are few: one of a server tells all its consumers.
+/// The registered callbacks. There are few: a server registers one for all its consumers.
 #[derive(Default)]
 pub(crate) struct Watchers(Mutex<Watching>);
 
 #[derive(Default)]
 struct Watching {
-    /// The number of the next one.
+    /// The number of the next callback.
     next: u64,
     all: Vec<(u64, Wake)>,
 }
 
 impl Watchers {
-    /// Adds one, until what is returned is dropped.
+    /// Registers a callback until the returned value is dropped.
     pub(crate) fn add(self: &Arc<Self>, wake: Wake) -> CommitWatch {
         let mut watching = self.0.lock();
         let number = watching.next;
@@ -28,7 +28,7 @@ impl Watchers {
         CommitWatch { watchers: self.clone(), number }
     }
 
-    /// Tells all.
+    /// Calls all callbacks.
     pub(crate) fn wake(&self) {
         for (_, wake) in &self.0.lock().all {
             wake();
@@ -36,7 +36,7 @@ impl Watchers {
     }
 }
 
-/// Keeps a call after every commit alive, see [`crate::Store::watch_commits`]. Once it is dropped there is none.
+/// Keeps a callback registered; see [`crate::Store::watch_commits`]. Dropping it removes the callback.
 pub struct CommitWatch {
     watchers: Arc<Watchers>,
     number: u64,

@@ -1,4 +1,4 @@
-//! The file of the second index that a verification compares with the real one.
+//! The file of the second index that a verification builds and compares with the real one.
 
 use std::io;
 
@@ -7,23 +7,23 @@ use ledger_journal::disk::OpenMode;
 use crate::backend::backend;
 use crate::directory::DataDirectory;
 
-/// The name of the file, beside the real index.
+/// The name of the file, in the directory of the real index.
 const WORKSPACE: &str = "verify.redb";
 
-/// Creates the file, for the storage engine.
+/// Creates the file for redb.
 ///
 /// # Errors
 ///
-/// If the disk refuses.
+/// The error of the disk.
 pub(crate) fn create(directory: &DataDirectory) -> io::Result<impl redb::StorageBackend + use<>> {
     backend(&**directory.disk(), &directory.index_dir().join(WORKSPACE), OpenMode::CreateNew)
 }
 
-/// Removes the file, which an interrupted verification has left.
+/// Removes the file, if an interrupted verification has left it.
 ///
 /// # Errors
 ///
-/// If the disk refuses. The error names the file.
+/// The error of the disk. It names the file.
 pub(crate) fn clear(directory: &DataDirectory) -> io::Result<()> {
     let path = directory.index_dir().join(WORKSPACE);
     let failed = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));

@@ -1,8 +1,8 @@
-//! Where a restored store may end.
+//! Finds where a restored store may end.
 //!
-//! One batch of the writer may fill several chunks, and an atomic bulk is one part of a batch. The writer gives all logs of
-//! a batch the same date. So the end of a chunk is also the end of a batch if logs of different dates stand on both sides.
-//! Documents have no dates: the end of a chunk beside one is not used.
+//! One batch of the writer may fill several chunks, and an atomic bulk is part of a batch. The writer gives all logs
+//! of a batch the same date. So the end of a chunk is also the end of a batch if the logs before and after it have
+//! different dates. Documents have no dates, so a chunk end next to one cannot be used.
 
 use ledger_core::Timestamp;
 use ledger_journal::entry::{Body, read_chunk};
@@ -20,7 +20,7 @@ pub(super) fn find_cut(
 ) -> Result<Position, OpenError> {
     let head = journal.head();
     let mut cut = Cut { point, usable: Position::FIRST, last: None, is_past: false };
-    // A damaged backup is refused as a whole, also if the damage is behind the point.
+    // A damaged backup is refused as a whole, even if the damage is after the restore point.
     walk(journal, begin, |chunk| cut.step(chunk))?;
     let is_whole = match point {
         RestorePoint::End => true,
@@ -34,9 +34,9 @@ struct Cut {
     point: RestorePoint,
     /// The last known end of a batch before the point.
     usable: Position,
-    /// The date of the last entry before the chunk, unless it has none.
+    /// The date of the last entry before the chunk, if that is a log.
     last: Option<Timestamp>,
-    /// Whether the point was passed.
+    /// Whether the restore point was passed.
     is_past: bool,
 }
 
@@ -61,14 +61,14 @@ impl Cut {
     }
 }
 
-/// Dates of the logs of a chunk.
+/// The dates of the logs in a chunk.
 #[derive(Default)]
 struct Dates {
-    /// That of the first entry, if it is a log.
+    /// The date of the first entry, if it is a log.
     first: Option<Timestamp>,
-    /// That of the last entry, if it is a log.
+    /// The date of the last entry, if it is a log.
     last: Option<Timestamp>,
-    /// The latest date on which a log was recorded by this store. Imported logs keep the dates of another one.
+    /// The latest date of a log that was not imported. Imported logs keep the dates of another store.
     latest: Option<Timestamp>,
 }
 

@@ -29,12 +29,12 @@ use crate::store::Store;
 impl Store {
     /// Copies everything that is acknowledged into a directory, while reads and writes go on.
     ///
-    /// The directory is absent, empty, or holds an earlier backup of this store, to which the new entries are added. Every
-    /// chunk is verified when it is read, and once more after it was written. A backup that breaks off leaves a backup of
-    /// fewer entries, and can be repeated. The copy is on disk when this returns.
+    /// The directory must be absent or empty, or hold an earlier backup of this store, to which the new entries are
+    /// added. Every chunk is verified when it is read, and again after it was written. An interrupted backup leaves a
+    /// valid backup of fewer entries, and can be repeated. The copy is on disk when this returns.
     ///
-    /// A backup holds the secret of the store. Entries of ledgers that are [removed](Store::remove_deleted) for good stay in
-    /// a backup that has them: begin a new one to drop them.
+    /// A backup contains the secret of the store. Entries of ledgers that are [removed](Store::remove_deleted) for
+    /// good stay in existing backups; start a new backup to drop them.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -68,7 +68,7 @@ impl Store {
     pub(crate) fn backup_on(&self, disk: &Arc<dyn Disk>, to: &Path) -> Result<BackupReport, BackupError> {
         let engine = self.engine();
         let (journal, identity) = (&*engine.journal, &engine.identity);
-        // Everything before the head is acknowledged or about to be, and commits end there.
+        // All entries before the head are acknowledged or about to be, and the head is the end of a commit.
         let head = journal.head();
         let directory = match DataDirectory::open_existing(disk.clone(), to) {
             Err(DirectoryError::Missing { .. }) => begin(disk, to, identity)?,
@@ -101,18 +101,19 @@ impl Store {
         Ok(BackupReport { copied: 0, ..report })
     }
 
-    /// Makes a store of a backup, or of the directory of a store that is closed. The new directory is absent or empty.
+    /// Creates a store from a backup, or from the directory of a closed store. The new directory must be absent or
+    /// empty.
     ///
-    /// A restore point divides no commit: an atomic batch is restored as a whole or not at all. The store then ends at the
-    /// last commit before the point that is known to be a whole one, which may be some commits earlier if the dates of
-    /// several are equal, or if they contain documents only.
+    /// A restore point never divides a commit: an atomic batch is restored as a whole or not at all. The store ends at
+    /// the last end of a commit before the point that can be recognised. That may be some commits earlier, if several
+    /// commits have the same date or contain only documents.
     ///
     /// The restored store has the identity and the secret of the original. Its index is built when it is opened.
     ///
     /// # Errors
     ///
-    /// [`BackupError`]; a damaged backup is [`BackupError::Source`]. A directory in which a restore failed is no store:
-    /// remove it, and try again.
+    /// [`BackupError`]; a damaged backup is [`BackupError::Source`]. A directory in which a restore failed is not a
+    /// store: remove it and try again.
     pub fn restore(
         backup: impl AsRef<Path>,
         to: impl AsRef<Path>,
@@ -147,14 +148,14 @@ fn real_disk() -> Arc<dyn Disk> {
     Arc::new(RealDisk)
 }
 
-/// Begins a backup in an empty directory. It is one at once, so that one that breaks off can be continued.
+/// Begins a backup in an empty directory. It is a valid backup at once, so that an interrupted one can be continued.
 fn begin(disk: &Arc<dyn Disk>, to: &Path, identity: &Identity) -> Result<DataDirectory, BackupError> {
     let directory = DataDirectory::begin(disk.clone(), to, identity).map_err(destination)?;
     directory.write_manifest().map_err(destination)?;
     Ok(directory)
 }
 
-/// Opens the journal of a copy. It caches nothing, so that a verification reads the disk.
+/// Opens the journal of a copy without a cache, so that a verification reads the disk.
 fn open_journal(directory: &DataDirectory) -> Result<SegmentedJournal, OpenError> {
     let options = SegmentOptions { cache_bytes: 0, ..SegmentOptions::default() };
     Ok(directory.open_journal(options)?)

@@ -8,13 +8,13 @@ use ledger_journal::Head;
 
 use crate::error::OpenError;
 
-/// The work of a backup or a restore.
+/// A report of a backup or a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {
     /// Number of entries in the copy.
     pub entries: u64,
-    /// Number of entries that were copied by this call.
+    /// Number of entries that this call copied.
     pub copied: u64,
     /// The hash of all entries of the copy. See [`Status::chain`](crate::Status::chain).
     pub chain: String,
@@ -27,19 +27,19 @@ impl BackupReport {
     }
 }
 
-/// How far a restored store goes.
+/// The point at which a restored store ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RestorePoint {
-    /// To the end of the backup.
+    /// The end of the backup.
     #[default]
     End,
-    /// To this number of entries at most. [`Status::entries`](crate::Status::entries) counts them.
+    /// At most this number of entries. [`Status::entries`](crate::Status::entries) counts them.
     Entries(u64),
-    /// To the last entry that was recorded at this date or before.
+    /// The last entry that was recorded at or before this date.
     Date(Timestamp),
 }
 
-/// The text is neither a number of entries nor a date.
+/// The error for a text that is neither a number of entries nor a date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestorePointError {
     text: String,
@@ -63,18 +63,18 @@ impl FromStr for RestorePoint {
     }
 }
 
-/// Why a backup or a restore failed.
+/// The reason why a backup or a restore failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BackupError {
-    /// The store or the backup that is copied cannot be read.
+    /// The source, a store or a backup, cannot be read.
     Source(OpenError),
-    /// The directory of the copy cannot be opened or written.
+    /// The destination cannot be opened or written.
     Destination(OpenError),
     /// The destination is a backup of another store.
     OtherStore,
-    /// The destination has entries that the store does not have: somebody wrote to it, or the store was restored to an
-    /// earlier point.
+    /// The destination has entries that the store does not have: something else wrote to it, or the store was restored
+    /// to an earlier point.
     OtherHistory {
         /// Number of entries in the destination.
         entries: u64,

@@ -13,7 +13,7 @@ use crate::verify::VerifyReport;
 const BACKUP: &str = "backup";
 const DATA: &str = "data";
 
-/// A clock that goes a second forward at each look.
+/// A clock that advances by a second at each call.
 #[derive(Debug, Default)]
 struct Ticking(std::sync::atomic::AtomicI64);
 
@@ -23,7 +23,7 @@ impl TimeSource for Ticking {
     }
 }
 
-/// A store in memory whose commits have different dates.
+/// Creates a store in memory whose commits have different dates.
 fn store() -> Store {
     Store::in_memory_with(&Options { clock: Arc::new(Ticking::default()), ..Options::default() })
 }
@@ -34,7 +34,7 @@ fn pay(store: &Store, user: u64, amount: u64) {
     paid.metadata("note", "x".repeat(200)).commit().expect("recorded");
 }
 
-/// Some hundred kilobytes of payments in one atomic bulk.
+/// Records some hundred kilobytes of payments in one atomic bulk.
 fn pay_atomically(store: &Store, count: u64) {
     let ledger = store.ledger("main").expect("a name");
     let mut batch = ledger.batch().atomic();
@@ -66,7 +66,7 @@ fn restore(disk: &Arc<dyn Disk>, point: RestorePoint) -> Result<BackupReport, Ba
     restore_on(disk, Path::new(BACKUP), Path::new(DATA), point)
 }
 
-/// Opens the restored store and checks it as a whole.
+/// Opens the restored store and verifies it.
 fn opened(disk: &Arc<dyn Disk>) -> Store {
     let store = Store::open_on(disk, Path::new(DATA), &Options::default()).expect("it opens");
     let report: VerifyReport = store.verify().expect("room");
@@ -95,7 +95,7 @@ fn restored_store_equals_its_source() {
     let (one, two) = (restored.ledger("main").expect("a name"), store.ledger("main").expect("a name"));
     assert_eq!(one.balances().now(), two.balances().now());
     assert_eq!(one.transactions().count(), two.transactions().count());
-    // It goes on as a store of its own.
+    // The copy is a store of its own and accepts writes.
     pay(&restored, 1, 1);
 }
 
@@ -200,7 +200,7 @@ fn damaged_backup_is_refused() {
 #[test]
 fn restores_to_entry_and_date() {
     let store = store();
-    // After each commit: number of entries, date of the newest log, hash.
+    // After each commit: number of entries, date of the newest log, chain hash.
     let mut commits: Vec<(u64, Timestamp, String)> = Vec::new();
     for round in 0..12 {
         if round % 4 == 3 {
@@ -225,7 +225,7 @@ fn restores_to_entry_and_date() {
             let report = restored(point);
             assert_eq!((report.entries, &report.chain), (*entries, chain), "{point:?}");
         }
-        // Within the commit that follows, and right before it.
+        // A date within the next commit, and one right before it.
         let Some((_, next_date, _)) = commits.get(at + 1) else { continue };
         let before = Timestamp::from_micros(next_date.as_micros() - 1);
         assert_eq!(restored(RestorePoint::Date(before)).entries, *entries);
@@ -252,7 +252,7 @@ fn refuses_destinations_of_another_history() {
     let refused = restored.backup_on(&disk, Path::new(BACKUP)).expect("it continues the backup");
     assert_eq!(refused.copied, 1);
     assert!(matches!(backup(&one, &disk), Err(BackupError::OtherHistory { entries: 3 })));
-    // A directory with a store is never written over.
+    // A restore never overwrites a directory with a store.
     let taken = restore(&disk, RestorePoint::End).expect_err("it is in use");
     assert!(matches!(taken, BackupError::Destination(OpenError::Locked { .. })), "{taken}");
     drop(restored);

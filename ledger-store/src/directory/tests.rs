@@ -18,7 +18,7 @@ fn append_one(directory: &DataDirectory) -> Result<(), JournalError> {
     journal.append(first, &[draft]).map(|_| ())
 }
 
-/// A store with one entry, closed.
+/// Creates a store with one entry, and closes it.
 fn store() -> (SimDisk, StoreId) {
     let disk = SimDisk::new();
     let directory = open(&disk).unwrap();
@@ -48,7 +48,7 @@ fn a_second_opening_is_told_who_has_the_store() {
         other => panic!("{other}"),
     }
     append_one(&directory).unwrap();
-    // What looks like a stale lock is none.
+    // Deleting the file `LOCK` does not release the lock, which is on the directory.
     std::fs::remove_file(path.join(LOCK)).unwrap();
     let again = DataDirectory::open(Arc::new(RealDisk), &path).map(drop);
     assert_eq!(matches!(again, Err(DirectoryError::InUse { .. })), cfg!(unix));

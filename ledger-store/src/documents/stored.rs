@@ -13,7 +13,7 @@ use crate::query::LedgerInfo;
 /// Data of an account beside its volumes. Each change writes a new version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AccountDocument {
-    /// Earliest effective date of the account's moves. Without moves, the date of its first metadata.
+    /// Earliest effective date of the account's transactions, or else the date of its first metadata.
     pub(crate) first_usage: Timestamp,
     /// Date of the entry that named the account first.
     pub(crate) inserted_at: Timestamp,
@@ -179,9 +179,9 @@ pub(crate) fn schema_position_key(ledger: u32, position: u64) -> [u8; 12] {
     key
 }
 
-/// Layout: id, bucket number, first id, features as one byte each (the byte of the wire hash is 4 greater if the ledger
-/// keeps v1 hashes), creation as an 8-byte integer, bucket, metadata; for a deleted ledger, the deletion as an 8-byte
-/// integer.
+/// Layout: id, section of the journal, first id, features as one byte each (the byte of the wire hash is 4 greater if
+/// the ledger keeps v1 hashes), creation as an 8-byte integer, bucket, metadata; for a deleted ledger, the deletion as
+/// an 8-byte integer.
 pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     put_varint(&mut out, u64::from(info.id));
@@ -210,7 +210,7 @@ pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {
     out
 }
 
-/// Decodes the bytes that [`encode_ledger`] wrote. Returns the ledger and the number of its bucket.
+/// Decodes the bytes that [`encode_ledger`] wrote. Returns the ledger and its section of the journal.
 pub(crate) fn decode_ledger(name: &[u8], bytes: &[u8]) -> Result<(LedgerInfo, u32), Corrupt> {
     let name = read_ledger_name(name)?;
     let mut reader = Reader::new(bytes);

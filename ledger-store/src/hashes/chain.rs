@@ -1,49 +1,49 @@
-//! Hash chains of a ledger, and their numbers.
+//! The hash chains of a ledger, and their numbers.
 
 use ledger_core::{Features, HashChain, HashLogs, LegacyHashChain, LogEntry, Switch, WireHash};
 
 use crate::error::ReadError;
 
-/// One of the chains of a ledger.
+/// Identifies one of the hash chains of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ChainId(u32);
 
-/// Set in the number of a chain of the first generation. Ledgers are numbered from 1 and never reach it.
+/// Bit in the number of a chain that marks the chain of the v1 API. Numbers of ledgers never reach it.
 const LEGACY: u32 = 1 << 31;
 
 impl ChainId {
-    /// The wire hashes of a ledger.
+    /// Returns the chain of a ledger's wire hashes.
     pub(crate) fn wire(ledger: u32) -> Self {
         Self(ledger)
     }
 
-    /// The hashes of the first generation of the API.
+    /// Returns the chain of a ledger's v1 hashes.
     pub(crate) fn legacy(ledger: u32) -> Self {
         Self(ledger | LEGACY)
     }
 
-    /// The chain with a number.
+    /// Returns the chain with a number.
     pub(crate) fn of_number(number: u32) -> Self {
         Self(number)
     }
 
-    /// Its number, by which its checkpoints are kept.
+    /// Returns the number under which checkpoints of the chain are stored.
     pub(crate) fn number(self) -> u32 {
         self.0
     }
 
-    /// Its ledger.
+    /// Returns the ledger.
     pub(crate) fn ledger(self) -> u32 {
         self.0 & !LEGACY
     }
 
-    /// Whether a ledger keeps it.
+    /// Returns whether a ledger with these features keeps this chain.
     pub(crate) fn is_kept(self, features: Features) -> bool {
         features.hash_logs != HashLogs::Disabled
             && (self.0 & LEGACY == 0 || features.legacy_hashes == Switch::On)
     }
 
-    /// The chain before its first entry.
+    /// Starts the chain before its first entry.
     pub(crate) fn begin(self) -> Chain {
         if self.0 & LEGACY == 0 {
             Chain::Wire(HashChain::after(None))
@@ -52,7 +52,7 @@ impl ChainId {
         }
     }
 
-    /// The chain after an entry with a hash.
+    /// Resumes the chain after an entry with a known hash.
     pub(crate) fn after(
         self,
         entry: impl FnOnce() -> Result<LogEntry, ReadError>,
@@ -65,14 +65,14 @@ impl ChainId {
     }
 }
 
-/// A chain that grows.
+/// The state of a chain, to which entries are appended.
 pub(crate) enum Chain {
     Wire(HashChain),
     Legacy(LegacyHashChain),
 }
 
 impl Chain {
-    /// Adds an entry and returns its hash.
+    /// Appends an entry and returns its hash.
     pub(crate) fn append(&mut self, entry: &LogEntry) -> WireHash {
         match self {
             Self::Wire(chain) => chain.append(entry),
@@ -80,7 +80,7 @@ impl Chain {
         }
     }
 
-    /// Adds an entry by the text that is hashed of it.
+    /// Appends an entry by its canonical text, and returns its hash.
     pub(crate) fn append_text(&mut self, text: &[u8]) -> WireHash {
         match self {
             Self::Wire(chain) => chain.append_text(text),
@@ -89,7 +89,7 @@ impl Chain {
     }
 }
 
-/// The key of a checkpoint in its table: the number of the chain, and the log.
+/// Returns the key of a checkpoint in its table: the number of the chain, then the log.
 pub(crate) fn checkpoint_key(chain: u32, log: u64) -> [u8; 12] {
     let mut key = [0; 12];
     key[..4].copy_from_slice(&chain.to_be_bytes());

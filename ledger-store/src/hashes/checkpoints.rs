@@ -1,4 +1,4 @@
-//! The progress of the hashing thread: checkpoints that are not in the index yet, and how far it is.
+//! The progress of the hashing thread, and the checkpoints that the index lacks.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,25 +10,25 @@ use parking_lot::{Condvar, Mutex};
 use super::chain::ChainId;
 use super::feed::Feed;
 
-/// Hashes by chain and log.
+/// Checkpoint hashes by chain number and log.
 type Checkpoints = BTreeMap<(u32, u64), WireHash>;
 
-/// Checkpoints that are not in the index yet, and how far the thread is.
+/// The progress of the hashing thread, shared with the writer and readers.
 pub(crate) struct Hashes {
     pending: Mutex<Checkpoints>,
-    /// Those of the last flush: a reader whose view is from before it does not find them in its index.
+    /// The checkpoints of the last flush. A reader with an older view does not find them in its index.
     flushed: Mutex<Checkpoints>,
     next: Mutex<Position>,
     advanced: Condvar,
-    /// The thread cannot read what it needs, and tries again.
+    /// Whether the thread is failing to read and will try again.
     is_failing: AtomicBool,
-    /// Entries that are committed and not hashed yet.
+    /// Committed entries that are not hashed yet.
     pub(crate) feed: Feed,
 }
 
 impl Hashes {
-    /// Nothing is hashed yet of what follows `next`; what is before it is found by its checkpoints. What
-    /// waits to be hashed takes `feed_bytes`.
+    /// Creates the progress of a thread that has hashed everything before `next`. `feed_bytes` bounds the memory of
+    /// the feed.
     pub(crate) fn new(next: Position, feed_bytes: usize) -> Self {
         Self {
             pending: Mutex::default(),
@@ -40,24 +40,25 @@ impl Hashes {
         }
     }
 
-    /// Everything before this position is hashed.
+    /// Returns the position before which everything is hashed.
     pub(crate) fn next(&self) -> Position {
         *self.next.lock()
     }
 
-    /// Says that everything before `next` is hashed.
+    /// Records that everything before `next` is hashed.
     pub(crate) fn advance(&self, next: Position) {
         *self.next.lock() = next;
         self.advanced.notify_all();
     }
 
-    /// Says whether the thread cannot read what it needs.
+    /// Records whether the thread is failing to read.
     pub(crate) fn set_failing(&self, is_failing: bool) {
         self.is_failing.store(is_failing, Ordering::Relaxed);
         self.advanced.notify_all();
     }
 
-    /// Waits until everything before `until` is hashed, or `stopped` says so, or that cannot be told when.
+    /// Waits until everything before `until` is hashed. Returns early if `stopped` returns `true` or the thread is
+    /// failing to read.
     pub(crate) fn wait(&self, until: Position, stopped: impl Fn() -> bool) {
         let mut next = self.next.lock();
         while *next < until && !stopped() && !self.is_failing.load(Ordering::Relaxed) {
@@ -65,25 +66,26 @@ impl Hashes {
         }
     }
 
-    /// The checkpoints that the index does not have.
+    /// Returns the checkpoints that the index lacks.
     pub(crate) fn pending(&self) -> Vec<((u32, u64), WireHash)> {
         self.pending.lock().iter().map(|(place, hash)| (*place, *hash)).collect()
     }
 
-    /// How many there are of them.
+    /// Returns the number of checkpoints that the index lacks.
     pub(crate) fn pending_count(&self) -> usize {
         self.pending.lock().len()
     }
 
-    /// The checkpoints of the last flush may be in no index any more: the next flush writes them again.
+    /// Makes the next flush write the checkpoints of the last one again, because the index may have lost them.
     pub(crate) fn restore(&self) {
         let flushed = self.flushed.lock().clone();
         self.pending.lock().extend(flushed);
     }
 
-    /// Notes that the index has these checkpoints now.
+    /// Records that the index now holds these checkpoints.
     pub(crate) fn forget(&self, flushed: &[((u32, u64), WireHash)]) {
-        // First here, then there: whoever looks there first finds them in one of the two.
+        // Fill `flushed` before removing them from `pending`, so that a reader who looks in `pending` first finds them
+        // in one of the two.
         *self.flushed.lock() = flushed.iter().copied().collect();
         let mut pending = self.pending.lock();
         for (place, _) in flushed {
@@ -91,7 +93,7 @@ impl Hashes {
         }
     }
 
-    /// Keeps a checkpoint: the hash of a chain at a log.
+    /// Adds a checkpoint: the hash of a chain after a log.
     pub(crate) fn put_checkpoint(&self, chain: ChainId, log: u64, hash: WireHash) {
         self.pending.lock().insert((chain.number(), log), hash);
     }

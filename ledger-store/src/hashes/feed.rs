@@ -1,4 +1,4 @@
-//! The writer's feed to the hashing thread: entries or their texts, so that it need not read them back.
+//! Feeds the hashing thread with committed entries, so that it need not read them from the journal.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,18 +13,19 @@ use parking_lot::{Condvar, Mutex};
 use super::chain::ChainId;
 use crate::submission::Request;
 
-/// The room of so many batches is kept for those to come, each of at most the budget divided by as many.
+/// Maximum number of emptied batches whose buffers are kept for reuse. Each may hold at most the budget divided by
+/// this number.
 const SPARE_MAX: usize = 3;
 
-/// Room for texts grows by no less.
+/// Minimum number of bytes by which the text buffer grows.
 const ROOM_MIN: usize = 4 << 10;
 
-/// The state of the text of an entry in [`Unhashed`].
+/// How [`Unhashed`] stores the canonical text of an entry.
 #[derive(Clone, Copy, Debug)]
 enum Text {
-    /// It ends here.
+    /// The text is in the buffer and ends at this offset.
     Until(usize),
-    /// It is that of the transaction that a request of a submission made.
+    /// The hashing thread creates the text from a request of a submission.
     OfCreate { submission: u32, at: u32, id: TransactionId, date: Timestamp },
 }
 
@@ -36,25 +37,26 @@ struct Place {
     text: Text,
 }
 
-/// The unhashed content of a batch, in order of its entries.
+/// The entries of a batch that the hashing thread will hash, in order.
 ///
-/// Requests for transactions that nobody needs any more are handed over as they are, and the thread that hashes makes
-/// the texts: the writer has enough to do. Texts of the others are written before they go to who asked for them.
+/// Requests to create transactions are handed over unchanged once their callers no longer need them, and the hashing
+/// thread creates their texts. This takes work off the writer. The texts of other entries are written before the
+/// callers get the entries.
 #[derive(Debug, Default)]
 pub(crate) struct Unhashed {
     places: Vec<Place>,
-    /// Longer than the texts, so that the next is put where there is room already.
+    /// The text buffer. Longer than the texts, so that the next one is written without initialising memory.
     bytes: Vec<u8>,
-    /// Where the last text ends.
+    /// The end of the last text.
     end: usize,
-    /// By submission.
+    /// Requests by submission.
     requests: Vec<Vec<Request>>,
-    /// Whether entries were added whose requests are yet to come.
+    /// Whether entries were added whose requests are not handed over yet.
     awaits: bool,
     dates: TimestampText,
 }
 
-/// A place to return to, see [`Unhashed::mark`].
+/// A state of an [`Unhashed`] to which [`Unhashed::reset`] returns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UnhashedMark {
     places: usize,
@@ -62,14 +64,14 @@ pub(crate) struct UnhashedMark {
 }
 
 impl Unhashed {
-    /// Adds what the wire's chain hashes of an entry.
+    /// Adds an entry with the text that the wire hash chain covers.
     pub(crate) fn push(&mut self, ledger: u32, log: u64, memento: &Memento<'_>) {
         self.end = put_text(memento, &mut self.bytes, self.end, &mut self.dates);
         self.places.push(Place { chain: ChainId::wire(ledger), log, text: Text::Until(self.end) });
     }
 
-    /// The same of a transaction that request `at` of a submission made. [`Unhashed::keep`] must follow with the requests,
-    /// or [`Unhashed::reset`] to a mark before the submission.
+    /// Adds a transaction that request `at` of the current submission created. [`Unhashed::keep`] must follow with the
+    /// requests, or [`Unhashed::reset`] to a mark before the submission.
     pub(crate) fn push_create(
         &mut self,
         ledger: u32,
@@ -83,7 +85,7 @@ impl Unhashed {
         self.awaits = true;
     }
 
-    /// Takes the requests of a submission whose entries were added, or gives them back where they are not needed.
+    /// Takes over the requests of the current submission, or returns them if they are not needed.
     #[must_use]
     pub(crate) fn keep(&mut self, requests: Vec<Request>) -> Vec<Request> {
         if !std::mem::take(&mut self.awaits) {
@@ -93,7 +95,7 @@ impl Unhashed {
         Vec::new()
     }
 
-    /// Adds what the chain of the first generation hashes of an entry.
+    /// Adds an entry with the text that the v1 hash chain covers.
     pub(crate) fn push_legacy(&mut self, ledger: u32, log: u64, entry: &LegacyLog<'_>) {
         self.bytes.truncate(self.end);
         entry.write_to("", &mut self.bytes);
@@ -101,19 +103,20 @@ impl Unhashed {
         self.places.push(Place { chain: ChainId::legacy(ledger), log, text: Text::Until(self.end) });
     }
 
-    /// Remembers this state, to return to with [`Unhashed::reset`].
+    /// Returns the current state, for [`Unhashed::reset`].
     pub(crate) fn mark(&self) -> UnhashedMark {
         UnhashedMark { places: self.places.len(), end: self.end }
     }
 
-    /// Drops what was added since the mark, of one submission that has not been kept.
+    /// Drops the entries that were added since the mark. All of them must belong to one submission whose requests are
+    /// not kept yet.
     pub(crate) fn reset(&mut self, mark: UnhashedMark) {
         self.places.truncate(mark.places);
         self.end = mark.end;
         self.awaits = false;
     }
 
-    /// Takes all out: `each` is called with chain, log and text of each entry, in order. An error ends it.
+    /// Removes all entries and calls `each` with chain, log and text of each, in order. An error ends it.
     pub(crate) fn drain<E>(
         &mut self,
         scratch: &mut Scratch,
@@ -134,12 +137,12 @@ impl Unhashed {
         Ok(())
     }
 
-    /// Bytes of texts, and of what says where they are.
+    /// Returns the bytes of the texts and of the entries that refer to them.
     fn text_bytes(&self) -> usize {
         self.end + self.places.len() * size_of::<Place>()
     }
 
-    /// Bytes of the room that it has.
+    /// Returns the allocated bytes.
     fn capacity(&self) -> usize {
         self.bytes.capacity() + self.requests.capacity() * size_of::<Vec<Request>>()
     }
@@ -152,7 +155,7 @@ impl Unhashed {
     }
 }
 
-/// Where the texts of requests are made, one after the other.
+/// A buffer in which the texts of requests are created one after the other.
 #[derive(Default)]
 pub(crate) struct Scratch {
     bytes: Vec<u8>,
@@ -160,10 +163,10 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Puts the text of a transaction that was recorded as `request` asked.
+    /// Creates the text of a transaction that was recorded for `request`.
     fn put(&mut self, request: &Request, id: TransactionId, date: Timestamp) -> &[u8] {
         let Command::CreateTransaction(create) = &request.command else {
-            unreachable!("of requests of other kinds the text is put")
+            unreachable!("only requests to create transactions are kept without a text")
         };
         let decision = Decision::Transaction(NewTransaction::of_create(create, &[], date));
         let key = request.idempotency.as_ref().map(|have| &have.key);
@@ -174,7 +177,7 @@ impl Scratch {
     }
 }
 
-/// Puts the text of an entry at a place in `bytes`, which grow as they must, and returns where it ends.
+/// Writes the text of an entry at offset `start` of `bytes`, which grow if necessary. Returns the end of the text.
 fn put_text(memento: &Memento<'_>, bytes: &mut Vec<u8>, start: usize, dates: &mut TimestampText) -> usize {
     loop {
         if let Some(len) = memento.put_into(&mut bytes[start..], dates) {
@@ -184,7 +187,7 @@ fn put_text(memento: &Memento<'_>, bytes: &mut Vec<u8>, start: usize, dates: &mu
     }
 }
 
-/// The unhashed content of a batch that is on disk.
+/// The entries of a durable batch that will be hashed.
 pub(crate) struct FedBatch {
     /// The position after its last entry.
     pub(crate) next: Position,
@@ -196,14 +199,14 @@ pub(crate) struct FedBatch {
 struct Waiting {
     batches: VecDeque<FedBatch>,
     bytes: usize,
-    /// Whether batches are taken. Before, the hashing thread reads entries from the journal.
+    /// Whether batches are accepted. Until then, the hashing thread reads entries from the journal.
     open: bool,
     spare: Vec<Unhashed>,
-    /// The size of the last batch: the next will be alike, and what grows is copied again and again.
+    /// The size of the last batch, by which the buffers of the next are allocated.
     last: UnhashedMark,
 }
 
-/// Batches on their way to the hashing thread, within a budget of bytes.
+/// A queue of batches for the hashing thread, within a budget of bytes.
 pub(crate) struct Feed {
     waiting: Mutex<Waiting>,
     fed: Condvar,
@@ -213,7 +216,7 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Takes nothing before it is opened.
+    /// Creates a closed feed, which accepts no batches.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
             waiting: Mutex::default(),
@@ -224,13 +227,13 @@ impl Feed {
         }
     }
 
-    /// From now on batches are taken. The caller sees to it that none is committed meanwhile, so that it knows
-    /// which is the first.
+    /// Accepts batches from now on. The caller must exclude commits meanwhile, so that it knows which batch will be
+    /// the first.
     pub(crate) fn open(&self) {
         self.waiting.lock().open = true;
     }
 
-    /// Takes none any more and drops those that wait: they are in the journal.
+    /// Accepts no more batches, and drops those that wait: the journal holds them.
     pub(crate) fn close(&self) {
         let mut waiting = self.waiting.lock();
         waiting.open = false;
@@ -240,7 +243,7 @@ impl Feed {
         self.taken.notify_all();
     }
 
-    /// Room for the next batch.
+    /// Returns an empty buffer for the next batch.
     pub(crate) fn room(&self) -> Unhashed {
         let mut waiting = self.waiting.lock();
         let UnhashedMark { places, end } = waiting.last;
@@ -251,7 +254,7 @@ impl Feed {
         })
     }
 
-    /// Hands over a batch that is on disk, in order of the batches. `submitted` is what its requests take in memory.
+    /// Adds a durable batch, in commit order. `submitted` is the memory of its requests in bytes.
     pub(crate) fn put(&self, next: Position, unhashed: Unhashed, submitted: usize) {
         let mut waiting = self.waiting.lock();
         if waiting.open {
@@ -273,7 +276,7 @@ impl Feed {
         }
     }
 
-    /// The oldest batch, if its entries are before `until`.
+    /// Returns the oldest batch if all of its entries are before `until`.
     pub(crate) fn take(&self, until: Position) -> Option<FedBatch> {
         let mut waiting = self.waiting.lock();
         let batch = waiting.batches.pop_front_if(|batch| batch.next <= until)?;
@@ -283,7 +286,7 @@ impl Feed {
         Some(batch)
     }
 
-    /// Keeps the room of a batch for another, unless it grew too large.
+    /// Keeps the buffers of a batch for reuse, unless they grew too large.
     pub(crate) fn give_back(&self, mut unhashed: Unhashed) {
         unhashed.clear();
         let mut waiting = self.waiting.lock();
@@ -292,7 +295,7 @@ impl Feed {
         }
     }
 
-    /// Waits for a batch up to `timeout`, and then up to `gather` for more, unless half of the budget is used.
+    /// Waits up to `timeout` for a batch, and then up to `gather` for more, unless half of the budget is used.
     pub(crate) fn wait(&self, gather: Duration, timeout: Duration) {
         let mut waiting = self.waiting.lock();
         if waiting.batches.is_empty() {
@@ -311,7 +314,7 @@ impl Feed {
         waiting.bytes > self.bytes_max / 2
     }
 
-    /// Waits until less than the budget is used, or `stopped` says so.
+    /// Waits until the used bytes are within the budget, or `stopped` returns `true`.
     pub(crate) fn wait_for_room(&self, stopped: impl Fn() -> bool) {
         let mut waiting = self.waiting.lock();
         while waiting.bytes > self.bytes_max && !stopped() {
@@ -319,7 +322,7 @@ impl Feed {
         }
     }
 
-    /// Wakes the hashing thread, so that it sees that it is to end.
+    /// Wakes the hashing thread, so that it notices when it must end.
     pub(crate) fn wake(&self) {
         drop(self.waiting.lock());
         self.fed.notify_all();
@@ -340,13 +343,13 @@ mod tests {
         unhashed
     }
 
-    /// Adds transactions whose ids are those of their logs, and keeps their requests.
+    /// Adds transactions whose ids equal their log ids, and keeps their requests.
     fn submit(unhashed: &mut Unhashed, logs: std::ops::Range<u64>) {
         let requests = add(unhashed, logs);
         assert!(unhashed.keep(requests).is_empty(), "they are needed");
     }
 
-    /// Every third as a text.
+    /// Adds every third transaction as a text.
     fn add(unhashed: &mut Unhashed, logs: std::ops::Range<u64>) -> Vec<Request> {
         let mut requests = Vec::new();
         let date = Timestamp::from_micros(0);
@@ -393,7 +396,7 @@ mod tests {
         assert_eq!(said, (0..6).map(|log| (log, (log, log))).collect::<Vec<_>>());
     }
 
-    /// The id of the transaction that a text tells, and the number in its reference.
+    /// Returns the id of the transaction in a text, and the number in its reference.
     fn id_in(text: &[u8]) -> (u64, u64) {
         let text = std::str::from_utf8(text).expect("JSON");
         let number = |name: &str| {

@@ -1,8 +1,8 @@
-//! The wire hashes of logs: a projection of its own, off the way to an acknowledgement.
+//! The wire hashes of logs. They are a projection of the journal, and no acknowledgement waits for them.
 //!
-//! A thread hashes what the writer feeds it, and what it finds in the journal from before, and keeps a
-//! checkpoint of each ledger's chain every so many entries. Whoever asks for a hash starts at the checkpoint
-//! before it and computes the few that follow.
+//! A thread hashes the entries that the writer feeds it, and those of the journal that it has missed. At regular
+//! intervals it stores a checkpoint of each ledger's chain. A reader who needs a hash starts at the checkpoint before
+//! it and computes the few that follow.
 
 mod chain;
 mod checkpoints;

@@ -6,7 +6,7 @@ use super::log_reader::{LogFault, LogTextError};
 /// times in its volumes, so a log is several times as long as the request that wrote it.
 pub const LOG_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 
-/// A text that arrives in parts, and the logs in it. White space, or nothing, may separate them.
+/// Splits a text that arrives in parts into logs. White space, or nothing, may separate the logs.
 ///
 /// ```
 /// let mut buffer = ledger_store::json::LogBuffer::default();
@@ -40,12 +40,12 @@ impl LogBuffer {
         self.bytes.extend_from_slice(part);
     }
 
-    /// Returns the number of bytes that arrived and that no returned log contains.
+    /// Returns the number of received bytes that are not part of a returned log.
     pub fn unread_bytes(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    /// Returns the number of bytes of memory that it holds.
+    /// Returns the number of bytes of memory that the buffer holds.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity()
     }
@@ -54,7 +54,7 @@ impl LogBuffer {
     ///
     /// # Errors
     ///
-    /// [`LogTextError`] for a text that does not begin as a log does, or is too long for one.
+    /// [`LogTextError`] for a text that does not begin like a log, or is too long for one.
     pub fn next_log(&mut self) -> Result<Option<&str>, LogTextError> {
         if self.depth == 0 {
             let rest = &self.bytes[self.scanned..];
@@ -63,7 +63,7 @@ impl LogBuffer {
             match self.bytes.get(self.start) {
                 None => return Ok(None),
                 Some(b'{') => {}
-                // Not a log. The caller's parser will say what is wrong with it.
+                // The text is not a log. The caller's parser will report the defect.
                 Some(_) => return self.rest_as_log(),
             }
         }
@@ -133,7 +133,7 @@ fn text_of(bytes: &[u8]) -> Result<&str, LogTextError> {
 mod tests {
     use super::*;
 
-    /// The logs in a text that arrives in two parts.
+    /// Returns the logs in a text that arrives in two parts.
     fn logs(first: &str, second: &str) -> Result<Vec<String>, LogTextError> {
         let mut buffer = LogBuffer::default();
         let mut logs = Vec::new();

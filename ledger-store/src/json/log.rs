@@ -11,26 +11,26 @@ use crate::read::FedLog;
 /// The optional members of a written log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogShape {
-    /// A revert holds the whole reverted transaction instead of its id.
+    /// Whether a revert contains the whole reverted transaction instead of its id.
     pub whole_reverts: bool,
-    /// Transactions hold their volumes by effective date.
+    /// Whether transactions contain their volumes by effective date.
     pub effective_volumes: bool,
 }
 
 impl LogShape {
-    /// The members of an export: all that a ledger with these features keeps.
+    /// Returns the shape for an export: everything that a ledger with these features keeps.
     pub fn of_export(features: Features) -> Self {
         Self { whole_reverts: true, effective_volumes: keeps_effective_volumes(features) }
     }
 }
 
-/// Writes a log as lists and exports have it.
+/// Writes a log in the form of lists and exports.
 pub fn write_log(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
     write_members(json, view, shape);
     json.raw("}");
 }
 
-/// Writes a log of a feed. Its last member is the name of its ledger.
+/// Writes a log of a feed, with the name of its ledger as the last member.
 pub fn write_log_of(json: &mut JsonWriter, fed: &FedLog) {
     write_members(json, &fed.log, LogShape::of_export(fed.features));
     json.raw(",\"ledger\":").plain_string(fed.ledger.as_str()).raw("}");
@@ -65,7 +65,7 @@ fn write_members(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
     }
 }
 
-/// Writes the member `data` of a log. Its members are exactly those that clients know: they refuse a list with others.
+/// Writes the member `data` of a log. It contains only members that clients know, because clients refuse others.
 pub fn write_data(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
     match &view.entry.payload {
         LogPayload::NewTransaction { transaction, account_metadata, effective_volumes } => {

@@ -1,4 +1,4 @@
-//! Reads logs as an export writes them.
+//! Reads logs in the form of an export.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,17 +25,17 @@ pub struct LogTextError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LogFault {
-    /// It is not UTF-8.
+    /// The text is not UTF-8.
     NotText,
-    /// It is not JSON, or a member has a value of another type.
+    /// The text is not JSON, or a member has a value of the wrong type.
     Json(JsonFault),
     /// The text ends in the middle of a log.
     CutOff,
-    /// It is longer than [`LOG_BYTES_MAX`](super::LOG_BYTES_MAX).
+    /// The text is longer than [`LOG_BYTES_MAX`](super::LOG_BYTES_MAX).
     TooLong,
     /// The log, its transaction, the reverted transaction or the target of metadata has no valid id.
     NoId(&'static str),
-    /// It has no date.
+    /// The log has no date.
     NoDate,
     /// A date is malformed.
     Date {
@@ -52,13 +52,13 @@ pub enum LogFault {
     Amount(AmountError),
     /// The target of metadata is neither an account nor a transaction.
     NoTarget,
-    /// It adds a schema, and has none.
+    /// A log that adds a schema contains none.
     NoSchema,
-    /// Its schema is not JSON.
+    /// The schema is not JSON.
     Schema(JsonError),
-    /// Its type is unknown.
+    /// The type of the log is unknown.
     UnknownType(String),
-    /// A description of a ledger has an unknown feature, or an unknown value of one.
+    /// A description of a ledger has an unknown feature, or an unknown value of a feature.
     Feature(String),
 }
 
@@ -180,7 +180,7 @@ struct PostingText<'a> {
     asset: Cow<'a, str>,
 }
 
-/// Reads a log from its JSON text, as an export writes it. Unknown members are ignored.
+/// Reads a log from its JSON text, in the form of an export. Ignores unknown members.
 ///
 /// # Errors
 ///
@@ -288,7 +288,7 @@ pub(super) fn read_metadata(reader: &mut JsonReader<'_>) -> Result<Metadata, Log
     Ok(metadata)
 }
 
-/// Metadata by account, sorted by address.
+/// Reads metadata by account, sorted by address.
 fn read_account_metadata(reader: &mut JsonReader<'_>) -> Result<Vec<(AccountAddress, Metadata)>, LogFault> {
     let mut accounts = std::collections::BTreeMap::new();
     reader.object(|reader, address| {
@@ -307,7 +307,7 @@ fn read_date(reader: &mut JsonReader<'_>) -> Result<Option<Timestamp>, LogFault>
     }
 }
 
-/// The beginning of a text, for a message.
+/// Returns the beginning of a text, for an error message.
 pub(super) fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
 }
@@ -321,7 +321,7 @@ fn made_of(id: LogId, log: LogText<'_>) -> Result<ImportedLog, LogFault> {
         "" => None,
         key => Some(Idempotency { key: IdempotencyKey::parse(key)?, hash: log.key_hash.as_ref().into() }),
     };
-    // An empty text of another server stays empty: no hash is invented for it.
+    // An empty hash from another server stays empty: do not invent one.
     let request_hash = idempotency.is_none().then(|| log.key_hash.as_ref().into());
     let schema_version = (!log.schema_version.is_empty()).then(|| log.schema_version.as_ref().into());
     let defaults = Vec::new();
@@ -351,7 +351,7 @@ fn payload(kind: &str, data: DataText<'_>, date: Timestamp) -> Result<LogPayload
         },
         "INSERTED_SCHEMA" => {
             let schema = Json::parse(data.schema.ok_or(LogFault::NoSchema)?).map_err(LogFault::Schema)?;
-            // The hash covers the text without white space, as servers of this API write it.
+            // The hash covers the text without white space, as servers of the ledger API write it.
             LogPayload::InsertedSchema { schema: schema.to_string().into() }
         }
         other => return Err(LogFault::UnknownType(shortened(other))),

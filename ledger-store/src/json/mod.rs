@@ -1,4 +1,4 @@
-//! JSON forms of logs, transactions and volumes, as v2 of the ledger API has them.
+//! JSON forms of logs, transactions and volumes, as in v2 of the ledger API.
 //!
 //! An export is a text with one log per line. [`Ledger::export`](crate::Ledger::export) and
 //! [`Ledger::import`](crate::Ledger::import) do the whole work. The functions here are for programs that send or store

@@ -1,12 +1,12 @@
 //! Reads JSON leniently, as servers of the ledger API do, without a tree of values.
 //!
-//! `null` stands for an absent value. Numbers keep their digits. Of several members with one name the caller keeps
-//! the last one.
+//! `null` counts as an absent value. Numbers keep their digits. If a name occurs several times, the caller keeps the
+//! last member.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Maximum nesting of a text. Bounds the recursion of the reader. A schema in a log is nested less.
+/// Maximum nesting of a text. Bounds the recursion of the reader. Schemas in logs are less deeply nested.
 const DEPTH_MAX: usize = 128;
 
 /// A text that is not the expected JSON.

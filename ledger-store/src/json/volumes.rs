@@ -46,8 +46,8 @@ pub fn volumes_before(transaction: &Transaction, after: &[HoldingVolumes]) -> Ve
         let find = |account| {
             after.binary_search_by(|have| (&have.account, &have.asset).cmp(&(account, &posting.asset)))
         };
-        // The totals include the postings that led to them. A missing or smaller holding breaks the store's
-        // promise, and is shown unchanged.
+        // The volumes include the transaction's own postings. A missing or smaller holding means broken data, and is
+        // written unchanged.
         if let Ok(at) = find(&posting.source)
             && let Some(output) = before[at].output.checked_sub(&posting.amount)
         {

@@ -11,16 +11,17 @@ use crate::submission::Receipt;
 
 /// A transaction that is on disk.
 ///
-/// It dereferences to the [`Transaction`].
+/// Dereferences to its [`Transaction`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Committed {
     /// The transaction as it was recorded.
     pub transaction: Transaction,
-    /// Its entry in the log of the ledger.
+    /// The id of its entry in the log of the ledger.
     pub log: LogId,
-    /// Whether an earlier request with the same idempotency key recorded it, and this one did nothing.
+    /// Whether an earlier request with the same idempotency key recorded the transaction, and this one recorded
+    /// nothing.
     pub replayed: bool,
 }
 
@@ -32,26 +33,27 @@ impl Deref for Committed {
     }
 }
 
-/// A transaction as it would have been recorded. It has no ids: nothing reserves the next ones.
+/// A transaction as it would have been recorded. It has no ids, because nothing reserves the next ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DryRun {
-    /// The postings, also those of a script.
+    /// The postings, including those that a script produced.
     pub postings: Postings,
-    /// Its metadata.
+    /// The metadata of the transaction.
     pub metadata: Metadata,
-    /// Metadata that it sets on accounts, sorted by address.
+    /// Metadata that the transaction sets on accounts, sorted by address.
     pub account_metadata: Vec<(AccountAddress, Metadata)>,
-    /// Its effective date.
+    /// The effective date.
     pub timestamp: Timestamp,
-    /// Its reference.
+    /// The reference.
     pub reference: Option<Reference>,
-    /// Totals of the holdings that it moves, right after it.
+    /// Volumes of the affected holdings right after the transaction.
     pub post_commit_volumes: Vec<HoldingVolumes>,
 }
 
 impl Committed {
-    /// The answer to a command that records a transaction, decided with [`Detail::Entry`](crate::Detail::Entry).
+    /// Creates the answer to a command that records a transaction, decided with
+    /// [`Detail::Entry`](crate::Detail::Entry).
     pub(super) fn of(receipt: Receipt) -> Self {
         let Receipt { log, replayed, entry, .. } = receipt;
         Self { transaction: recorded(entry).0, log, replayed }
@@ -59,7 +61,7 @@ impl Committed {
 }
 
 impl DryRun {
-    /// As [`Committed::of`], for a dry run.
+    /// Creates the answer to a dry run, like [`Committed::of`].
     pub(super) fn of(receipt: Receipt) -> Self {
         let (transaction, account_metadata) = recorded(receipt.entry);
         let Transaction { postings, metadata, timestamp, reference, post_commit_volumes, .. } = transaction;

@@ -12,8 +12,8 @@ use crate::readers::ReadFuture;
 use crate::store::Store;
 
 impl Store {
-    /// Runs a read of the store as of now on a thread of the store, and returns a future of its answer. For async code:
-    /// a read may wait for the disk, and a long list keeps its thread busy.
+    /// Runs a read of the current snapshot on a thread of the store, and returns a future of its answer. For async
+    /// code: a read may wait for the disk, and a long list keeps its thread busy.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -49,10 +49,10 @@ impl Store {
     }
 }
 
-/// Reads without blocking. Each is of the moment of its call.
+/// Reads without blocking. Each answers from the state at the time of its call.
 impl Ledger {
-    /// Runs a read of the ledger as of now on a thread of the store, and returns a future of its answer. Every read of
-    /// [`LedgerSnapshot`] can be made so. See [`Store::read_async`].
+    /// Runs a read of the ledger's current snapshot on a thread of the store, and returns a future of its answer.
+    /// Supports every read of [`LedgerSnapshot`]. See [`Store::read_async`].
     pub fn read_async<T: Send + 'static>(
         &self,
         read: impl FnOnce(&LedgerSnapshot) -> T + Send + 'static,

@@ -16,7 +16,7 @@ impl Ledger {
     }
 }
 
-/// Commands that are executed in order, in one durable commit, each standing for itself.
+/// Commands that are executed in order, in one durable commit. A refused command does not affect the others.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,7 +38,7 @@ pub struct Batch<'a> {
     fault: Option<LedgerError>,
 }
 
-/// A [`Batch`] of which all commands happen or none.
+/// A [`Batch`] that records all of its commands or none.
 #[derive(Debug)]
 #[must_use = "nothing happens before it is committed"]
 pub struct AtomicBatch<'a>(Batch<'a>);
@@ -64,11 +64,12 @@ impl<'a> Batch<'a> {
         AtomicBatch(self)
     }
 
-    /// Executes the commands. They are on disk when this returns. One answer for each, in order.
+    /// Executes the commands. They are on disk when this returns. Returns one answer for each, in order.
     ///
     /// # Errors
     ///
-    /// The first malformed value of a command, or [`LedgerError::Write`]; then nothing happened. A refusal is an answer.
+    /// The first malformed value of a command, or [`LedgerError::Write`]; in both cases nothing was recorded. A
+    /// refusal is an answer.
     pub fn commit(self) -> Result<Vec<Result<Receipt, LedgerError>>, LedgerError> {
         let ledger = self.ledger;
         let outcomes = self.submit(Atomicity::Independent)?;
@@ -107,7 +108,7 @@ impl AtomicBatch<'_> {
         Self(self.0.push(command))
     }
 
-    /// Executes all commands or none. They are on disk when this returns. One receipt for each, in order.
+    /// Executes all commands or none. They are on disk when this returns. Returns one receipt for each, in order.
     ///
     /// # Errors
     ///
@@ -124,12 +125,12 @@ impl AtomicBatch<'_> {
     }
 }
 
-/// The answers of requests that stand for themselves.
+/// Returns the answers of independent requests.
 fn answers(ledger: &LedgerName, outcomes: Vec<Outcome>) -> Vec<Result<Receipt, LedgerError>> {
     outcomes.into_iter().map(|outcome| answer(ledger, outcome)).collect()
 }
 
-/// The receipts of an atomic batch, or the refusal that undid it.
+/// Returns the receipts of an atomic batch, or the refusal that undid it.
 fn receipts(ledger: &LedgerName, outcomes: Vec<Outcome>) -> Result<Vec<Receipt>, LedgerError> {
     let mut receipts = Vec::with_capacity(outcomes.len());
     let mut refusal: Option<Rejection> = None;

@@ -8,8 +8,8 @@ use ledger_core::{
 
 use crate::error::{ReadError, WriteError};
 
-/// Why an operation of a [`Ledger`](crate::Ledger) failed. But for an unknown outcome of a write
-/// ([`WriteError::OutcomeUnknown`]), nothing happened.
+/// The reason why an operation of a [`Ledger`](crate::Ledger) failed. Unless the outcome of a write is unknown
+/// ([`WriteError::OutcomeUnknown`]), the operation had no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LedgerError {
@@ -19,24 +19,24 @@ pub enum LedgerError {
     Amount(AmountError),
     /// A filter is malformed.
     Filter(FilterError),
-    /// A text is not a cursor of this list.
+    /// A text is not a valid cursor of this list.
     Cursor {
         /// The text.
         text: String,
     },
-    /// There is no such ledger.
+    /// The ledger does not exist.
     LedgerNotFound {
         /// Its name.
         ledger: LedgerName,
     },
-    /// The ledger has no such account.
+    /// The ledger has no account with this address.
     AccountNotFound {
         /// The ledger.
         ledger: LedgerName,
         /// The address.
         account: AccountAddress,
     },
-    /// The ledger has no such transaction.
+    /// The ledger has no transaction with this id.
     TransactionNotFound {
         /// The ledger.
         ledger: LedgerName,
@@ -99,7 +99,7 @@ impl std::error::Error for LedgerError {
 }
 
 impl LedgerError {
-    /// Whether the same call may succeed later. Nothing of it happened.
+    /// Returns whether the same call may succeed later. The failed call had no effect.
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Write(error) => error.is_retryable(),
@@ -108,12 +108,12 @@ impl LedgerError {
         }
     }
 
-    /// Whether the write may have happened: the next opening of the store tells.
+    /// Returns whether the write may have taken effect. The next opening of the store shows it.
     pub const fn is_outcome_unknown(&self) -> bool {
         matches!(self, Self::Write(error) if error.is_outcome_unknown())
     }
 
-    /// The error of a refused command of a ledger.
+    /// Returns the error for a refused command of a ledger.
     pub(super) fn refused(ledger: &LedgerName, rejection: Rejection) -> Self {
         match rejection {
             Rejection::TransactionNotFound { id } => Self::TransactionNotFound { ledger: ledger.clone(), id },

@@ -14,18 +14,18 @@ use crate::submission::Outcome;
 
 type Answer = Result<Vec<Outcome>, WriteError>;
 
-/// A write that was submitted. It resolves when the write is on disk, or refused.
+/// A submitted write. Resolves when the write is on disk or refused.
 ///
-/// The call that returned it has submitted the write. Polling only waits for the answer, and **dropping the future does
-/// not cancel the write**: it happens, and nobody hears of it. A task that may be cancelled should give its request an
-/// idempotency key and repeat it.
+/// The call that returned the future has already submitted the write. Polling only waits for the answer, and
+/// **dropping the future does not cancel the write**: the write still happens, but nothing reports its outcome. A task
+/// that may be cancelled should give its request an idempotency key and repeat it.
 ///
-/// It needs no particular executor. It never blocks: if more writes wait than the memory of the store allows, it resolves
-/// to [`WriteError::Busy`], and nothing happened.
+/// The future needs no particular executor and never blocks. If the queue is full, it resolves to
+/// [`WriteError::Busy`], and the write had no effect.
 #[must_use = "it tells whether the write happened"]
 pub struct CommitFuture<T> {
     shared: Arc<Mutex<Shared>>,
-    /// Makes the answer; taken when it is given.
+    /// Creates the result from the outcomes. Taken when the result is returned.
     finish: Option<Finish<T>>,
 }
 
@@ -51,7 +51,7 @@ impl Shared {
 }
 
 impl<T> CommitFuture<T> {
-    /// Makes a future, and the callback that resolves it.
+    /// Creates a future, and the callback that resolves it.
     pub(super) fn new(
         finish: impl FnOnce(Vec<Outcome>) -> Result<T, LedgerError> + Send + 'static,
     ) -> (Self, impl FnOnce(Answer) + Send + 'static) {
@@ -61,7 +61,7 @@ impl<T> CommitFuture<T> {
         (Self { shared, finish: Some(finish) }, move |answer| Shared::tell(&told, answer))
     }
 
-    /// A write that was never submitted.
+    /// Creates the future of a write that was never submitted.
     pub(super) fn failed(error: LedgerError) -> Self
     where
         T: 'static,

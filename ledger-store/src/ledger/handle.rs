@@ -1,4 +1,4 @@
-//! The handle of a ledger, and the writes without a builder.
+//! The handle of a ledger, and its simple writes, which need no builder.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ use crate::read::LedgerView;
 use crate::store::Store;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 
-/// A handle of one ledger of a [`Store`]. The ledger is created by the first write, with
-/// [`LedgerOptions::default`], unless it exists. Cheap to clone, and usable from any thread.
+/// A handle to one ledger of a [`Store`]. The first write creates the ledger with [`LedgerOptions::default`], unless
+/// it exists. Cheap to clone, and usable from any thread.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -51,11 +51,11 @@ impl fmt::Debug for Ledger {
 }
 
 impl Store {
-    /// A handle of the ledger with this name.
+    /// Returns a handle to the ledger with this name.
     ///
     /// # Errors
     ///
-    /// [`LedgerError::Name`] if it is no name of a ledger.
+    /// [`LedgerError::Name`] if the name does not follow its grammar.
     pub fn ledger(&self, name: impl AsRef<str>) -> Result<Ledger, LedgerError> {
         Ok(Ledger { store: self.clone(), name: LedgerName::parse(name.as_ref())? })
     }
@@ -63,22 +63,23 @@ impl Store {
 
 /// Writes.
 impl Ledger {
-    /// Its name.
+    /// Returns the name of the ledger.
     pub fn name(&self) -> &LedgerName {
         &self.name
     }
 
-    /// Its store.
+    /// Returns the store of the ledger.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The ledger as of now, for the lower-level reads; `None` if nothing was written yet.
+    /// Returns the current view of the ledger, for the lower-level reads. Returns `None` if nothing was written yet.
     pub fn view(&self) -> Option<LedgerView> {
         self.store.snapshot().ledger(&self.name)
     }
 
-    /// Executes commands in order, each standing for itself, in one durable commit. One outcome for each.
+    /// Executes commands in order, in one durable commit. A refused command does not affect the others. Returns one
+    /// outcome for each.
     ///
     /// # Errors
     ///
@@ -87,7 +88,7 @@ impl Ledger {
         self.submit(commands.into_iter().map(Request::from).collect(), Atomicity::Independent, Detail::Ids)
     }
 
-    /// Sets metadata keys of an account; others stay.
+    /// Sets metadata keys of an account. Other keys stay unchanged.
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ impl Ledger {
         self.execute(Command::DeleteMetadata { target, key }.into(), Detail::Ids).map(drop)
     }
 
-    /// Sets metadata keys of a transaction; others stay.
+    /// Sets metadata keys of a transaction. Other keys stay unchanged.
     ///
     /// # Errors
     ///
@@ -159,7 +160,7 @@ impl Ledger {
         self.submit_async(submission, move |outcomes| only(&name, outcomes).map(map))
     }
 
-    /// Submits a write, after the creation of the ledger if that is not there.
+    /// Submits a write, after creating the ledger if it does not exist.
     pub(super) fn submit_async<T: 'static>(
         &self,
         submission: Submission,
@@ -181,7 +182,7 @@ impl Ledger {
         future
     }
 
-    /// Decides a request with its entry, and records nothing. A ledger that is not there is not created.
+    /// Decides a request and returns its entry without recording anything. Does not create a missing ledger.
     pub(super) fn rehearse(&self, request: Request) -> Result<Receipt, LedgerError> {
         let submission = |store: &Store| {
             store.apply(Submission {
@@ -221,7 +222,7 @@ impl Ledger {
         Submission { ledger: self.name.clone(), requests, atomicity, mode: Mode::Commit, detail }
     }
 
-    /// Creates the ledger unless it is there.
+    /// Creates the ledger unless it exists.
     fn ensure(&self) -> Result<(), LedgerError> {
         if self.view().is_none() {
             match self.store.create_ledger(self.name.clone(), LedgerOptions::default()) {
@@ -233,21 +234,21 @@ impl Ledger {
     }
 }
 
-/// The receipt of a single request.
+/// Returns the receipt of a single request.
 fn only(ledger: &LedgerName, mut outcomes: Vec<Outcome>) -> Result<Receipt, LedgerError> {
     let outcome = outcomes.pop().expect("one request has one outcome");
     answer(ledger, outcome)
 }
 
-/// The receipt of a request that stands for itself.
+/// Returns the receipt of a request in an independent submission.
 pub(super) fn answer(ledger: &LedgerName, outcome: Outcome) -> Result<Receipt, LedgerError> {
     match outcome {
         Outcome::Done(receipt) => Ok(receipt),
         Outcome::Refused(rejection) => Err(LedgerError::refused(ledger, rejection)),
         Outcome::Failed(error) => Err(LedgerError::Read(error)),
-        Outcome::Cancelled => unreachable!("nothing cancels a request that stands for itself"),
+        Outcome::Cancelled => unreachable!("no other request can cancel an independent one"),
     }
 }
 
-/// Memory of the store that decides dry runs of ledgers that are not there. Nothing stays in it.
+/// Memory budget of the temporary store that decides dry runs of ledgers that do not exist.
 const REHEARSAL_MEMORY_BYTES: usize = 16 << 20;

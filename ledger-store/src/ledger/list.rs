@@ -47,10 +47,12 @@ pub(super) mod sealed {
     }
 }
 
-/// A list of a ledger at one moment: of [accounts](crate::AccountList), [transactions](crate::TransactionList) or [logs](crate::LogList).
+/// A list of a ledger in one snapshot: of [accounts](crate::AccountList), [transactions](crate::TransactionList) or
+/// [logs](crate::LogList).
 ///
-/// As an iterator it reads pages as it goes, all from the same moment. [`List::page`] reads one page, with cursors for the
-/// pages around it; a program that got a cursor back from its client continues with [`List::from_cursor`].
+/// As an iterator it reads pages when they are needed, all from the same snapshot. [`List::page`] reads one page, and
+/// returns cursors for the pages around it; a program that got a cursor back from its client continues with
+/// [`List::from_cursor`].
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -88,9 +90,9 @@ pub struct List<K: ListKind> {
 pub struct ListPage<T> {
     /// The items.
     pub items: Vec<T>,
-    /// The cursor of the next page: an opaque text of letters, digits, `-`, `_` and `:`. `None` at the end.
+    /// The cursor of the next page: an opaque text of letters, digits, `-`, `_` and `:`. `None` on the last page.
     pub next: Option<String>,
-    /// The cursor of the page before. `None` at the beginning.
+    /// The cursor of the previous page. `None` on the first page.
     pub previous: Option<String>,
 }
 
@@ -115,22 +117,22 @@ impl<K: ListKind> List<K> {
         self.select(FilterOf::field(field, operator, value))
     }
 
-    /// Selects what the filter selects, in addition to the conditions before.
+    /// Adds a filter to the conditions of the list.
     pub fn filter(self, filter: FilterOf<K::Selected>) -> Self {
         self.select(Ok(filter))
     }
 
-    /// Selects by a filter in the JSON form of the HTTP API, in addition to the conditions before.
+    /// Adds a filter in the JSON form of the HTTP API to the conditions of the list.
     ///
     /// # Errors
     ///
-    /// [`LedgerError::Filter`] with the fault of the text.
+    /// [`LedgerError::Filter`] with the defect of the text.
     pub fn filter_json(self, json: &str) -> Result<Self, LedgerError> {
         Ok(self.filter(FilterOf::parse(json)?))
     }
 
-    /// Begins where a page ended. The cursor belongs to the list that gave it: kind, conditions and order must be the
-    /// same.
+    /// Starts the list where a page ended. The list must have the same kind, conditions and order as the one that
+    /// returned the cursor.
     pub fn from_cursor(mut self, cursor: &str) -> Self {
         match self.read_cursor(cursor) {
             Some(start) => self.start = Some(start),
@@ -216,21 +218,21 @@ impl<K: ListKind> IntoIterator for List<K> {
 /// Iterates over a [`List`]. Ends after the first error.
 pub struct ListIter<K: ListKind> {
     list: List<K>,
-    /// The rest of the page that was read.
+    /// The remaining items of the current page.
     pub(super) items: std::vec::IntoIter<K::Item>,
-    /// Where the next page begins; `None` after the last one.
+    /// The start of the next page. `None` after the last one.
     next: Option<Start<K::Key>>,
 }
 
 impl<K: ListKind> ListIter<K> {
-    /// Goes on with the items of the page that was read.
+    /// Continues with the items of a page.
     pub(super) fn accept(&mut self, page: Page<K::Item>) {
         let last = page.items.last().filter(|_| page.has_next);
         self.next = last.map(|last| Start::After(self.list.kind.key(last)));
         self.items = page.items.into_iter();
     }
 
-    /// Begins to read the next page on a thread of the store. `None` after the last page.
+    /// Starts to read the next page on a thread of the store. Returns `None` after the last page.
     pub(super) fn read_page(&mut self) -> Option<PageFuture<K>> {
         let (list, start) = (self.list.clone(), self.next.take()?);
         Some(self.list.readers.run(move || list.fetch(FETCHED_ITEMS, start)))

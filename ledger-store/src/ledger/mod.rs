@@ -1,4 +1,4 @@
-//! A ledger as an application embeds it.
+//! The embedded interface: handles to ledgers, builders for writes, lists and snapshots.
 
 mod answer;
 mod async_reads;

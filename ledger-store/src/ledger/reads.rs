@@ -8,9 +8,10 @@ use super::kinds::{AccountList, LogList, TransactionList};
 use super::snapshot::{BalanceSums, LedgerSnapshot};
 use crate::query::{Account, Stats, TransactionView};
 
-/// Reads. Each answers from the moment of its call; [`Ledger::snapshot`] keeps one moment for several.
+/// Reads. Each answers from the state at the time of its call; use [`Ledger::snapshot`] for several reads of the same
+/// state.
 impl Ledger {
-    /// The ledger as it is now.
+    /// Returns a snapshot of the ledger.
     pub fn snapshot(&self) -> LedgerSnapshot {
         LedgerSnapshot::new(self.name().clone(), self.view(), self.store().readers().clone())
     }
@@ -73,22 +74,22 @@ impl Ledger {
         self.snapshot().get_transaction(id)
     }
 
-    /// The list of accounts as of now.
+    /// Returns the list of accounts as of now.
     pub fn accounts(&self) -> AccountList {
         self.snapshot().accounts()
     }
 
-    /// The list of transactions as of now.
+    /// Returns the list of transactions as of now.
     pub fn transactions(&self) -> TransactionList {
         self.snapshot().transactions()
     }
 
-    /// The list of log entries as of now.
+    /// Returns the list of log entries as of now.
     pub fn logs(&self) -> LogList {
         self.snapshot().logs()
     }
 
-    /// Sums of balances over accounts.
+    /// Returns sums of balances over accounts.
     pub fn balances(&self) -> BalanceSums {
         self.snapshot().balances()
     }

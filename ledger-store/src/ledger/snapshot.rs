@@ -1,4 +1,4 @@
-//! Reads of one ledger that all answer from the same moment.
+//! Reads of one ledger that all answer from the same snapshot.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::query::{Account, Balances, BalancesQuery, Expand, Stats, TimeAxis, Tr
 use crate::read::LedgerView;
 use crate::readers::Readers;
 
-/// A ledger at one moment. It has the reading methods of [`Ledger`](crate::Ledger), and answers all of them from that
-/// moment. Cheap to clone. The snapshot of a ledger that did not exist has no accounts and no transactions.
+/// The state of a ledger at one time. It has the reading methods of [`Ledger`](crate::Ledger), and all of them answer
+/// from this state. Cheap to clone. The snapshot of a ledger that did not exist has no accounts and no transactions.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,18 +42,18 @@ impl LedgerSnapshot {
         Self { name, view, readers }
     }
 
-    /// The lower-level reads. `None` if the ledger did not exist.
+    /// Returns the view for lower-level reads, or `None` if the ledger did not exist.
     pub fn view(&self) -> Option<&LedgerView> {
         self.view.as_ref()
     }
 
-    /// The lower-level reads, or [`LedgerError::LedgerNotFound`] if the ledger did not exist.
+    /// Returns the view for lower-level reads, or [`LedgerError::LedgerNotFound`] if the ledger did not exist.
     pub(crate) fn existing(&self) -> Result<&LedgerView, LedgerError> {
         self.view.as_ref().ok_or_else(|| LedgerError::LedgerNotFound { ledger: self.name.clone() })
     }
 
-    /// The balance of an asset in an account, in the asset's smallest unit: the total received minus the total sent.
-    /// Zero for an account that was never used.
+    /// Returns the balance of an asset in an account, in the asset's smallest unit: the total received minus the total
+    /// sent. Zero for an account that was never used.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl LedgerSnapshot {
         }
     }
 
-    /// The balance of an asset in an account as of an effective date: includes the transactions with this date or an
-    /// earlier one.
+    /// Returns the balance of an asset in an account as of an effective date. Includes the transactions with this date
+    /// or an earlier one.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl LedgerSnapshot {
         Ok(held.map_or(Balance::ZERO, |(_, volumes)| volumes.balance()))
     }
 
-    /// An account with its volumes. `None` if no transaction and no metadata ever named it.
+    /// Returns an account with its volumes, or `None` if no transaction and no metadata ever named it.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl LedgerSnapshot {
         Ok(view.account(&account, None, Expand { volumes: true, effective_volumes: false })?)
     }
 
-    /// An account with its volumes.
+    /// Returns an account with its volumes.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl LedgerSnapshot {
         found.ok_or_else(|| LedgerError::AccountNotFound { ledger: self.name.clone(), account })
     }
 
-    /// A transaction with the metadata that it has at the moment of the snapshot.
+    /// Returns a transaction with its metadata as of the snapshot.
     ///
     /// # Errors
     ///
@@ -134,27 +134,27 @@ impl LedgerSnapshot {
         found.ok_or_else(|| LedgerError::TransactionNotFound { ledger: self.name.clone(), id })
     }
 
-    /// The list of accounts.
+    /// Returns the list of accounts.
     pub fn accounts(&self) -> AccountList {
         List::new(self.view.clone(), self.readers.clone(), AccountKind::default())
     }
 
-    /// The list of transactions.
+    /// Returns the list of transactions.
     pub fn transactions(&self) -> TransactionList {
         List::new(self.view.clone(), self.readers.clone(), TransactionKind::default())
     }
 
-    /// The list of log entries.
+    /// Returns the list of log entries.
     pub fn logs(&self) -> LogList {
         List::new(self.view.clone(), self.readers.clone(), LogKind::default())
     }
 
-    /// Sums of balances over accounts.
+    /// Returns sums of balances over accounts.
     pub fn balances(&self) -> BalanceSums {
         BalanceSums { view: self.view.clone(), readers: self.readers.clone(), filter: Ok(FilterOf::all()) }
     }
 
-    /// Numbers of transactions and accounts.
+    /// Returns the numbers of transactions and accounts.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl LedgerSnapshot {
     }
 }
 
-/// Sums of balances per asset, over all accounts or those that are selected.
+/// Sums of balances per asset, over all accounts or the selected ones.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -208,7 +208,7 @@ impl BalanceSums {
         Self { filter, ..self }
     }
 
-    /// Computes the sums at the moment of the snapshot. An asset is listed if at least one of the accounts held it.
+    /// Computes the sums as of the snapshot. Lists an asset if at least one of the accounts held it.
     ///
     /// # Errors
     ///

@@ -50,11 +50,11 @@ pub struct ListStream<K: ListKind> {
     page: Option<PageFuture<K>>,
 }
 
-/// Nothing in it is pinned.
+/// No field of the stream is pinned.
 impl<K: ListKind> Unpin for ListStream<K> {}
 
 impl<K: ListKind> ListStream<K> {
-    /// Waits for the next item; `None` at the end. Dropping the future loses no item.
+    /// Waits for the next item. Returns `None` at the end. Dropping the future loses no item.
     pub async fn next(&mut self) -> Option<Result<K::Item, LedgerError>> {
         poll_fn(|context| self.poll_item(context)).await
     }

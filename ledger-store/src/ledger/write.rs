@@ -1,4 +1,4 @@
-//! Transactions, scripts and reverts that are being put together.
+//! Builders of transactions, script runs and reverts.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,17 +17,17 @@ use crate::submission::{Detail, Request};
 
 /// Transactions and reverts.
 impl Ledger {
-    /// Begins a transaction of postings.
+    /// Starts a transaction of postings.
     pub fn transaction(&self) -> TransactionBuilder<'_> {
         TransactionBuilder::new(self)
     }
 
-    /// Begins a transaction by a script.
+    /// Starts a transaction that a script creates.
     pub fn script(&self, script: impl AsRef<str>) -> TransactionBuilder<'_, ByScript> {
         TransactionBuilder::of_script(self, script.as_ref())
     }
 
-    /// Begins the revert of a transaction.
+    /// Starts the revert of a transaction.
     pub fn revert(&self, id: impl Into<TransactionId>) -> RevertBuilder<'_> {
         RevertBuilder::new(self, id.into())
     }
@@ -41,10 +41,10 @@ pub enum ByPostings {}
 #[derive(Clone, Copy, Debug)]
 pub enum ByScript {}
 
-/// A transaction that is being put together. Nothing happens before [`TransactionBuilder::commit`].
+/// A builder for a transaction. Nothing is recorded before [`TransactionBuilder::commit`].
 ///
-/// [`Ledger::transaction`] begins one of postings, [`Ledger::script`] one of a script. Texts that do not follow their
-/// grammar are reported at the end.
+/// [`Ledger::transaction`] creates one for postings, [`Ledger::script`] one for a script. Texts that do not follow
+/// their grammar are reported by `commit`.
 #[must_use = "nothing happens before it is committed"]
 pub struct TransactionBuilder<'a, M = ByPostings> {
     ledger: &'a Ledger,
@@ -53,7 +53,7 @@ pub struct TransactionBuilder<'a, M = ByPostings> {
     movement: PhantomData<fn() -> M>,
 }
 
-/// The parts that builders of all commands have: the key, the schema, and the first fault.
+/// The parts that builders of all commands have: the idempotency key, the schema version, and the first error.
 #[derive(Debug, Default)]
 struct Once {
     key: Option<IdempotencyKey>,
@@ -176,7 +176,7 @@ impl<'a> TransactionBuilder<'a, ByScript> {
 }
 
 impl<M> TransactionBuilder<'_, M> {
-    /// Gives it a reference, which must be new to the ledger.
+    /// Sets the reference, which must be new to the ledger.
     pub fn reference(mut self, reference: impl AsRef<str>) -> Self {
         match Reference::parse(reference.as_ref()) {
             Ok(reference) => self.create.reference = Some(reference),
@@ -191,7 +191,7 @@ impl<M> TransactionBuilder<'_, M> {
         self
     }
 
-    /// Sets a metadata key of an account in the same step.
+    /// Sets a metadata key of an account together with the transaction.
     pub fn account_metadata(
         mut self,
         account: impl AsRef<str>,
@@ -208,14 +208,14 @@ impl<M> TransactionBuilder<'_, M> {
         self
     }
 
-    /// Gives it an effective date other than now; past and future are allowed.
+    /// Sets the effective date. The default is now; past and future dates are allowed.
     pub fn timestamp(mut self, timestamp: Timestamp) -> Self {
         self.create.timestamp = Some(timestamp);
         self
     }
 
-    /// Protects it from being recorded twice. A repetition of the same request with the same key gets the first answer,
-    /// with [`Committed::replayed`] set. Another request with the same key is a
+    /// Protects the transaction from being recorded twice. Repeating the same request with the same key returns the
+    /// first answer, with [`Committed::replayed`] set. A different request with the same key fails with
     /// [`LedgerError::IdempotencyConflict`].
     ///
     /// ```
@@ -236,7 +236,7 @@ impl<M> TransactionBuilder<'_, M> {
         self
     }
 
-    /// Names the version of the ledger's schema by which it is judged.
+    /// Sets the version of the ledger's schema that applies to the transaction.
     pub fn schema_version(mut self, version: impl AsRef<str>) -> Self {
         match SchemaVersion::parse(version.as_ref()) {
             Ok(version) => self.once.schema_version = Some(Box::new(version)),
@@ -251,12 +251,13 @@ impl<M> TransactionBuilder<'_, M> {
         self
     }
 
-    /// Records it. It is on disk when this returns. The call blocks the thread for that time.
+    /// Records the transaction. It is on disk when this returns; the call blocks the thread until then.
     ///
     /// # Errors
     ///
     /// [`LedgerError::Name`] and [`LedgerError::Amount`] for the first value that does not follow its rule,
-    /// [`LedgerError::Refused`] by the rules, [`LedgerError::IdempotencyConflict`], [`LedgerError::Write`] by the store.
+    /// [`LedgerError::Refused`] if the rules refuse the transaction, [`LedgerError::IdempotencyConflict`], and
+    /// [`LedgerError::Write`].
     pub fn commit(self) -> Result<Committed, LedgerError> {
         let ledger = self.ledger;
         ledger.execute(self.into_request()?, Detail::Entry).map(Committed::of)
@@ -273,7 +274,7 @@ impl<M> TransactionBuilder<'_, M> {
         ledger.execute_async(self.into_request(), Committed::of)
     }
 
-    /// Checks and computes everything as [`TransactionBuilder::commit`], and records nothing.
+    /// Checks and computes everything like [`TransactionBuilder::commit`], but records nothing.
     ///
     /// # Errors
     ///
@@ -284,7 +285,7 @@ impl<M> TransactionBuilder<'_, M> {
     }
 }
 
-/// A revert that is being put together. Nothing happens before [`RevertBuilder::commit`].
+/// A builder for a revert. Nothing is recorded before [`RevertBuilder::commit`].
 #[derive(Debug)]
 #[must_use = "nothing happens before it is committed"]
 pub struct RevertBuilder<'a> {
@@ -325,7 +326,7 @@ impl RevertBuilder<'_> {
         self
     }
 
-    /// Protects it from being recorded twice. See [`TransactionBuilder::idempotency_key`].
+    /// Protects the revert from being recorded twice. See [`TransactionBuilder::idempotency_key`].
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
         self.once.set_key(key.as_ref());
         self

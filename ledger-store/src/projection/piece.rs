@@ -8,7 +8,7 @@ use ledger_index::{
     VersionRow, merge_pieces, piece_bytes, seal_piece, sort_rows,
 };
 
-/// An account that an entry was the first to name.
+/// An account that an entry of this memtable was the first to name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewAccount {
     /// Number of the ledger.
@@ -19,7 +19,7 @@ pub(crate) struct NewAccount {
     pub(crate) address: CompactString,
 }
 
-/// A holding that an entry was the first to touch.
+/// A holding that an entry of this memtable was the first to touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NewHolding {
     /// Number of the ledger.

@@ -1,16 +1,16 @@
-//! Values of entries as the index and readers have them.
+//! Converts values of journal entries to the forms of the index and the readers.
 
 use std::borrow::Cow;
 
 use ledger_core::MetadataValue;
 use ledger_journal::entry::ValueRef;
 
-/// The key of a holding in the history tables.
+/// Returns the key of a holding in the history tables.
 pub(crate) fn holding_key(ledger: u32, holding: u32) -> u64 {
     u64::from(ledger) << 32 | u64::from(holding)
 }
 
-/// A stored metadata value as a value.
+/// Converts a stored metadata value.
 pub(crate) fn value_of(value: ValueRef<'_>) -> MetadataValue {
     match value {
         ValueRef::Text(text) => MetadataValue::Text(text.into()),
@@ -18,7 +18,7 @@ pub(crate) fn value_of(value: ValueRef<'_>) -> MetadataValue {
     }
 }
 
-/// A stored metadata value as filters compare it.
+/// Returns a stored metadata value in the form that filters compare.
 pub(crate) fn shown(value: ValueRef<'_>) -> Cow<'_, str> {
     match value {
         ValueRef::Text(text) => Cow::Borrowed(text),

@@ -27,7 +27,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Counts how often it wakes.
+/// Counts how often it wakes its task.
 #[derive(Default)]
 struct Wakes(AtomicUsize);
 
@@ -118,7 +118,7 @@ fn unpolled_callers_do_not_hold_up_the_others() {
     block_on(held);
     // The callers before it are never polled again.
     assert_eq!(block_on(futures.remove(9)), 9);
-    // One that is dropped leaves nothing behind, and a new call finds its place.
+    // A dropped caller leaves nothing behind, and a new call takes its capacity.
     drop(futures);
     assert_eq!(block_on(readers.run(|| 10)), 10);
     assert!(readers.shared.state.lock().callers.is_empty());
@@ -140,7 +140,7 @@ fn late_call_does_not_overtake_waiting_callers() {
     assert!(poll(&mut third, &wakes).is_pending() && poll(&mut fourth, &later_wakes).is_pending());
     drop(open);
     begins.recv().expect("the first read begins");
-    // Its place in the queue belongs to the third read, and the fourth waits for the next one.
+    // The free capacity belongs to the third read, and the fourth waits for the next.
     assert_eq!((wakes.0.load(Ordering::Relaxed), later_wakes.0.load(Ordering::Relaxed)), (1, 0));
     let late = readers.run(|| ());
     assert!(late.unqueued.is_some());

@@ -1,4 +1,4 @@
-//! The store: a directory with a journal, an index of it, and the threads that keep both.
+//! The public face of a store: opening and closing it, its status, snapshots, and callbacks.
 
 mod report;
 mod running;
@@ -28,9 +28,9 @@ use crate::room::Room;
 use crate::watch::CommitWatch;
 use crate::workspace;
 
-/// An open store. Cheap to clone; all clones are the same store.
+/// An open store. A clone is cheap and refers to the same store.
 ///
-/// It is closed when the last clone is dropped, or by [`Store::close`].
+/// The store closes when the last clone is dropped, or by [`Store::close`].
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -50,11 +50,11 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the store in a directory, or makes one of a directory that is absent or empty.
+    /// Opens the store in a directory. Creates a store if the directory is absent or empty.
     ///
     /// # Errors
     ///
-    /// See [`OpenError`]. A directory that is refused is left as it was.
+    /// See [`OpenError`]. A refused directory is left unchanged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::open_with(path, &Options::default())
     }
@@ -63,17 +63,17 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`Store::open`].
+    /// The errors of [`Store::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         Self::open_on(&disk, path.as_ref(), options)
     }
 
-    /// Opens a store on a disk of the caller's, for tests.
+    /// Opens a store on a given disk, for tests.
     ///
     /// # Errors
     ///
-    /// As [`Store::open`].
+    /// The errors of [`Store::open`].
     #[cfg(feature = "testing")]
     #[expect(clippy::needless_pass_by_value, reason = "the store keeps the disk")]
     pub fn open_on_disk(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
@@ -103,16 +103,16 @@ impl Store {
         Ok(Self::start(engine, Some(directory), opening))
     }
 
-    /// A store in memory: everything but durable. For tests and trials.
+    /// Creates a store in memory. Its data is lost when it closes; everything else works. For tests and experiments.
     pub fn in_memory() -> Self {
         Self::in_memory_with(&Options::default())
     }
 
-    /// A store in memory with options.
+    /// Creates a store in memory with options.
     ///
     /// # Panics
     ///
-    /// If the system has no random numbers to give.
+    /// Panics if the operating system cannot provide random numbers.
     pub fn in_memory_with(options: &Options) -> Self {
         Self::start(Engine::in_memory(options), None, Opening::new(0, None, None))
     }
@@ -124,12 +124,12 @@ impl Store {
         Self { inner: Arc::new(Inner { engine, running, readers, opening }) }
     }
 
-    /// The report of the opening of this store.
+    /// Returns the report of how this store was opened.
     pub fn opening(&self) -> &Opening {
         &self.inner.opening
     }
 
-    /// How this store stands.
+    /// Returns the current status of this store.
     pub fn status(&self) -> Status {
         let engine = &self.inner.engine;
         let head = engine.journal.head();
@@ -142,8 +142,8 @@ impl Store {
         }
     }
 
-    /// Waits until this store takes no more writes, and returns why; `None` if it was closed. After a failure of the disk
-    /// only opening the store again tells what is recorded, so a program that does nothing else should end here.
+    /// Waits until this store stops accepting writes, and returns the reason; returns `None` if it was closed. After a
+    /// disk failure, only reopening the store shows what is recorded, so a program that does nothing else should exit.
     ///
     /// ```
     /// let store = ledger_store::Store::in_memory();
@@ -157,20 +157,20 @@ impl Store {
         self.inner.engine.wait_until_stopped()
     }
 
-    /// Calls `watcher` for whatever happens to the index of this store while it is open: first for what has happened
-    /// since the opening. There is one watcher; another takes its place. It is called by threads of the store: it must be
-    /// quick, and must not use the store.
+    /// Registers a callback for events of the index while the store is open. It first receives the events since the
+    /// opening. A second call replaces the callback. Threads of the store call it, so it must be quick and must not
+    /// use the store.
     pub fn watch_index(&self, watcher: impl Fn(&IndexEvent) + Send + 'static) {
         self.inner.engine.mending.watch(watcher);
     }
 
-    /// The hash of the first entries, as [`Status::chain`] told when there were so many; `None` if there are not as
-    /// many, or there never were just as many between two commits. It is read from what is stored, and compared with
-    /// what was kept elsewhere it tells if history was rewritten since.
+    /// Returns the hash of the first `entries` entries, as [`Status::chain`] reported it when the store had that many.
+    /// Returns `None` if there are fewer entries, or if no commit ended there. The hash is read from the stored data.
+    /// Compare it with one that was kept elsewhere to detect rewritten history.
     ///
     /// # Errors
     ///
-    /// [`ReadError`] if the journal cannot be read there.
+    /// [`ReadError`] if that part of the journal cannot be read.
     pub fn chain_at(&self, entries: u64) -> Result<Option<String>, ReadError> {
         let engine = &self.inner.engine;
         let Some(last) = Position::new(entries) else {
@@ -180,7 +180,7 @@ impl Store {
         Ok(chunk.map(|chunk| chunk.chain().to_string()))
     }
 
-    /// The store as it is now: everything that is acknowledged, unchanging. Costs about as much as cloning an
+    /// Returns a snapshot of the store: everything acknowledged so far, unchanging. Costs about as much as cloning an
     /// `Arc`.
     pub fn snapshot(&self) -> Snapshot {
         let engine = &self.inner.engine;
@@ -193,14 +193,14 @@ impl Store {
         )
     }
 
-    /// Calls `wake` after every commit, once readers see it, until what is returned is dropped. It is called by the
-    /// thread that commits: it must be quick, and must not use the store. With [`Snapshot::feed`] it makes a
-    /// consumer that is told of new logs and holds up no writer:
+    /// Calls `wake` after every commit, once readers can see it, until the returned value is dropped. The committing
+    /// thread calls it, so it must be quick and must not use the store. Together with [`Snapshot::feed`] it makes a
+    /// consumer that learns of new logs and never delays a writer:
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let store = ledger_store::Store::in_memory();
-    /// // One place: a consumer that is behind need not be told twice.
+    /// // Capacity 1: one pending signal is enough for a consumer that is behind.
     /// let (wake, woken) = std::sync::mpsc::sync_channel(1);
     /// let watch = store.watch_commits(move || {
     ///     let _ = wake.try_send(());
@@ -214,7 +214,7 @@ impl Store {
     ///     for log in &part.logs {
     ///         println!("{} {}", log.ledger, log.log.entry.id.get());
     ///     }
-    ///     at = part.next; // to be kept where it survives a restart, once the logs have been passed on
+    ///     at = part.next; // store it durably once the logs are processed
     /// }
     /// # drop(watch);
     /// # Ok(())
@@ -224,8 +224,8 @@ impl Store {
         self.inner.engine.watchers.add(Box::new(wake))
     }
 
-    /// A secret of this store with which a server authenticates cursors. It is the same each time the store is
-    /// opened, and tells nothing of the store's other secrets.
+    /// Returns a secret of this store with which a server authenticates cursors. It is the same each time the store is
+    /// opened, and reveals nothing about the store's other secrets.
     pub fn cursor_key(&self) -> [u8; 32] {
         let secret = &self.inner.engine.identity.secret;
         let mut key = [0; 32];
@@ -234,30 +234,30 @@ impl Store {
         key
     }
 
-    /// The engine, for reads.
+    /// Returns the engine, for reads.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.inner.engine
     }
 
-    /// The threads of reads that must not block their callers.
+    /// Returns the threads for reads that must not block their callers.
     pub(crate) fn readers(&self) -> &Arc<Readers> {
         &self.inner.readers
     }
 
-    /// The directory, unless the store is in memory.
+    /// Returns the directory, or `None` if the store is in memory.
     pub(crate) fn directory(&self) -> Option<&DataDirectory> {
         self.inner.running.directory()
     }
 
-    /// Writes everything that gathered in memory into the index, so that the next opening has nothing to
-    /// replay. What was acknowledged is durable without it.
+    /// Writes everything in memory to the index, so that the next opening has nothing to replay. Acknowledged writes
+    /// are durable without it.
     ///
     /// While the index cannot be written (see [`Status::index`]) this does nothing.
     pub fn flush(&self) {
         self.flush_all();
     }
 
-    /// Does as [`Store::flush`], and says whether it could.
+    /// Flushes as [`Store::flush`] does. Returns whether the flush succeeded.
     pub(crate) fn flush_all(&self) -> bool {
         let engine = &self.inner.engine;
         engine.hashes.wait(engine.view().next, || engine.stopped().is_some() || engine.is_stopping());
@@ -265,15 +265,15 @@ impl Store {
         engine.wait_for_flushes()
     }
 
-    /// Finishes what waits, flushes, and takes no more writes. Reads go on. Dropping the last clone does the
-    /// same.
+    /// Completes all queued writes, flushes, and stops accepting writes. Reads remain possible. Dropping the last
+    /// clone does the same.
     ///
-    /// In a callback of [`Store::submit`] or [`Store::watch_commits`] neither can wait for what called it: then another
-    /// thread closes the store, and until it is done the directory stays locked.
+    /// A callback of [`Store::submit`] or [`Store::watch_commits`] that closes the store cannot wait for the thread
+    /// that runs it. Then another thread closes the store, and the directory stays locked until that is done.
     ///
     /// # Errors
     ///
-    /// [`WriteError::Stopped`] if an earlier commit had failed; then the next opening recovers.
+    /// [`WriteError::Stopped`] if an earlier commit had failed. The next opening then recovers the store.
     pub fn close(&self) -> Result<(), WriteError> {
         self.inner.running.close();
         match self.inner.engine.stopped() {

@@ -1,4 +1,4 @@
-//! Reports of a store: how it was opened, and how it stands.
+//! Reports on the opening and the status of a store.
 
 use ledger_journal::DroppedTail;
 
@@ -8,13 +8,13 @@ use crate::opening::Rebuilt;
 /// A report of the opening of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// Entries of the journal that the index did not hold yet.
+    /// Number of journal entries that the index lacked.
     pub replayed: u64,
-    /// Why the index was built from nothing, if it was.
+    /// The reason why the index was rebuilt, if it was.
     pub rebuilt: Option<String>,
-    /// A write at the end of the journal that was cut off, and dropped.
+    /// An incomplete write at the end of the journal that was dropped.
     pub dropped_tail: Option<DroppedTail>,
-    /// Whether it was built because the old one was damaged. That one is kept as `index.redb.damaged`, and
+    /// Whether the index was rebuilt because it was damaged. The old one is kept as `index.redb.damaged`, and
     /// [`Store::verify`](crate::Store::verify) reports it.
     pub was_damaged: bool,
 }
@@ -26,17 +26,18 @@ impl Opening {
     }
 }
 
-/// How a store stands.
+/// The current status of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// How many entries are in the journal and acknowledged.
+    /// Number of acknowledged entries in the journal.
     pub entries: u64,
-    /// The hash of everything up to there; whoever keeps it can tell if history was rewritten.
+    /// The hash of these entries. Keep it elsewhere to detect rewritten history with
+    /// [`Store::chain_at`](crate::Store::chain_at).
     pub chain: String,
-    /// How many commits this store has made since it was opened.
+    /// Number of commits since the store was opened.
     pub commits: u64,
-    /// Why it takes no more writes, if so.
+    /// The reason why the store accepts no more writes, if it has stopped.
     pub stopped: Option<String>,
-    /// How its index stands, which is mended while the store runs.
+    /// The health of the index. The store repairs the index while it runs.
     pub index: IndexStatus,
 }

@@ -1,4 +1,4 @@
-//! The threads of an open store, and its closing.
+//! Starts and ends the threads of an open store.
 
 use std::sync::Arc;
 use std::thread::{JoinHandle, ThreadId};
@@ -8,13 +8,13 @@ use parking_lot::Mutex;
 use crate::directory::DataDirectory;
 use crate::engine::Engine;
 
-/// The parts that end when a store closes, in this order.
+/// The threads and resources of a running store. They end in a fixed order when it closes.
 pub(super) struct Running {
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// The threads, also while they are being joined.
+    /// The ids of the threads, known even while the threads are being joined.
     ids: Vec<ThreadId>,
     engine: Arc<Engine>,
-    /// Holds the lock of the directory, so it comes last.
+    /// Holds the lock of the directory, so it is released last.
     directory: Option<DataDirectory>,
 }
 
@@ -26,7 +26,7 @@ impl Running {
             let engine = engine.clone();
             let run = move || engine.run_thread(name, run);
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-            threads.push(thread.expect("the system has a thread to give"));
+            threads.push(thread.expect("the operating system can start a thread"));
         };
         spawn("ledger-writer", Engine::write_loop);
         spawn("ledger-committer", Engine::commit_loop);
@@ -43,8 +43,8 @@ impl Running {
         self.directory.as_ref()
     }
 
-    /// Closes the store and waits for it. A thread of the store, as in a callback, leaves that to a thread of its own:
-    /// the store closes, and gives back its directory, soon after.
+    /// Closes the store and waits until it is closed. If a thread of the store calls this, as in a callback, a new
+    /// thread closes the store instead, and the directory is unlocked soon after.
     pub(super) fn close(self: &Arc<Self>) {
         if !self.ids.contains(&std::thread::current().id()) {
             return self.end_threads();
@@ -53,12 +53,13 @@ impl Running {
         let running = self.clone();
         let closer = std::thread::Builder::new().name("ledger-closer".to_owned());
         if closer.spawn(move || running.end_threads()).is_err() {
-            // The threads are left running, so the directory must stay locked until the process ends.
+            // The threads keep running, so the directory must stay locked until the process ends.
             std::mem::forget(self.clone());
         }
     }
 
-    /// Ends all threads, unless somebody has. No thread of the store may call it: it would wait for itself.
+    /// Ends all threads, unless that was done already. Must not run on a thread of the store, which would wait for
+    /// itself.
     fn end_threads(&self) {
         let mut threads = self.threads.lock();
         if threads.is_empty() {
@@ -66,7 +67,7 @@ impl Running {
         }
         self.engine.close_queue();
         let mut threads = threads.drain(..);
-        // In the order in which they were started: the writer, then who commits what it decides.
+        // Join in starting order: first the writer, then the committer, which commits what the writer decided.
         let _ = threads.next().map(JoinHandle::join);
         self.engine.close_handover();
         let _ = threads.next().map(JoinHandle::join);
@@ -77,8 +78,8 @@ impl Running {
         for thread in threads {
             let _ = thread.join();
         }
-        // A store that stopped by itself leaves the journal as one that was not closed: the next opening then trusts
-        // nothing that it does not find on the disk.
+        // If the store stopped because of a failure, do not mark the journal as closed. The next opening then relies
+        // only on what it finds on the disk.
         if self.engine.stopped().is_none()
             && let Err(error) = self.engine.journal.close()
         {

@@ -1,4 +1,4 @@
-//! Closing by a callback of the store.
+//! Callbacks of the store that close it.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -24,7 +24,7 @@ fn nothing() -> Submission {
     }
 }
 
-/// Opens the store as soon as its directory is free.
+/// Opens the store as soon as its directory is unlocked.
 fn open_when_free(path: &Path) -> Store {
     let until = Instant::now() + Duration::from_mins(1);
     loop {
@@ -70,7 +70,7 @@ fn a_callback_may_close_the_store() {
     let (told, closed) = mpsc::channel();
     store.submit(nothing(), move |_| told.send(closing.close()).expect("the test waits"));
     closed.recv().expect("the callback returns").expect("nothing has failed");
-    // This waits for the other one.
+    // This waits until the other close is done.
     store.close().expect("nothing has failed");
     let refused = store.create_ledger(main_ledger(), LedgerOptions::default());
     assert!(matches!(refused, Err(WriteError::Stopped { .. })), "{refused:?}");

@@ -1,4 +1,4 @@
-//! Writes: each is queued, decided and recorded before it is answered.
+//! The writes of a store. Each is queued, decided, and recorded before it is answered.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::WriteError;
 use crate::query::LedgerInfo;
 use crate::submission::{Outcome, Submission};
 
-/// Assumed memory of work on ledgers as a whole in bytes, for the bound of the queue.
+/// Assumed memory of work on whole ledgers in bytes, for the bound of the queue.
 pub(crate) const LEDGER_WORK_BYTES: usize = 256;
 
 impl Store {
@@ -21,68 +21,68 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`WriteError::LedgerExists`], and what any write may meet.
+    /// [`WriteError::LedgerExists`], and the errors that any write can have.
     pub fn create_ledger(&self, name: LedgerName, options: LedgerOptions) -> Result<LedgerInfo, WriteError> {
         self.run(LEDGER_WORK_BYTES, |done| Work::CreateLedger(name, options, done))
     }
 
-    /// Sets metadata keys of a ledger; others stay.
+    /// Sets metadata keys of a ledger. Other keys stay unchanged.
     ///
     /// # Errors
     ///
-    /// [`WriteError::LedgerNotFound`], and what any write may meet.
+    /// [`WriteError::LedgerNotFound`], and the errors that any write can have.
     pub fn set_ledger_metadata(&self, name: &LedgerName, metadata: Metadata) -> Result<(), WriteError> {
         self.edit_ledger(name, LedgerEdit::Set(metadata))
     }
 
-    /// Removes a metadata key of a ledger, if it has it.
+    /// Removes a metadata key of a ledger, if it exists.
     ///
     /// # Errors
     ///
-    /// [`WriteError::LedgerNotFound`], and what any write may meet.
+    /// [`WriteError::LedgerNotFound`], and the errors that any write can have.
     pub fn delete_ledger_metadata(&self, name: &LedgerName, key: &str) -> Result<(), WriteError> {
         self.edit_ledger(name, LedgerEdit::Delete(CompactString::new(key)))
     }
 
-    /// Changes documents: all or none, in one commit. They are on disk when this returns, with their versions in
-    /// the order of the changes.
+    /// Applies all changes of documents in one commit, or none. They are on disk when this returns. Returns the new
+    /// versions in the order of the changes.
     ///
     /// # Errors
     ///
-    /// [`WriteError::Document`] if one does not stand as expected, a unique key is taken, or a limit is exceeded;
-    /// and what any write may meet.
+    /// [`WriteError::Document`] if a document is not in the expected state, a unique key is taken, or a limit is
+    /// exceeded; and the errors that any write can have.
     pub fn change_documents(&self, changes: Vec<DocumentChange>) -> Result<Vec<DocumentVersion>, WriteError> {
         let bytes = changes.iter().map(DocumentChange::bytes).sum();
         self.run(bytes, |done| Work::ChangeDocuments(changes, done))
     }
 
-    /// Replaces the mapping of a ledger: its contracts, as JSON text, which is kept as it is. Whoever wants
-    /// them to be asked puts them into the rules of a command.
+    /// Replaces the v1 mapping of a ledger: its contracts, as JSON text, which is stored unchanged. The store does not
+    /// enforce them. A caller that wants a command to obey them puts them into the rules of the command.
     ///
     /// # Errors
     ///
-    /// [`WriteError::LedgerNotFound`], and what any write may meet.
+    /// [`WriteError::LedgerNotFound`], and the errors that any write can have.
     pub fn set_mapping(&self, name: &LedgerName, text: String) -> Result<(), WriteError> {
         self.edit_ledger(name, LedgerEdit::Mapping(text))
     }
 
-    /// Deletes a bucket: its ledgers are found by nobody from now on, and keep their names. It can be
-    /// [restored](Store::restore_bucket). A bucket without ledgers is deleted by this already.
+    /// Deletes a bucket: requests no longer find its ledgers, whose names stay taken. [`Store::restore_bucket`] undoes
+    /// it. Deleting a bucket without ledgers does nothing.
     ///
-    /// Many ledgers are marked some thousand at a time. Whoever is interrupted deletes again.
+    /// Deletes large buckets in several commits. If the call is interrupted, repeat it.
     ///
     /// # Errors
     ///
-    /// Those of any write.
+    /// The errors that any write can have.
     pub fn delete_bucket(&self, bucket: &BucketName) -> Result<(), WriteError> {
         self.mark_bucket(bucket, Mark::Deleted)
     }
 
-    /// Takes the deletion of a bucket back.
+    /// Undoes the deletion of a bucket.
     ///
     /// # Errors
     ///
-    /// [`WriteError::BucketRemoved`], and what any write may meet.
+    /// [`WriteError::BucketRemoved`], and the errors that any write can have.
     pub fn restore_bucket(&self, bucket: &BucketName) -> Result<(), WriteError> {
         self.mark_bucket(bucket, Mark::Restored)
     }
@@ -100,11 +100,11 @@ impl Store {
         self.run(LEDGER_WORK_BYTES, |done| Work::EditLedger(name.clone(), edit, done)).map(drop)
     }
 
-    /// Executes commands; it is all on disk when this returns. One outcome for each request, in order.
+    /// Executes commands. Everything is on disk when this returns. Returns one outcome for each request, in order.
     ///
     /// # Errors
     ///
-    /// See [`WriteError`]: but for an unknown outcome, nothing happened.
+    /// See [`WriteError`]. Unless the outcome is unknown, the write had no effect.
     pub fn apply(&self, mut submission: Submission) -> Result<Vec<Outcome>, WriteError> {
         submission.hash_requests();
         let bytes = submission.bytes();
@@ -154,8 +154,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`WriteError::Document`] if one document does not stand as expected, a unique key is taken, or a limit is
-    /// exceeded; [`WriteError::LedgerNotFound`]; and what any write may meet.
+    /// [`WriteError::Document`] if a document is not in the expected state, a unique key is taken, or a limit is
+    /// exceeded; [`WriteError::LedgerNotFound`]; and the errors that any write can have.
     pub fn write_atomically(&self, mut write: AtomicWrite) -> Result<Vec<Outcome>, WriteError> {
         write.commands.iter_mut().for_each(|command| command.request.fill_in_hash());
         let bytes = write.bytes();
@@ -164,8 +164,8 @@ impl Store {
         self.run(bytes, |done| Work::WriteAtomically(write, programs, done))
     }
 
-    /// Executes commands without blocking; `done` is called once with the answer, on another thread or on this
-    /// one, after everything is on disk. It must not block.
+    /// Executes commands without blocking. Calls `done` once with the answer, after everything is on disk. The call
+    /// may be on this thread or another one, and `done` must not block.
     pub fn submit(
         &self,
         mut submission: Submission,
@@ -177,7 +177,7 @@ impl Store {
         self.engine().submit(Work::Apply(submission, programs, Done::new(done)), bytes);
     }
 
-    /// Creates a ledger without blocking, as [`Store::submit`].
+    /// Creates a ledger without blocking, like [`Store::submit`].
     pub(crate) fn submit_ledger(
         &self,
         name: LedgerName,
@@ -188,7 +188,8 @@ impl Store {
         self.engine().submit(Work::CreateLedger(name, options, done), LEDGER_WORK_BYTES);
     }
 
-    /// Has some work done, which takes so many bytes while it waits. The kind of the work decides the type of the answer.
+    /// Queues work that takes `bytes` in the queue, and waits for its answer. The kind of the work determines the type
+    /// of the answer.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -211,7 +212,7 @@ impl Store {
     }
 }
 
-/// The place where an answer is awaited.
+/// The slot in which a caller waits for an answer.
 struct Slot<T> {
     answer: Mutex<Option<Result<T, WriteError>>>,
     ready: Condvar,

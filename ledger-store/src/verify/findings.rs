@@ -1,4 +1,4 @@
-//! The findings of a verification while it goes on.
+//! Collects the findings of a verification.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use ledger_index::IndexError;
 use crate::error::{OpenError, ReadError};
 use crate::violation::{Violation, ViolationCode};
 
-/// No more violations than these are gathered.
+/// Maximum number of violations that are collected.
 const VIOLATIONS_MAX: usize = 1_000;
 
 /// The findings so far.
@@ -18,7 +18,7 @@ pub(super) struct Findings {
     pub(super) names: BTreeMap<u32, LedgerName>,
 }
 
-/// That it makes no sense to go on.
+/// Signals that the verification cannot usefully continue.
 pub(super) struct Stop;
 
 impl Findings {
@@ -46,7 +46,7 @@ impl Findings {
         self.push(Violation { code, ledger, position, detail })
     }
 
-    /// Reports what stands in the way of looking at the rest of something.
+    /// Records a defect that prevents part of the verification.
     pub(super) fn obstacle(&mut self, code: ViolationCode, detail: String) -> Result<(), Stop> {
         self.complete = false;
         self.add(code, None, None, detail)
@@ -66,7 +66,7 @@ impl Findings {
         self.obstacle(code, error.to_string())
     }
 
-    /// Reports why the journal could not be replayed.
+    /// Records why the journal could not be replayed.
     pub(super) fn replay_error(&mut self, error: &OpenError) -> Result<(), Stop> {
         match error {
             OpenError::Damaged { reason } => self.obstacle(ViolationCode::FileFormat, reason.clone()),

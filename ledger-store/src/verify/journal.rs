@@ -1,4 +1,4 @@
-//! The journal from its first entry to its last.
+//! Reads the journal from its first entry to its last, and checks what can be checked entry by entry.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use super::findings::{Findings, Stop};
 use crate::documents::{LEDGERS, decode_ledger};
 use crate::violation::ViolationCode;
 
-/// How much of the journal is read at once.
+/// Number of journal bytes that are read at a time.
 const WALK_BYTES: usize = 4 << 20;
 
-/// How far the journal was read, and what is expected next.
+/// How far the journal was read, and what the next entry must continue.
 pub(super) struct Walked {
     next: Position,
     chain: ChainHash,
     ledgers: HashMap<u32, Tail>,
 }
 
-/// Where a ledger's log ends.
+/// The end of a ledger's log.
 struct Tail {
     next_log: u64,
     date: i64,
 }
 
 impl Walked {
-    /// Nothing was read yet.
+    /// Creates the state before the first entry.
     pub(super) fn nothing(identity: &Identity) -> Self {
         Self { next: Position::FIRST, chain: ChainHash::genesis(identity.store), ledgers: HashMap::new() }
     }
@@ -44,7 +44,7 @@ impl Walked {
         self.chain
     }
 
-    /// Reads everything before `head`. It stops where going on makes no sense.
+    /// Reads everything before `head`. Ends early at a defect that makes the rest unreadable.
     pub(super) fn walk(
         &mut self,
         journal: &dyn JournalReader,
@@ -54,7 +54,7 @@ impl Walked {
         while self.next < head.next {
             let chunks = match journal.scan(self.next, WALK_BYTES) {
                 Ok(chunks) => chunks,
-                // Chunks before a damaged one do not come along: they are asked for one by one.
+                // The failed scan returns none of the sound chunks before the damaged one, so read them one by one.
                 Err(_) => match journal.read(self.next) {
                     Ok(chunk) => chunk.into_iter().collect(),
                     Err(error) => {
@@ -142,7 +142,7 @@ impl Walked {
                     let what = format!("ledger {} was not created", log.ledger);
                     return stop(findings, ViolationCode::FileFormat, position, what);
                 };
-                // What is imported into a ledger without a log may begin before its first id.
+                // An import into an empty ledger may start below the ledger's first id.
                 let begins = log.imported && tail.date == i64::MIN;
                 if log.log < tail.next_log && !begins {
                     let what = format!("log {} where {} is due", log.log, tail.next_log);
@@ -167,7 +167,7 @@ impl Walked {
     }
 }
 
-/// Reports what makes the rest unreadable.
+/// Records a defect that makes the rest of the journal unreadable.
 fn stop(
     findings: &mut Findings,
     code: ViolationCode,
@@ -187,7 +187,7 @@ pub(super) struct Bounded {
 
 impl Bounded {
     pub(super) fn new(journal: Arc<dyn JournalReader>, next: Position, walked: &Walked) -> Self {
-        // Nobody asks this one for the chain at its head.
+        // No caller uses the chain of this head.
         Self { journal, head: Head { next, chain: walked.chain } }
     }
 }

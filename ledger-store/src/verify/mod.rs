@@ -1,15 +1,15 @@
-//! Verification: is the journal sound, and is the index what the journal says?
+//! Verification: checks that the journal is sound and that the index matches it.
 //!
-//! 1. The journal is read from its first entry to its last: digests, the chain, positions, ids and dates, and
-//!    that every entry decodes ([`journal`]).
-//! 2. It is replayed into a second index, while the volumes of each entry are compared with those before plus
-//!    what was moved, and reverts with what they revert.
-//! 3. The two indexes are compared by contents, both ways ([`compare`]). How rows are spread over runs, sums
-//!    that are local to a run, and rows that others have superseded are not contents.
-//! 4. Keys are unique and inputs equal outputs ([`rules`]), and the wire hashes are computed again ([`wire_hashes`]).
+//! 1. [`journal`] reads the journal from its first entry to its last. It checks digests, the chain, positions, ids and
+//! dates, and that every entry decodes.
+//! 2. The journal is replayed into a second index. The replay compares the volumes of each entry with the previous
+//! volumes plus the moved amounts, and each revert with its original.
+//! 3. [`compare`] compares the contents of the two indexes in both directions. The distribution of rows over runs,
+//! sums that are local to a run, and superseded rows do not count as content.
+//! 4. [`rules`] checks that keys are unique and that inputs equal outputs, and [`wire_hashes`] computes the wire
+//! hashes again.
 //!
-//! Nobody can tell afterwards whether an overdraft was allowed: the journal does not say what the
-//! request permitted.
+//! Verification cannot tell whether an overdraft was allowed: the journal does not record what a request permitted.
 
 mod compare;
 mod findings;
@@ -38,18 +38,18 @@ use crate::store::{Opening, Store};
 use crate::violation::{Violation, ViolationCode};
 use crate::workspace;
 
-/// The replay's part of a memory budget that the store itself nearly fills.
+/// The replay gets 1/10 of the store's memory budget, in addition to that budget.
 const BUDGET_PART: usize = 10;
 impl Store {
     /// Reads the whole journal and compares it with the index.
     ///
-    /// It flushes first, and verifies what is acknowledged when it begins; reads and writes go on meanwhile.
-    /// It takes about as long as building the index from nothing, some tenth of the memory budget, and on disk
-    /// a second index, which is removed afterwards. Concurrent calls wait for each other.
+    /// Flushes first, and then verifies what was acknowledged at that time. Reads and writes continue meanwhile. Takes
+    /// about as long as rebuilding the index, a tenth of the memory budget, and disk space for a second index, which
+    /// is removed afterwards. Concurrent calls run one after the other.
     ///
     /// # Errors
     ///
-    /// [`VerifyError`] if the second index cannot be made. Damage, and a disk that fails, are in the report.
+    /// [`VerifyError`] if the second index cannot be created. The report contains damage and later disk failures.
     pub fn verify(&self) -> Result<VerifyReport, VerifyError> {
         let engine = self.engine();
         let _journal = engine.journal_lock.lock();
@@ -66,7 +66,7 @@ impl Store {
             }
         };
         let mut report = check(&engine.reader(), &live, &engine.identity, shares, &second, &engine.progress);
-        // Nobody needs what is in it: closing it writes nothing.
+        // The second index is no longer needed. Abandoning it avoids the writes of a normal close.
         second.abandon();
         drop(second);
         if let Some(directory) = self.directory() {
@@ -77,8 +77,8 @@ impl Store {
         Ok(report)
     }
 
-    /// Defects of the index that were mended, by the opening or since. An index that was absent, or of another format,
-    /// store or history, is built again too: nothing was wrong with what was stored then.
+    /// Returns the defects of the index that were repaired, by the opening or since. Rebuilding an index that was
+    /// absent, or of another format, store or history, is no defect.
     fn mended(&self) -> Vec<Violation> {
         let opening = self.opening();
         let before = opening.rebuilt.clone().filter(|_| opening.was_damaged);
@@ -91,7 +91,7 @@ impl Store {
     }
 }
 
-/// The bytes that opening dropped from the journal and that may have been acknowledged.
+/// Returns a violation if the opening dropped bytes of the journal that may have been acknowledged.
 fn torn_tail(opening: &Opening) -> Option<Violation> {
     let dropped = opening.dropped_tail.filter(|dropped| dropped.may_have_been_acknowledged)?;
     let detail = format!(
@@ -101,7 +101,7 @@ fn torn_tail(opening: &Opening) -> Option<Violation> {
     Some(Violation { code: ViolationCode::TornTail, ledger: None, position: Some(dropped.position), detail })
 }
 
-/// Verifies a journal and, as far as it says it goes, an index of it. `second` is empty.
+/// Verifies a journal, and an index of it up to the index's watermark. `second` is an empty index for the replay.
 fn check(
     journal: &Arc<dyn JournalReader>,
     live: &IndexSnapshot,
@@ -113,7 +113,7 @@ fn check(
     let begun = Instant::now();
     let mut findings = Findings::new();
     let mut walked = journal::Walked::nothing(identity);
-    // Whatever stops it is among the findings.
+    // If the check ends early, the findings contain the reason.
     let second = Second { index: second, shares, progress };
     let _ = check_all(journal, live, identity, &second, &mut findings, &mut walked);
     VerifyReport {
@@ -126,7 +126,7 @@ fn check(
     }
 }
 
-/// The index that a verification builds, and how it builds it.
+/// The second index, with the resources to build it.
 struct Second<'a> {
     index: &'a IndexFile,
     shares: Shares,
@@ -154,7 +154,7 @@ fn check_all(
             return findings.obstacle(ViolationCode::IndexAhead, detail).and(Err(Stop));
         }
         Some(watermark) => watermark.next,
-        // An index that was never flushed into holds nothing.
+        // An index without a watermark holds no entries.
         None => ledger_journal::Position::FIRST,
     };
     let bounded: Arc<dyn JournalReader> = Arc::new(journal::Bounded::new(journal.clone(), through, walked));

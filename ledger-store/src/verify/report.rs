@@ -1,4 +1,4 @@
-//! The findings of a verification.
+//! The report of a verification.
 
 use std::fmt;
 
@@ -10,33 +10,34 @@ use crate::violation::{Violation, ViolationCode};
 /// The findings of [`Store::verify`](crate::Store::verify).
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifyReport {
-    /// The defects, in the order in which they were found.
+    /// The violations, in the order in which they were found.
     pub violations: Vec<Violation>,
-    /// How many entries of the journal were read.
+    /// Number of journal entries that were read.
     pub entries: u64,
-    /// How many ledgers they are of.
+    /// Number of ledgers that these entries belong to.
     pub ledgers: u32,
-    /// The hash of the journal up to the last entry that was read, in hex; compare it with one that was kept.
+    /// The chain hash up to the last entry that was read, in hexadecimal digits. Compare it with one that was kept
+    /// elsewhere.
     pub head: String,
-    /// Whether everything was looked at. After damage that stands in the way, or a thousand violations, the
-    /// rest is not.
+    /// Whether everything was examined. Damage that prevents further checks, and a thousand violations, end a
+    /// verification early.
     pub complete: bool,
-    /// How long it took.
+    /// The duration in seconds.
     pub seconds: f64,
 }
 
 impl VerifyReport {
-    /// Whether everything was looked at and nothing is wrong.
+    /// Returns whether everything was examined without findings.
     pub fn is_clean(&self) -> bool {
         self.complete && self.violations.is_empty()
     }
 
-    /// Whether something is wrong with what is stored. An error of the disk alone does not say that.
+    /// Returns whether stored data is damaged. A disk error alone does not count as damage.
     pub fn is_damaged(&self) -> bool {
         self.violations.iter().any(|violation| violation.code != ViolationCode::StorageError)
     }
 
-    /// The report as JSON, one line for each violation and one that sums up.
+    /// Returns the report as JSON: one line for each violation, and a summary line.
     pub fn to_json_lines(&self) -> String {
         let mut out = Vec::new();
         for violation in &self.violations {
@@ -66,15 +67,16 @@ impl VerifyReport {
             )
             .as_bytes(),
         );
-        String::from_utf8(out).expect("texts were written into it")
+        String::from_utf8(out).expect("only UTF-8 text is written to it")
     }
 }
 
-/// Why a verification could not begin. Damage is no such error, nor is a disk that fails later: the report has both.
+/// The reason why a verification could not begin. Damage, and a disk that fails later, are part of the report and not
+/// of this error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// There is no place for the projection to compare with.
+    /// The second index, with which the store's index is compared, cannot be created.
     Workspace {
         /// The attempted access.
         reason: String,

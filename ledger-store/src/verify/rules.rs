@@ -1,4 +1,4 @@
-//! Rules over the whole of a store: keys are unique, and inputs equal outputs.
+//! Rules over a whole store: keys are unique, and inputs equal outputs.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -18,9 +18,9 @@ use crate::projection::HoldingPage;
 use crate::read::{idempotency_of, reference_of};
 use crate::violation::ViolationCode;
 
-/// References, idempotency keys and addresses name one thing each.
+/// Checks that references, idempotency keys and addresses are unique.
 ///
-/// Texts are compared only where fingerprints are equal, so it takes no memory.
+/// Reads the texts only where fingerprints are equal, so it needs little memory.
 pub(super) fn unique(
     index: &IndexSnapshot,
     gone: &Gone,
@@ -73,7 +73,7 @@ fn texts_differ(
     Ok(())
 }
 
-/// The text that a row of the keys table stands for.
+/// Returns the text that a row of the table of keys stands for, with its ledger and the code to report.
 fn text_of(
     row: &KeyRow,
     index: &IndexSnapshot,
@@ -103,7 +103,7 @@ fn text_of(
     Ok((ledger, ViolationCode::ReferenceDuplicate, reference.to_owned()))
 }
 
-/// In each ledger, of each asset, as much went in as went out.
+/// Checks that the inputs and outputs of every asset are equal in each ledger.
 pub(super) fn balanced(index: &IndexSnapshot, gone: &Gone, findings: &mut Findings) -> Result<(), Stop> {
     let mut sums: BTreeMap<(u32, u32), Volumes> = BTreeMap::new();
     let pages = match index.range(tables::HOLDINGS, Bound::Unbounded, Bound::Unbounded) {

@@ -1,4 +1,4 @@
-//! Seeded damage: each defect that can be planted is found, and nothing else is.
+//! Tests that plant defects: a verification finds each of them, and nothing else.
 
 mod samples;
 
@@ -30,7 +30,7 @@ fn a_sound_store_is_clean() {
     assert!(report.is_clean(), "{:#?}", report.violations);
     assert_eq!((report.entries, report.ledgers), (7, 1));
     assert_eq!(report.head, journal.head().chain.to_string());
-    // An index that was never flushed into says nothing, and nothing wrong.
+    // An index without a watermark holds nothing that could be wrong.
     assert!(verify(&journal, &index()).is_clean());
 }
 
@@ -56,7 +56,7 @@ fn every_table_is_compared() {
 #[test]
 fn wrong_volumes_are_found() {
     planted_in_journal(ViolationCode::VolumeMismatch, |logs| {
-        // As much too much in as out, and later entries go on from there.
+        // Input and output are too large by the same amount, and later entries continue from there.
         logs.truncate(3);
         let third = transaction(&mut logs[2]);
         third.holdings[0].after = volumes(0, 106);
@@ -179,12 +179,12 @@ fn what_the_index_lacks_or_has_beyond_is_found() {
         Some(vec![0, 0, 0, 9])
     });
     planted_in_table(ViolationCode::IndexMissing, tables::HOLDINGS, &[0, 0, 0, 1, 0, 0, 0, 0], |page| {
-        // The second of three holdings.
+        // Removes the second of three holdings.
         page.map(|page| holdings_edited(&page, |place, _| place != 1))
     });
 }
 
-/// A page of holdings as `edit` leaves them, without those that it says no to.
+/// Returns a page of holdings after `edit`, without those for which `edit` returns `false`.
 fn holdings_edited(page: &[u8], mut edit: impl FnMut(u32, &mut StoredHolding) -> bool) -> Vec<u8> {
     let mut edited = HoldingPage::empty();
     for (place, mut holding) in HoldingPage::all(page).unwrap() {
@@ -249,7 +249,8 @@ fn damaged_values_are_found() {
     planted_in_table(ViolationCode::RecordChecksum, tables::HASHES, &[1, 2, 3], |_| Some(vec![4]));
 }
 
-/// Changes one value of the filters after the other; each change is right by its checksum. How many there were.
+/// Changes each value of the filters in turn, with a correct checksum, and calls `check`. Returns how many values
+/// there were.
 fn each_filter_value(change: impl Fn(bool, &mut Vec<u8>), check: impl Fn(&VerifyReport)) -> usize {
     let journal = journal_of(&sound());
     for number in 0.. {
@@ -276,7 +277,7 @@ fn a_filter_that_denies_a_row_is_found() {
     each_filter_value(
         |is_fences, value| {
             if is_fences {
-                // The first page begins right behind its first key.
+                // The first page then begins right after its first key.
                 let low = value[8..].first_chunk_mut::<8>().unwrap();
                 *low = (u64::from_le_bytes(*low) + 1).to_le_bytes();
             } else {
@@ -285,7 +286,7 @@ fn a_filter_that_denies_a_row_is_found() {
         },
         denied,
     );
-    // One bit of one key is enough.
+    // A single bit of a single key is enough.
     each_filter_value(
         |is_fences, value| {
             if is_fences {
@@ -307,7 +308,7 @@ fn wrong_wire_hashes_are_found() {
     planted_in_table(ViolationCode::IndexExtra, tables::HASHES, &nobody, |_| Some(vec![5; 32]));
 }
 
-/// A journal of which chunks come from elsewhere, or not at all.
+/// A journal that answers some reads from another journal or not at all.
 struct Tampered {
     journal: Arc<dyn JournalReader>,
     other: Option<(Position, Arc<dyn JournalReader>)>,

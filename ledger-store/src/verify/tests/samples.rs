@@ -1,4 +1,4 @@
-//! A sound journal and its rows, and the planting of defects.
+//! A sound journal with its rows, and functions that plant defects in them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ pub(super) fn moves(
     }
 }
 
-/// A small sound log: funds, a payment, one that is reverted, metadata, and one that is dated back.
+/// Returns a small sound log: a deposit, payments, a revert, metadata, and a backdated transaction.
 pub(super) fn sound() -> Vec<LogRecord<'static>> {
     let first = moves(
         1,
@@ -157,7 +157,7 @@ pub(super) fn transaction<'a>(log: &'a mut LogRecord<'static>) -> &'a mut Transa
     }
 }
 
-/// Each entry has a chunk of its own, and counts from itself.
+/// Appends an entry in a chunk of its own, with `base` as the base of its section.
 pub(super) fn append(journal: &MemoryJournal, body: Body<'_>, base: LedgerBase) {
     let position = journal.head().next;
     let mut builder = ChunkBuilder::default();
@@ -193,7 +193,7 @@ pub(super) fn journal_of(logs: &[LogRecord<'static>]) -> Arc<dyn JournalReader> 
     Arc::new(journal)
 }
 
-/// The rows that a flush would write of a journal, defects of its entries included.
+/// Returns the rows that a flush of a journal would write, even if its entries have defects.
 pub(super) fn projected(journal: &Arc<dyn JournalReader>) -> (Piece, Vec<(u32, LedgerHead)>, Watermark) {
     let replayed =
         recovery::replay(journal, &index(), &identity(), shares(), Position::FIRST, &mut |_| Ok(())).unwrap();
@@ -215,7 +215,7 @@ pub(super) fn expect(report: &VerifyReport, code: ViolationCode) {
     assert_eq!(codes, BTreeSet::from([code]), "{:#?}", report.violations);
 }
 
-/// Plants a defect into the log.
+/// Plants a defect in the log.
 #[track_caller]
 pub(super) fn planted_in_journal(code: ViolationCode, plant: impl FnOnce(&mut Vec<LogRecord<'static>>)) {
     let mut logs = sound();
@@ -224,7 +224,7 @@ pub(super) fn planted_in_journal(code: ViolationCode, plant: impl FnOnce(&mut Ve
     let live = index();
     let is_unreadable = [ViolationCode::FileFormat, ViolationCode::SequenceGap].contains(&code);
     if is_unreadable {
-        // No index can be made of it.
+        // The journal cannot be replayed into an index.
         let head = journal.head();
         let watermark = Watermark {
             store: identity().store,
@@ -238,11 +238,11 @@ pub(super) fn planted_in_journal(code: ViolationCode, plant: impl FnOnce(&mut Ve
         flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
     }
     expect(&verify(&journal, &live), code);
-    // An opening replays it, and refuses.
+    // An opening that replays the journal refuses it.
     if ![ViolationCode::Unbalanced, ViolationCode::DateOrder].contains(&code) {
         let opened = recovery::recover(&journal, &index(), &identity(), shares(), Position::FIRST);
         let refused = matches!(opened, Err(OpenError::Damaged { .. }));
-        // What needs a look at two distant entries is left to a verification.
+        // Only a verification finds defects that concern two distant entries.
         let is_distant = [
             ViolationCode::ReferenceDuplicate,
             ViolationCode::IdempotencyDuplicate,
@@ -253,7 +253,7 @@ pub(super) fn planted_in_journal(code: ViolationCode, plant: impl FnOnce(&mut Ve
     }
 }
 
-/// Plants a defect into the rows of the index.
+/// Plants a defect in the rows of the index.
 #[track_caller]
 pub(super) fn planted_in_rows(code: ViolationCode, plant: impl FnOnce(&mut Piece)) {
     let journal = journal_of(&sound());
@@ -264,7 +264,7 @@ pub(super) fn planted_in_rows(code: ViolationCode, plant: impl FnOnce(&mut Piece
     expect(&verify(&journal, &live), code);
 }
 
-/// Plants a value into a plain table of the index, made of the one there.
+/// Plants a value in a plain table of the index, computed from the current one.
 #[track_caller]
 pub(super) fn planted_in_table(
     code: ViolationCode,
