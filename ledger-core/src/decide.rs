@@ -104,10 +104,9 @@ fn settled(create: &CreateTransaction) -> &[Posting] {
 
 /// Decides `command` for the ledger that `facts` describe.
 ///
-/// Equal arguments give equal results; `now` is the insertion date. The checks run in the order of the
-/// variants of [`Rejection`], and the first failing one is the answer; [`crate::check_sizes`] has run those of counts
-/// and sizes before. `decide` updates the volumes in
-/// `facts`; after a refusal they are invalid.
+/// Equal arguments give equal results; `now` is the insertion date. The checks run in the order of the variants of
+/// [`Rejection`], and the first failing one is the answer. [`crate::check_sizes`] must have checked counts and sizes
+/// before. `decide` updates the volumes in `facts`; after a refusal they are invalid.
 ///
 /// # Errors
 ///
@@ -115,8 +114,8 @@ fn settled(create: &CreateTransaction) -> &[Posting] {
 ///
 /// # Panics
 ///
-/// If `facts` lack something that [`crate::needs`] asked for, or a script is not [settled](crate::settle()).
-/// Both are defects of the caller, never of the request.
+/// Panics if `facts` lack something that [`crate::needs`] asked for, or a script is not [settled](crate::settle()).
+/// Both are bugs of the caller, never of the request.
 pub fn decide<'a>(
     command: &'a Command,
     slots: &'a [Slots],
@@ -274,8 +273,8 @@ fn move_in_order(
     Ok(())
 }
 
-/// Executes postings as one step: only the balances at its end count, of every account that pays in it. An account that
-/// is overdrawn may not pay, also where it receives as much in the same step.
+/// Executes postings as one step: only the balances at its end count, and only those of accounts that pay. An account
+/// that is overdrawn at the end may not pay, even if it receives as much in the same step.
 fn move_at_once(
     postings: &[Posting],
     slots: &[Slots],

@@ -10,13 +10,13 @@ use crate::rejection::Rejection;
 use crate::schema::{Enforcement, Schema};
 use ledger_values::{AccountAddress, Metadata, SchemaVersion};
 
-/// Puts the script of a template in its place, and says what must be refused before a command is looked at further.
-/// `named` is the version that the request names with its schema, `has_schemas` whether its ledger has any.
+/// Replaces a template by its script, and checks which version and template a request must name. `named` is the
+/// version that the request names, with its schema, and `has_schemas` is whether its ledger has any.
 ///
 /// # Errors
 ///
-/// The [`Rejection`] of what no mode allows. What only [`Enforcement::Strict`] refuses is refused there, and else
-/// returned: it is to be reported.
+/// The [`Rejection`] of a command that no mode allows. A violation that only [`Enforcement::Strict`] refuses is an
+/// error in that mode; in other modes the function returns it, so that the caller can report it.
 pub fn resolve(
     command: &mut Command,
     named: Option<(&SchemaVersion, &Schema)>,
@@ -25,7 +25,7 @@ pub fn resolve(
 ) -> Result<Option<Rejection>, Rejection> {
     if let Command::CreateTransaction(create) = command {
         match (&mut create.movement, named) {
-            // In strict mode a ledger with schemas asks for a version before it asks for what.
+            // In strict mode, a missing version is reported before a missing template.
             (Movement::Template { .. }, None) if has_schemas && enforcement == Enforcement::Strict => {
                 return Err(Rejection::SchemaNotSpecified);
             }

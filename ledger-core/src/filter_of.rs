@@ -1,4 +1,4 @@
-//! Filters whose type tells what they select.
+//! Filters whose type determines the resource that they select.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -84,8 +84,8 @@ impl<R: Selects> FilterOf<R> {
     ///
     /// # Errors
     ///
-    /// As [`Filter::new`], and [`FilterError::UnknownField`] for a condition on a property that the resource does not
-    /// have.
+    /// The errors of [`Filter::new`], and [`FilterError::UnknownField`] for a condition on a property that the
+    /// resource does not have.
     pub fn new(root: FilterNode) -> Result<Self, FilterError> {
         check(R::RESOURCE, &root, 0)?;
         Ok(Self { filter: Filter::new(R::RESOURCE, root)?, selects: PhantomData })
@@ -118,7 +118,7 @@ impl<R: Selects> FilterOf<R> {
     ///
     /// # Errors
     ///
-    /// [`FilterError`] with the fault of the text.
+    /// [`FilterError`] with the defect of the text.
     pub fn parse(json: &str) -> Result<Self, FilterError> {
         match parse_node(R::RESOURCE, json)? {
             None => Ok(Self::all()),
@@ -126,7 +126,7 @@ impl<R: Selects> FilterOf<R> {
         }
     }
 
-    /// Selects what both filters select.
+    /// Returns a filter that selects the subjects that both filters select.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl<R: Selects> FilterOf<R> {
         }
     }
 
-    /// Selects what at least one of the filters selects.
+    /// Returns a filter that selects the subjects that at least one of the filters selects.
     ///
     /// # Errors
     ///
@@ -153,7 +153,8 @@ impl<R: Selects> FilterOf<R> {
         Self::new(FilterNode::Or(vec![self.filter.into_root(), other.filter.into_root()]))
     }
 
-    /// Selects what the filter is false for. A condition on an absent property is neither true nor false.
+    /// Returns a filter that selects the subjects for which this filter is false. A condition on an absent property is
+    /// neither true nor false.
     ///
     /// # Errors
     ///
@@ -162,13 +163,14 @@ impl<R: Selects> FilterOf<R> {
         Self::new(FilterNode::Not(Box::new(self.filter.into_root())))
     }
 
-    /// Returns the filter without the type of what it selects.
+    /// Returns the filter without the type parameter.
     pub fn into_filter(self) -> Filter {
         self.filter
     }
 }
 
-/// Checks that all conditions are about the resource. [`Filter::new`] refuses what is deeper than this looks.
+/// Checks that all conditions are about the resource. Ignores deeply nested nodes, because [`Filter::new`] refuses
+/// them.
 fn check(resource: Resource, node: &FilterNode, depth: usize) -> Result<(), FilterError> {
     match node {
         _ if depth > FILTER_DEPTH_MAX => Err(FilterError::TooDeep),

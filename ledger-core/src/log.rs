@@ -69,14 +69,14 @@ pub struct Idempotency {
 /// One entry of a ledger's log. It records a change and never changes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Its number.
+    /// The id of the entry.
     pub id: LogId,
-    /// When it was recorded; does not decrease along a log.
+    /// The insertion date, which never decreases along a log.
     pub date: Timestamp,
     /// The caller's idempotency key, if one was given.
     pub idempotency: Option<Idempotency>,
-    /// For imported logs without a key, the text that identifies their request at the server that recorded them. Logs
-    /// of this server have none: theirs is computed from what they record.
+    /// For imported logs without a key: the text that identifies their request at the server that recorded them. Logs
+    /// of this server have none, because it can be computed from their content.
     pub request_hash: Option<CompactString>,
     /// The schema version that the request named.
     pub schema_version: Option<CompactString>,

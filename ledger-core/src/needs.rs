@@ -45,7 +45,8 @@ pub struct Needs<'a> {
     pub slots: SlotList,
     /// Accounts whose metadata the command changes, in the order of the changes.
     pub accounts: SmallVec<[&'a AccountAddress; 1]>,
-    /// Reference that may be taken. A transaction that reverts another has its own only under the rules of API v1.
+    /// Reference that may be taken. A transaction that reverts another one only has a reference of its own under the
+    /// rules of API v1.
     pub reference: Option<Cow<'a, Reference>>,
     /// Indexes of the `holdings` whose accounts have a contract that reads their metadata.
     pub metadata: SmallVec<[u32; 2]>,
@@ -90,9 +91,10 @@ pub struct Facts {
 
 /// Lists the facts that deciding `command` requires.
 ///
-/// The transaction that the command names ([`Command::transaction`]) is loaded before, and `original` is what was found:
-/// a revert requires the holdings of its postings. A script has its own questions while it is
-/// [settled](crate::settle()) into postings. Before that it requires only what [`crate::check_before_script`] asks for.
+/// The caller first loads the transaction that the command names ([`Command::transaction`]) and passes it as
+/// `original`: a revert requires the holdings of its postings. A script asks for its own data while it is
+/// [settled](crate::settle()) into postings. Before that it requires only the facts for
+/// [`crate::check_before_script`].
 pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -> Needs<'a> {
     let mut needs = Needs::default();
     match command {
@@ -125,7 +127,7 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
     needs
 }
 
-/// Checks the counts and sizes of a command, before anything is loaded for it. Those of a script's transaction are
+/// Checks the counts and sizes of a command before anything is loaded for it. Those of a script's transaction are
 /// checked when the script is [settled](crate::settle()).
 ///
 /// # Errors

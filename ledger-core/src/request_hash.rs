@@ -1,4 +1,4 @@
-//! The hash that identifies a request: compared behind an idempotency key, and shown with logs.
+//! The hash that identifies a request. It is compared when an idempotency key is reused, and shown with logs.
 
 use std::collections::BTreeMap;
 
@@ -56,8 +56,8 @@ pub fn batch_hash<'a>(commands: impl ExactSizeIterator<Item = &'a Command>) -> C
     bytes.finish()
 }
 
-/// Returns the hash that a log shows which was recorded without a key: that of the plainest request by which it could
-/// have been made. It is not stored, since it follows from the log.
+/// Returns the hash that a log shows if it was recorded without a key: the hash of the simplest request that could
+/// have created it. It is not stored, because it follows from the log.
 pub fn log_request_hash(payload: &LogPayload) -> CompactString {
     let mut bytes = Encoder(Sha256::new());
     match payload {

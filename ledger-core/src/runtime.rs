@@ -1,12 +1,12 @@
-//! The engine in whose words a script is refused.
+//! The wording of a script's errors.
 
 /// Wording of a script's errors. It does not change how the script runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Runtime {
-    /// Errors in the words of the machine, which all clients know.
+    /// The wording of the machine, which all clients know.
     #[default]
     Machine,
-    /// Errors in the words of the interpreter, the newer engine.
+    /// The wording of the interpreter, the newer engine.
     Interpreter,
 }
 

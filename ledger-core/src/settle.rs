@@ -1,4 +1,4 @@
-//! Runs the script of a command and puts the result in its place.
+//! Runs the script of a command and replaces it by the resulting postings.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub fn settle<R: Reads>(
     let Movement::Script(script) =
         std::mem::replace(&mut create.movement, Movement::Postings(Postings::new()))
     else {
-        unreachable!("it was just seen to be one");
+        unreachable!("the movement was checked to be a script above");
     };
     let runtime = script.runtime;
     let refused = |error: ScriptError| Ok(Err(Rejection::Script { error: Box::new(error), runtime }));

@@ -67,8 +67,8 @@ impl fmt::Display for WireHash {
     }
 }
 
-/// Encodes 32 bytes in standard base64, eight characters at a time. Each entry hashes the text of the hash
-/// before; a general base64 crate took a tenth of the time of that hash.
+/// Encodes 32 bytes in standard base64, eight characters at a time. Each entry hashes the base64 text of the previous
+/// hash, and a general base64 crate took a tenth of the time of that hash.
 fn base64(bytes: &[u8; 32]) -> [u8; 44] {
     // Six bytes make eight characters. The last group has two bytes and four of padding.
     let mut padded = [0; 38];

@@ -81,7 +81,7 @@ impl<'a> Compiler<'a> {
             origin: variable.origin.map(|origin| match origin {
                 check::Origin::Meta(id) => match self.expr(id).kind {
                     ExprKind::Call(call) => Origin::Meta(call),
-                    _ => unreachable!("the checker found a call"),
+                    _ => unreachable!("the checker only admits calls here"),
                 },
                 check::Origin::Call(id) => Origin::Call(self.expr(id)),
                 check::Origin::Free(id) => Origin::Free(self.expr(id)),

@@ -40,9 +40,9 @@ pub enum FilterError {
         /// The resource of the filter.
         found: Resource,
     },
-    /// A text that is no filter.
+    /// A text that is not a filter.
     Malformed {
-        /// The fault of the text.
+        /// The defect of the text.
         reason: String,
     },
     /// A filter with more nodes than [`crate::limits::FILTER_NODES_MAX`].

@@ -139,7 +139,7 @@ impl Book {
                 account.metadata.merge(given);
             }
             if visible && let Some(metadata) = written {
-                // To write what is there already is no update.
+                // Writing the current values is not an update.
                 if metadata.iter().any(|(key, value)| account.metadata.get(key) != Some(value)) {
                     account.updated_at = entry.date;
                 }
@@ -184,7 +184,7 @@ impl Book {
                 }
                 _ => continue,
             }
-            // Of now also at a point in time, as other servers of this API were seen to show it.
+            // The current date of change, even for a point in time: other servers of this API do the same.
             transaction.updated_at = entry.date;
         }
         Some(transaction)

@@ -113,7 +113,7 @@ impl Model {
             *effective_volumes = book.and_then(|book| book.effective_at_commit(transaction));
         }
         self.record(ledger, entry);
-        let book = self.ledgers.get_mut(ledger).expect("an entry was recorded in it");
+        let book = self.ledgers.get_mut(ledger).expect("importing an entry creates the ledger");
         book.imported = book.log.len();
     }
 
@@ -157,7 +157,8 @@ impl Model {
         if let Some(given) = request.idempotency
             && let Some((at, first)) = book.entry_of_key(given)
         {
-            let stored = &first.idempotency.as_ref().expect("it was found by its key").hash;
+            let stored =
+                &first.idempotency.as_ref().expect("the entry was found by its idempotency key").hash;
             let operation = match &first.payload {
                 LogPayload::NewTransaction { .. } => Operation::Create,
                 LogPayload::RevertedTransaction { reverted, .. } => Operation::Revert(reverted.get()),
@@ -165,7 +166,7 @@ impl Model {
                 LogPayload::DeleteMetadata { target, .. } => Operation::DeleteMetadata(target.transaction()),
                 LogPayload::InsertedSchema { .. } => Operation::InsertSchema,
             };
-            // Another server computes other hashes, so that a difference means nothing.
+            // Other servers compute other hashes, so a difference proves nothing.
             let unknown = at < book.imported || stored.is_empty() || given.hash.is_empty();
             let same = if request.several {
                 *stored == given.hash && !stored.is_empty()
@@ -227,8 +228,8 @@ impl Model {
         pit.is_none_or(|pit| account.first_usage <= pit).then_some(account)
     }
 
-    /// Accounts that a filter selects as of a date, ascending by address. A condition on a balance is about
-    /// the moves dated by then, whenever they were recorded.
+    /// Lists the accounts that a filter selects at a date, in ascending order of address. A condition on a balance
+    /// counts the moves dated up to then, whenever they were recorded.
     pub fn accounts(
         &self,
         ledger: &LedgerName,

@@ -1,4 +1,4 @@
-//! The payload of the log entry that a command makes, or its refusal.
+//! Creates the payload of a command's log entry, or refuses the command.
 
 use super::book::{Book, Totals, add_up, holds, rows};
 use super::subjects::BookReads;
@@ -55,7 +55,7 @@ impl Book {
     fn script(&self, create: &CreateTransaction, date: Timestamp) -> Result<LogPayload, Rejection> {
         let mut create = create.clone();
         let Movement::Script(script) = &create.movement else {
-            unreachable!("only scripts come here");
+            unreachable!("the caller passes only scripts");
         };
         let program = Program::compile(&script.plain, Profile::Default);
         match settle(&mut create, &program, &mut Scratch::default(), &mut BookReads(self)) {
@@ -69,7 +69,7 @@ impl Book {
         let postings = match &create.movement {
             Movement::Postings(postings) => postings,
             Movement::Script(_) => return self.script(create, date),
-            Movement::Template { .. } => unreachable!("a template was put in its place"),
+            Movement::Template { .. } => unreachable!("templates were replaced before"),
         };
         if postings.len() > POSTINGS_MAX {
             return Err(Rejection::TooManyPostings { postings: postings.len() });

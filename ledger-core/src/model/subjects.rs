@@ -50,7 +50,7 @@ impl FilterSubject for ModelAccount {
     }
 }
 
-/// A row of volumes with the account it is of.
+/// A row of volumes with its account.
 pub(super) struct Row<'a> {
     pub(super) row: &'a HoldingVolumes,
     pub(super) account: &'a ModelAccount,

@@ -128,7 +128,7 @@ impl StoredQuery {
     /// Returns the name of the resource.
     pub fn resource_name(&self) -> &'static str {
         let found = RESOURCES.iter().find(|(_, resource)| *resource == self.resource);
-        found.expect("only these are read").0
+        found.expect("every parsed query lists one of these resources").0
     }
 
     /// Returns the parameters: an object, if there are any.
@@ -237,7 +237,8 @@ fn fill(json: &Json, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json, Sc
     })
 }
 
-/// A text that is one variable becomes its value; inside a text a variable becomes the text of its value.
+/// Replaces variables in a text. If the text is a single variable, returns its value; otherwise inserts the texts of
+/// the values.
 fn fill_text(text: &str, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json, SchemaError> {
     let mut filled = CompactString::default();
     let mut rest = text;
@@ -261,7 +262,7 @@ fn fill_text(text: &str, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json
     Ok(Json::Text(filled))
 }
 
-/// The variable that begins behind a `$`, `{name}` or `name`, and what follows it.
+/// Splits a text after `$` into the name of the variable, written `{name}` or `name`, and the rest.
 fn variable_at(text: &str) -> Result<(&str, &str), &'static str> {
     if let Some(inside) = text.strip_prefix('{') {
         return inside.split_once('}').ok_or("a variable has no end");

@@ -207,7 +207,7 @@ impl std::str::FromStr for TransactionId {
     }
 }
 
-/// Drops what is less than a microsecond.
+/// Drops fractions of a microsecond.
 #[cfg(feature = "chrono")]
 impl<Tz: chrono::TimeZone> From<chrono::DateTime<Tz>> for Timestamp {
     fn from(time: chrono::DateTime<Tz>) -> Self {
@@ -215,7 +215,7 @@ impl<Tz: chrono::TimeZone> From<chrono::DateTime<Tz>> for Timestamp {
     }
 }
 
-/// Fails outside the years that `chrono` has.
+/// Fails outside the range of `chrono`.
 #[cfg(feature = "chrono")]
 impl TryFrom<Timestamp> for chrono::DateTime<chrono::Utc> {
     type Error = TimestampError;

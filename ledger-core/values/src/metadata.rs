@@ -13,7 +13,7 @@ use crate::typed_text;
 pub enum MetadataValue {
     /// A text.
     Text(CompactString),
-    /// Any JSON value but a string, as compact JSON. Numbers keep the digits that the caller wrote.
+    /// Any JSON value except a string, as compact JSON. Numbers keep the digits that the caller wrote.
     Json(CompactString),
 }
 
@@ -33,7 +33,7 @@ impl MetadataValue {
         }
     }
 
-    /// Returns the value as API v2 shows it, which knows only text: a text as it is, a typed value of a script as its
+    /// Returns the value as API v2 shows it, which only has texts: a text unchanged, a typed value of a script as its
     /// text (`{"type":"monetary",…}` as `USD/2 100`), any other value as its compact JSON (`true`, `100`, `["a"]`).
     /// Filters, the index and the wire hash compare this form.
     pub fn as_shown(&self) -> Cow<'_, str> {
@@ -43,7 +43,7 @@ impl MetadataValue {
         }
     }
 
-    /// As [`MetadataValue::as_shown`], for the JSON text of a value that is no string.
+    /// Like [`MetadataValue::as_shown`], for the JSON text of a value that is not a string.
     pub fn json_as_shown(json: &str) -> Cow<'_, str> {
         match typed_text::shown(json) {
             Some(text) => Cow::Owned(text.into()),

@@ -42,7 +42,7 @@ impl Monetary {
         Self { asset: asset.into(), amount: Amount::from(amount) }
     }
 
-    /// Makes an amount of an asset, both in any form.
+    /// Creates an amount of an asset from any type that converts to them.
     ///
     /// # Errors
     ///

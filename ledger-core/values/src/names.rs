@@ -1,6 +1,6 @@
 //! Names with a grammar: ledger, bucket, account address, asset, reference, idempotency key, schema version.
 //!
-//! `parse` is the only way to make one of these, so that nobody has to check a name again.
+//! `parse` is the only constructor, so no other code has to check a name again.
 
 use std::fmt;
 

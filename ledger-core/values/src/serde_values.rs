@@ -1,8 +1,8 @@
 //! Values in the data formats of `serde` (feature `serde`).
 //!
-//! Names and dates are text, ids are numbers. Amounts and balances are written as text, since many formats cut numbers to
-//! 64 bits; they are read from text and from integers. Floating-point numbers are refused. Metadata is a map of texts:
-//! other JSON values become their text, as API v2 shows them.
+//! Names and dates are text, ids are numbers. Amounts and balances are written as text, because many formats limit
+//! numbers to 64 bits; they are read from text and from integers. Floating-point numbers are refused. Metadata is a
+//! map of texts: other JSON values are converted to text, as in API v2.
 
 use std::fmt;
 use std::marker::PhantomData;

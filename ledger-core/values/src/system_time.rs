@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::timestamp::{Timestamp, TimestampError};
 
-/// Drops what is less than a microsecond, towards the past.
+/// Drops fractions of a microsecond, rounding towards the past.
 impl TryFrom<SystemTime> for Timestamp {
     type Error = TimestampError;
 

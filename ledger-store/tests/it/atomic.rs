@@ -1,4 +1,4 @@
-//! Documents and transactions that are written together are recorded together.
+//! Atomic writes record documents and transactions together or not at all.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +17,7 @@ use ledger_testkit::{Dice, Disk, Faults, SetClock, SimDisk, fail_decision_read, 
 
 const DOCUMENTS: Collection = Collection::new(40).expect("it is not the store's own");
 
-/// Options of a store whose clock stands still.
+/// Returns options with a clock that does not advance.
 fn options() -> Options {
     let mut options = Options::default();
     options.segment_bytes = 128 << 10;
@@ -38,7 +38,7 @@ fn account(text: &str) -> AccountAddress {
     AccountAddress::parse(text).expect("an address")
 }
 
-/// A transaction of one dollar with a reference.
+/// Returns a transaction of one dollar with a reference.
 fn pay(to: &str, source: &str, reference: &str) -> LedgerCommand {
     let posting = Posting {
         source: account(source),
@@ -51,7 +51,7 @@ fn pay(to: &str, source: &str, reference: &str) -> LedgerCommand {
     LedgerCommand { ledger: ledger(to), request: Command::CreateTransaction(create).into() }
 }
 
-/// A document of a size.
+/// Returns a change that stores a document of `bytes` bytes.
 fn document(key: &str, bytes: usize) -> DocumentChange {
     let value = (0..bytes).map(|at| (at * 7 + key.len()) as u8 | 1).collect();
     DocumentChange {
@@ -71,7 +71,7 @@ fn keys(store: &Store) -> BTreeSet<String> {
     found.into_iter().map(|found| String::from_utf8(found.key).expect("a text")).collect()
 }
 
-/// The references of a ledger's transactions.
+/// Returns the references of a ledger's transactions.
 fn references(store: &Store, name: &str) -> BTreeSet<String> {
     let Some(view) = store.snapshot().ledger(&ledger(name)) else { return BTreeSet::new() };
     let query = TransactionQuery {
@@ -141,7 +141,7 @@ fn refused_command_records_nothing() {
     assert!(matches!(outcomes[4], Outcome::Refused(Rejection::ReferenceTaken { .. })));
     let entries = store.status().entries;
     assert!(keys(&store).is_empty() && references(&store, "a").is_empty());
-    // Nothing is left of it: references and numbers are free.
+    // The undone write left nothing behind: its references and ids are free.
     let outcomes = both(vec![pay("a", "world", "1"), pay("b", "world", "1")]).expect("outcomes");
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Done(_))), "{outcomes:?}");
     assert_eq!(store.status().entries, entries + 3);
@@ -217,7 +217,7 @@ fn failed_read_records_nothing() {
     assert_eq!(references(&store, "b").len(), 2);
 }
 
-/// A random write, of which about half is refused.
+/// Returns a random write. About half of these are refused.
 fn random_write(dice: &mut Dice<'_>) -> AtomicWrite {
     let mut write = AtomicWrite::default();
     for number in 0..dice.below(3) {
@@ -287,14 +287,14 @@ fn random_writes_equal_their_accepted_parts() {
     }
 }
 
-/// Writes documents with transactions until the power fails, and returns how many were acknowledged.
+/// Writes documents with transactions until the power fails. Returns the number of acknowledged writes.
 fn write_until_cut(disk: &SimDisk, cut: u64) -> usize {
     let store = open(disk).expect("it opens");
     with_ledgers(&store, &["a"]);
     disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cut), ..Faults::default() });
     for number in 0..12 {
         let reference = number.to_string();
-        // Of several chunks each: the document and the transaction are not in the same one.
+        // Each write takes several chunks, so the document and the transaction are in different ones.
         let documents = vec![document(&reference, 20_000), document(&format!("{reference}+"), 20_000)];
         if store.write_atomically(write(documents, vec![pay("a", "world", &reference)])).is_err() {
             return number;

@@ -46,12 +46,11 @@ fn lying_syncs_under_several_writers_are_noticed() {
     assert!(noticed >= 5, "noticed in {noticed} of {} runs", campaign.runs);
 }
 
-/// Number of processes that may end over damage, one after the other.
+/// Maximum number of consecutive processes that damage may abort.
 const ABORTS_MAX: usize = 4;
 
-/// The storage engine can panic twice over damaged pages that it writes to, which aborts the process. Everybody notices
-/// that, and the next opening mends the index. It must not end the tests beside this one, so the flips have a process of
-/// their own.
+/// redb can panic twice on damaged pages that it writes to, which aborts the process. That is noticed, and the next
+/// opening repairs the index. It must not abort the other tests, so the flips run in a process of their own.
 #[test]
 fn no_flipped_bit_is_silent() {
     let program = std::env::current_exe().expect("this program has a path");

@@ -1,4 +1,4 @@
-//! A ledger as an application embeds it.
+//! The embedded interface, as applications use it.
 
 use ledger_core::{
     AccountAddress, Amount, AmountError, Asset, Balance, Monetary, NameKind, Rejection, Timestamp,

@@ -1,4 +1,4 @@
-//! Reads that fail while a command is decided: that command fails, and nothing else.
+//! A read that fails while a command is decided fails only that command.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use ledger_core::Timestamp;
 use ledger_store::{Options, Store, WriteError};
 use ledger_testkit::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Workload, fail_decision_read};
 
-/// A closed store, and what it must be like.
+/// A closed store and its expected state.
 #[derive(Clone)]
 struct Kept {
     disk: SimDisk,
@@ -18,7 +18,7 @@ struct Kept {
 impl Kept {
     fn open(&self) -> Store {
         let mut options = Options::default();
-        // So little that most of what is decided upon is read from the disk.
+        // So little memory that most facts for decisions are read from the disk.
         options.memory_budget = 64 << 10;
         options.segment_bytes = 64 << 10;
         options.clock = self.clock.clone();
@@ -26,7 +26,7 @@ impl Kept {
         Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens")
     }
 
-    /// A copy of the store as it is, which is closed.
+    /// Returns a copy of the closed store.
     fn copy(&self) -> Self {
         Self { disk: self.disk.copy(), ..self.clone() }
     }
@@ -44,7 +44,7 @@ impl Kept {
     }
 }
 
-/// A store with some work in it, and more work for it.
+/// Returns a store after some work, and further work for it.
 fn worked(seed: u64, steps: u64) -> (Kept, Workload<'static>) {
     let mut work = Workload::new(Dice::from_seed(seed));
     let mut kept = Kept { disk: SimDisk::new(), judge: Judge::default(), clock: Arc::default() };

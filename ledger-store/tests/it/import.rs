@@ -1,4 +1,4 @@
-//! Logs of one store taken over by another.
+//! Imports logs of one store into another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn run(store: &Store, command: Command) -> Outcome {
     run_request(store, Request::from(command))
 }
 
-/// With an idempotency key.
+/// Runs a command with an idempotency key.
 fn run_once(store: &Store, key: &str, hash: &str, command: Command) -> Outcome {
     run_request(store, keyed(key, hash, command))
 }
@@ -78,7 +78,7 @@ fn pay(
     })
 }
 
-/// A store with some hundreds of logs of all kinds.
+/// Creates a store with some hundreds of logs of all kinds.
 fn source(clock: &Arc<SetClock>) -> Store {
     let store = open(&SimDisk::new(), clock);
     store.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
@@ -162,7 +162,7 @@ fn an_imported_ledger_equals_its_source() {
     let refused = store.import_new(&name(), &imported(&original[..1]));
     let refusal = ImportRefusal::LogExists;
     assert_eq!(refused, Err(ImportError::Refused { log: original[0].entry.id, refusal }));
-    // What is written now goes on behind, and ends the importing.
+    // A write continues the imported log, and ends the import.
     clock.set(Timestamp::from_micros(1_800_000_000_000_000));
     let Outcome::Done(receipt) = run(&store, pay("world", "users:1", 1, None, None)) else {
         panic!("it is accepted")
@@ -260,7 +260,7 @@ fn keys_of_imported_logs_are_known_by_what_they_did() {
         }
         let other = run_once(store, "key-1", "ours", revert(2));
         assert!(matches!(other, Outcome::Refused(Rejection::IdempotencyMismatch { .. })), "{other:?}");
-        // Nothing tells how many logs several commands made, but that they are the same.
+        // Nothing records how many logs several commands created, so only an equal hash identifies a repetition.
         let several = vec![keyed("key-0", "ours", commands[0].clone()), commands[0].clone().into()];
         let others = run_all(store, several, Atomicity::AsOne);
         assert!(matches!(others[0], Outcome::Refused(Rejection::IdempotencyMismatch { .. })), "{others:?}");
@@ -269,7 +269,7 @@ fn keys_of_imported_logs_are_known_by_what_they_did() {
     check(&store);
     drop(store);
     check(&open(&disk, &clock));
-    // What is written here is compared by its hash. Without one it is the hash of the command.
+    // Logs of this store are compared by their hash. Without one, it is the hash of the command.
     let pay = pay("world", "shop", 1, None, None);
     assert!(matches!(run_once(&source, "own", "a", pay.clone()), Outcome::Done(_)));
     assert!(matches!(run_once(&source, "own", "b", pay.clone()), Outcome::Refused(_)));
@@ -291,7 +291,7 @@ fn imported_ids_below_the_first_are_found_by_date() {
         run(&from_zero, pay("world", &format!("users:{second}"), 1, None, None));
     }
     let of_zero = logs(&from_zero);
-    // Without the second log there is a gap right where ids and their number seem to agree.
+    // Without the second log, there is a gap where ids and the number of logs seem to agree.
     let with_a_gap: Vec<LogView> = of_zero.iter().filter(|log| log.entry.id.get() != 1).cloned().collect();
     for (taken, is_hashed) in [(&of_zero, true), (&with_a_gap, false)] {
         let store = open(&SimDisk::new(), &clock);
@@ -356,7 +356,7 @@ fn an_imported_transaction_keeps_its_date() {
     let disk = SimDisk::new();
     let store = open(&disk, &clock);
     store.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
-    // It is not part of what is hashed, but its place in the chain is.
+    // The id is not part of the hashed text, but the position in the chain is.
     let hash = Some(ledger_core::wire_hash(None, &log.entry));
     store
         .import(
@@ -433,7 +433,7 @@ fn gaps_and_backward_dates_are_imported() {
         let all = logs(store);
         let ids: Vec<u64> = all.iter().map(|log| log.entry.id.get()).collect();
         assert_eq!(ids, [0, 1, 7, 8]);
-        // What was recorded before and is dated later does not count.
+        // Transactions that were recorded before and are dated later do not count.
         let in_effective_order = all.iter().map(|log| {
             let LogPayload::NewTransaction { transaction, effective_volumes, .. } = &log.entry.payload else {
                 panic!("{log:?}")

@@ -1,4 +1,4 @@
-//! Failed syncs of the index, and ends of the process and of the power while it is rebuilt.
+//! Failed syncs of the index, and kills and power cuts while it is rebuilt.
 
 use std::sync::mpsc::channel;
 
@@ -40,7 +40,7 @@ fn a_failed_sync_of_the_index_rebuilds_it() {
     assert!(rebuilt > 0, "no sync of the index failed");
 }
 
-/// The page cache shows bytes that the disk never took, and the next process finds the index in its place.
+/// The page cache shows bytes that never reached the disk, and the next process finds the index under its name.
 #[test]
 fn a_kill_after_a_failed_sync_loses_nothing() {
     let sound = Running::new(51, 60);
@@ -82,8 +82,8 @@ fn a_kill_after_a_failed_sync_loses_nothing() {
     assert!(killed > 0, "no process ended while the index was rebuilt");
 }
 
-/// Cuts the power at each sync of a rebuild in turn. `spoil` makes the index one that is rebuilt, and has the power cut so
-/// many syncs after that.
+/// Cuts the power at each sync of a rebuild in turn. `spoil` damages the index so that it is rebuilt, and requests a
+/// power cut after the given number of syncs.
 fn cut_while_rebuilding(sound: &Running, spoil: impl Fn(&mut Running, &Store, u64)) {
     for cut in 1..200 {
         let mut running = sound.copy();

@@ -1,4 +1,4 @@
-//! An index that fails while the store runs is opened anew or built again, and the store goes on.
+//! An index that fails while the store runs is reopened or rebuilt, and the store keeps working.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ fn damage_that_a_read_meets_rebuilds_the_index() {
     let events = watch(&store);
     let length = running.disk.bytes(path(INDEX)).expect("there is an index").len();
     running.damage();
-    // It asks for everything, so it meets damage; every answer before that is right.
+    // The comparison reads everything, so it meets damage. Every answer before that is right.
     assert!(running.judge.compare(&store).is_err(), "nothing is damaged");
     wait_for(&events, |event| matches!(event, IndexEvent::Rebuilding { .. }));
     wait_until_rebuilt(&events);
@@ -35,7 +35,7 @@ fn writes_go_on_while_the_index_is_rebuilt() {
         let events = watch(&store);
         running.damage();
         let _ = running.judge.compare(&store);
-        // Flushes come between, into the old file and into the new one.
+        // Flush in between, into the old file and into the new one.
         for _ in 0..10 {
             running.work_patiently(&store, 6);
             store.flush();
@@ -85,7 +85,7 @@ fn a_failed_read_does_not_end_the_writing() {
         let events = watch(&store);
         let until = running.disk.reads() + nth;
         running.disk.set_faults(Faults { fail_reads_from: Some(until), ..Faults::default() });
-        // Some of it is refused; the index and the journal cannot be read.
+        // Some writes are refused, because the index and the journal cannot be read.
         let mut is_unknown = false;
         while running.disk.reads() <= until + 4 && !is_unknown {
             let (now, step) = (running.work.tick(), running.work.step());
@@ -93,7 +93,7 @@ fn a_failed_read_does_not_end_the_writing() {
             match running.step(&store, &step, now) {
                 None => {}
                 Some(WriteError::Read(_) | WriteError::Storage { .. }) => running.judge = before,
-                // Some of it was recorded, and the answer could not be read.
+                // The write was recorded, but its answer could not be read.
                 Some(WriteError::OutcomeUnknown { .. }) => is_unknown = true,
                 Some(error) => panic!("read {nth}: {error}"),
             }
@@ -115,10 +115,10 @@ fn a_failed_read_does_not_end_the_writing() {
     assert!(unavailable > 10, "{unavailable}");
 }
 
-/// Of so many accesses one is failed: all of them take a minute.
+/// Fail one access in this many. Failing all of them takes a minute.
 const STEP: usize = 3;
 
-/// Fails accesses of a kind in turn while everything is flushed, until a flush meets none of them: how many there were.
+/// Fails accesses of one kind in turn during a flush, until a flush has fewer of them. Returns their number.
 fn fail_each_access(seed: u64, count: fn(&SimDisk) -> u64, fault: fn(u64) -> Faults) -> u64 {
     let mut sound = Running::new(seed, 15);
     sound.memory = 256 << 10;
@@ -151,7 +151,7 @@ fn a_flush_that_failed_anywhere_is_done_once() {
     assert!(reads > 5 && writes > 20, "{reads} reads, {writes} writes");
 }
 
-/// A payment of 1 USD to an account of its own.
+/// Pays 1 USD to an account of its own.
 fn pay(store: &Store, number: u32) -> Result<(), WriteError> {
     let posting = Posting {
         source: "world".parse().expect("an address"),
@@ -185,7 +185,7 @@ fn a_full_index_refuses_writes_until_there_is_room() {
     let refused = loop {
         match pay(&store, paid) {
             Ok(()) => paid += 1,
-            // The flush has just failed, and the file was not opened anew yet.
+            // The flush has just failed, and the file was not reopened yet.
             Err(WriteError::Read(_)) => {}
             Err(error) => break error,
         }

@@ -1,4 +1,4 @@
-//! The store through its public face.
+//! Tests of the store through its public interface.
 
 mod atomic;
 mod basics;

@@ -55,7 +55,7 @@ fn panic_of_a_read_reaches_its_caller() {
     let future = store.read_async(|_| panic!("in the read"));
     let caught = catch_unwind(AssertUnwindSafe(|| block_on::<()>(future))).expect_err("it panics");
     assert_eq!(caught.downcast_ref::<&str>(), Some(&"in the read"));
-    // The threads go on.
+    // The threads keep working.
     assert_eq!(block_on(store.read_async(|_| 7)), 7);
 }
 
@@ -80,7 +80,7 @@ fn stream_reads_every_page() {
     batch.commit().expect("recorded");
     let (ids, sum) = block_on(async {
         let mut transactions = ledger.transactions().newest_first().stream();
-        // The stream is of one moment.
+        // The stream reads from one snapshot.
         ledger.transaction().posting("world", "late", 1, "USD").commit_async().await.expect("recorded");
         let mut ids = Vec::new();
         while let Some(transaction) = transactions.next().await {

@@ -1,4 +1,4 @@
-//! Disks that refuse: a directory for reading only, and reads that fail while the store is verified.
+//! Disks that refuse accesses: a read-only directory, and reads that fail during a verification.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -66,7 +66,7 @@ fn refuses_a_read_only_file_system() {
     assert_eq!(nothing.contents(), BTreeMap::new());
 }
 
-/// The files below `directory`, with their bytes.
+/// Returns the files below `directory` with their bytes.
 fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(directory).expect("a directory") {
@@ -118,7 +118,7 @@ fn refuses_a_directory_it_may_not_write() {
 fn a_failed_read_is_no_damage_to_a_verification() {
     let kept = closed_store();
     let mut refused = 0;
-    // Each read in turn is the first of a disk that fails from then on.
+    // Each read in turn is the first one that fails, and all later ones fail as well.
     for nth in 1.. {
         let disk = kept.copy();
         let store = open(&disk).expect("it opens");
@@ -137,7 +137,7 @@ fn a_failed_read_is_no_damage_to_a_verification() {
                 assert!(report.is_clean(), "{report:#?}");
                 break;
             }
-            // The second index could not be made.
+            // The second index could not be created.
             Err(_) => assert!(was_read),
         }
     }

@@ -18,7 +18,7 @@ use ledger_testkit::{Disk, SimDisk};
 /// Maximum number of assets in a ledger.
 const ASSETS: usize = 65_536;
 
-/// The place of a variant in the documented order.
+/// Returns the rank of a variant in the documented order.
 const fn rank(rejection: &Rejection) -> usize {
     match rejection {
         Rejection::IdempotencyMismatch { .. } => 0,
@@ -63,7 +63,7 @@ fn posting(source: &str, destination: &str, asset: &str) -> Posting {
     }
 }
 
-/// A payment from an account without funds.
+/// Returns a payment from an account without funds.
 fn poor() -> CreateTransaction {
     CreateTransaction::of([posting("poor", "shop", "EUR")].into_iter().collect())
 }
@@ -83,14 +83,14 @@ fn by_template(name: &str) -> CreateTransaction {
     CreateTransaction { movement, ..with_postings([]) }
 }
 
-/// The same with metadata above its limit.
+/// Adds metadata above its limit.
 fn large(create: CreateTransaction) -> CreateTransaction {
     let mut metadata = Metadata::EMPTY;
     metadata.insert_text("k", &"x".repeat(METADATA_BYTES_MAX));
     CreateTransaction { metadata, ..create }
 }
 
-/// The same with the reference of an earlier transaction.
+/// Adds the reference of an earlier transaction.
 fn taken(create: CreateTransaction) -> CreateTransaction {
     CreateTransaction { reference: Some(Reference::parse("taken").expect("a reference")), ..create }
 }
@@ -104,7 +104,7 @@ fn legacy(create: CreateTransaction) -> CreateTransaction {
     }
 }
 
-/// Postings with addresses that are as long as possible: more bytes than an entry holds.
+/// Returns postings with addresses of maximum length, which exceed the size of an entry.
 fn long(asset: impl Fn(usize) -> String) -> Vec<Posting> {
     let address = |at: usize| format!("{at:0>width$}", width = ADDRESS_BYTES_MAX.min(500));
     (0..POSTINGS_MAX).map(|at| posting(&address(at), &address(at + POSTINGS_MAX), &asset(at))).collect()
@@ -125,8 +125,9 @@ fn insert(version: &str, schema: &str) -> Request {
     Command::InsertSchema(InsertSchema { version, schema }).into()
 }
 
-/// A store with two ledgers: `free` without a schema and with as many assets as it may have, `strict` with two versions
-/// of a schema. In both, transaction 1 has the reference `taken` and is reverted, and a key is used.
+/// Creates a store with two ledgers: `free` without a schema and with the maximum number of assets, and `strict` with
+/// two schema versions. In both, transaction 1 has the reference `taken` and is reverted, and an idempotency key is
+/// used.
 fn store() -> Store {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new());
     let mut options = Options::default();
@@ -193,8 +194,8 @@ fn done(store: &Store, ledger: &str, request: Request) {
     assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
 }
 
-/// Requests in the order of the variants of [`Rejection`]: each has the fault of its variant and, where there can be
-/// one, a fault of a later variant.
+/// Returns requests in the order of the variants of [`Rejection`]. Each has the defect of its variant and, if
+/// possible, the defect of a later variant.
 fn requests() -> Vec<(&'static str, Request)> {
     let old = |_| "EUR".to_owned();
     let new = |at: usize| format!("B{at}");

@@ -11,10 +11,10 @@ use ledger_testkit::{Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
 
 use super::recovery::{INDEX, path};
 
-/// Time that the thread which mends the index is given: long enough for a busy machine.
+/// Time limit for the thread that repairs the index: long enough for a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(25);
 
-/// A store that keeps little in memory, so that it reads the index from the disk.
+/// A store with little memory, so that it reads the index from the disk.
 pub(crate) struct Running {
     pub(crate) disk: SimDisk,
     pub(crate) judge: Judge,
@@ -24,7 +24,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// A closed store with some work in it.
+    /// Creates a closed store with some work in it.
     pub(crate) fn new(seed: u64, steps: u32) -> Self {
         let mut running = Self {
             disk: SimDisk::new(),
@@ -70,7 +70,7 @@ impl Running {
         }
     }
 
-    /// Works although commands may be refused for a while: they did not happen then.
+    /// Works even if commands are refused for a while. Refused commands had no effect.
     #[track_caller]
     pub(crate) fn work_patiently(&mut self, store: &Store, steps: u32) {
         let until = Instant::now() + PATIENCE;
@@ -91,7 +91,7 @@ impl Running {
         }
     }
 
-    /// Compares everything. A read that is refused while the file is opened anew is asked again.
+    /// Compares everything. Repeats reads that are refused while the file is reopened.
     #[track_caller]
     fn compare_patiently(&mut self, store: &Store) {
         let until = Instant::now() + PATIENCE;
@@ -102,7 +102,7 @@ impl Running {
         }
     }
 
-    /// Everything is there, also in the index alone, and after closing and opening.
+    /// Checks that the store and its index are complete, before and after it is closed and reopened.
     #[track_caller]
     pub(crate) fn check(&mut self, store: Store, rebuilt: usize) {
         store.flush();
@@ -123,7 +123,7 @@ impl Running {
         assert_eq!(self.judge.compare(&store), Ok(()));
     }
 
-    /// Changes the last byte of each value, so that hardly any read goes well.
+    /// Changes the last byte of each value, so that hardly any read succeeds.
     pub(crate) fn damage(&self) {
         let mut bytes = self.disk.bytes(path(INDEX)).expect("there is an index");
         for page in (PAGE..=bytes.len() - PAGE).step_by(PAGE) {
@@ -138,7 +138,7 @@ impl Running {
 
 const PAGE: usize = 4096;
 
-/// Where the values in a page end, if it is a leaf.
+/// Returns the end offsets of the values in a page, if it is a leaf.
 fn value_ends(page: &[u8]) -> Vec<usize> {
     let word =
         |at: usize| page.get(at..at + 4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")));

@@ -226,7 +226,7 @@ fn new_accounts_get_default_metadata_of_the_chart() {
     done(run(&store, under("v1", pay("shops:s4:fees"))));
     let removed = Command::DeleteMetadata { target: Target::Account(address("shops:s9")), key: "k".into() };
     done(run(&store, under("v1", removed)));
-    // A command that broke a rule is done all the same, and reported.
+    // A command that breaks a rule is executed anyway, and the violation is reported.
     let outcome = run(&store, under("v1", pay("shops:x")));
     assert!(matches!(&outcome, Outcome::Done(receipt) if receipt.violation.is_some()), "{outcome:?}");
     let expected: [(&str, Option<Pairs>); 9] = [

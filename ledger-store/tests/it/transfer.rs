@@ -12,7 +12,7 @@ fn name(text: &str) -> LedgerName {
     LedgerName::parse(text).expect("a name")
 }
 
-/// A ledger with logs of every type but schemas, more than an export reads at once.
+/// Creates a ledger with logs of every type except schemas, more than an export reads at once.
 fn filled(store: &Store, ledger: &str) -> Result<Ledger, LedgerError> {
     let ledger = store.ledger(ledger)?;
     let mut batch = ledger.batch();
@@ -67,14 +67,14 @@ fn import_of_export_makes_equal_ledger() -> Result<(), Box<dyn Error>> {
     assert_eq!((info.features, info.metadata), (features, metadata));
     assert_eq!(copy.balances().now()?, main.balances().now()?);
     assert_eq!(copy.get_account("bank")?.metadata, main.get_account("bank")?.metadata);
-    // A repetition changes nothing, also not of a text without a description.
+    // Repeating an import changes nothing, even for a text without a description.
     let report = copy.import(text.as_slice())?;
     assert_eq!((report.imported, report.skipped), (0, 606));
     assert_eq!(copy.import(exported(&main)?.as_bytes())?.skipped, 606);
     Ok(())
 }
 
-/// Gives single bytes, and an error at the end.
+/// Returns single bytes, and an error at the end.
 struct BreaksOff<'a>(&'a [u8]);
 
 impl Read for BreaksOff<'_> {
@@ -141,7 +141,7 @@ fn ledger_in_use_takes_no_logs() -> Result<(), Box<dyn Error>> {
         matches!(error, TransferError::Import(ImportError::Refused { refusal: ImportRefusal::InUse, .. }))
     };
     assert!(is_in_use(&refused), "{refused}");
-    // A strict import needs the ledger, and refuses what is there.
+    // A strict import requires the ledger, and refuses logs that it already has.
     let mut strict = LogImporter::strict(&store, name("absent"));
     let refused = strict.push(text.as_bytes()).expect_err("it is not there");
     assert!(matches!(refused, TransferError::Import(ImportError::Write(_))), "{refused}");
@@ -153,7 +153,7 @@ fn ledger_in_use_takes_no_logs() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Takes some bytes, and then fails.
+/// Accepts some bytes, and then fails.
 struct Full(usize);
 
 impl Write for Full {

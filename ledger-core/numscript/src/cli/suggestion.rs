@@ -1,10 +1,10 @@
 //! Suggestions for unknown words of a command line.
 
-/// Minimum likeness, of 1, of a word that is suggested. A word that is less alike would confuse.
+/// Minimum similarity of a suggested word, from 0 to 1. A less similar word would confuse.
 const LIKENESS_MIN: f64 = 0.75;
 
-/// Returns `, did you mean "…"?` with the known word that is most like an unknown one, or nothing if none is much like it.
-/// The names of options come with their dashes.
+/// Returns `, did you mean "…"?` with the known word that is most similar to an unknown one, or an empty text if none
+/// is similar enough. The names of options include their dashes.
 ///
 /// # Examples
 ///

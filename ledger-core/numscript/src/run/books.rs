@@ -217,7 +217,7 @@ impl Books {
             receiver = Some((color, to));
             self.holdings[to].change += &part;
             if last == Some(holding) {
-                let flow = self.flows.last_mut().expect("a piece before this began a posting");
+                let flow = self.flows.last_mut().expect("an earlier part began the posting");
                 flow.amount += part;
             } else {
                 self.flows.push(Flow { source: account, destination, asset, color, amount: part });
@@ -310,7 +310,7 @@ impl Books {
         }
         while self.flows.len() > mark.flows {
             let Flow { source, destination, asset, color, amount } =
-                self.flows.pop().expect("there are more than marked");
+                self.flows.pop().expect("there are more flows than at the mark");
             let from = self.holding(source, asset, color);
             self.holdings[from].change += &amount;
             let to = self.holding(destination, asset, color);

@@ -1,4 +1,5 @@
-//! Sends in the profile of the machine, which moves entries, also of zero, where other profiles move amounts.
+//! Sends in the profile of the machine, which moves entries, including entries of zero, where other profiles move
+//! amounts.
 //!
 //! A source yields everything that it has as a list of entries, one per account, empty accounts included. The
 //! send takes the amount from the front of the list and returns the rest. An entry of zero on the way is

@@ -78,7 +78,7 @@ impl TraceRecorder {
         if begins {
             self.postings.push(PostingRecord { sources: Vec::new(), destination: Some(destination) });
         }
-        let posting = self.postings.last_mut().expect("a piece begins a posting or goes on with one");
+        let posting = self.postings.last_mut().expect("a part begins a posting or continues one");
         posting.sources.push((fund.clause, part.clone()));
     }
 }

@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
 
     fn explain_conversion(&mut self, clause: Span) {
         if let Some(recorder) = &mut self.scratch.recorder {
-            let flow = self.scratch.books.flows.last().expect("one was just made");
+            let flow = self.scratch.books.flows.last().expect("the exchange above has created a flow");
             recorder.converted(clause, &flow.amount);
         }
     }

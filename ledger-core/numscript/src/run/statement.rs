@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
         let (account, key, value) = match (action, values.as_slice()) {
             (Action::SetTxMeta, [key, value]) => (None, key, value),
             (Action::SetAccountMeta, [account, key, value]) => (Some(account), key, value),
-            _ => unreachable!("the number of arguments was looked at"),
+            _ => unreachable!("the number of arguments was checked"),
         };
         let account = match account {
             None => None,

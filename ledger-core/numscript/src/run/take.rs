@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
         asset: AssetId,
         wanted: Option<&IBig>,
     ) -> Step<IBig> {
-        let (last, before) = sources.split_last().expect("the parser wants one");
+        let (last, before) = sources.split_last().expect("the parser requires at least one source");
         let Some(amount) = wanted else {
             return self.take(before.first().unwrap_or(last), asset, None);
         };
