@@ -49,7 +49,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "ledger-core/src",
         from_the_bottom: &[
-            &["limits", "expression", "json", "json_path", "address", "property", "ledger"],
+            &["base64", "limits", "expression", "json", "json_path", "address", "property", "ledger"],
             &["condition", "mapping", "runtime"],
             &["filter", "rules", "schema"],
             &["filter_json", "filter_of"],

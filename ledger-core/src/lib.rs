@@ -11,6 +11,7 @@ pub mod limits;
 
 mod address;
 mod apply;
+mod base64;
 mod command;
 mod condition;
 mod decide;

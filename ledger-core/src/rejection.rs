@@ -27,6 +27,13 @@ pub enum Rejection {
         /// The requested version.
         version: SchemaVersion,
     },
+    /// This build cannot read the schema version: another build recorded it, for example one with more features.
+    SchemaUnreadable {
+        /// The requested version.
+        version: SchemaVersion,
+        /// The fault that this build finds in it.
+        reason: CompactString,
+    },
     /// The request names a template but no schema version that has it.
     TemplateWithoutVersion {
         /// The requested template.
@@ -175,6 +182,9 @@ impl fmt::Display for Rejection {
             Self::NoPostings => f.write_str("numscript execution returned no postings"),
             Self::ReferenceTaken { reference } => write!(f, "duplicate reference \"{reference}\""),
             Self::SchemaNotFound { version } => write!(f, "schema version '{version}' not found"),
+            Self::SchemaUnreadable { version, reason } => {
+                write!(f, "schema version '{version}' cannot be read: {reason}")
+            }
             Self::TemplateWithoutVersion { template } => {
                 write!(f, "template '{template}' needs a schema version to be named")
             }

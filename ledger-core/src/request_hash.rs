@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE;
 use compact_str::CompactString;
 use sha2::{Digest as _, Sha256};
 
+use crate::base64;
 use crate::command::{Command, CreateTransaction, Movement, Overdraft, RevertDate, Target, VariableValue};
 use crate::decide::REVERTS_KEY;
 use crate::log::LogPayload;
@@ -88,9 +87,8 @@ struct Encoder(Sha256);
 
 impl Encoder {
     fn finish(self) -> CompactString {
-        let mut text = CompactString::default();
-        text.push_str(&URL_SAFE.encode(self.0.finalize()));
-        text
+        let text = base64::encode_for_url(&self.0.finalize().into());
+        CompactString::from_utf8(text).expect("base64 is ASCII")
     }
 
     fn tag(&mut self, tag: u8) -> &mut Self {

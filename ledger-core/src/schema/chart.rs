@@ -1,16 +1,13 @@
 //! Charts of accounts: trees of address segments that say which accounts a ledger should have.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use compact_str::CompactString;
-use regex::bytes::{Regex, RegexBuilder};
 
 use super::SchemaError;
+use crate::expression::Program;
 use crate::json::Json;
-use crate::limits::{
-    CHART_PATTERN_PROGRAM_BYTES_MAX, CHART_PATTERNS_MAX, EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX,
-};
+use crate::limits::{CHART_PATTERN_PROGRAM_BYTES_MAX, CHART_PATTERNS_MAX, EXPRESSION_BYTES_MAX};
 use ledger_values::{AccountAddress, Metadata, MetadataValue};
 
 /// A tree of address segments. Some of its nodes are accounts that the ledger should have.
@@ -36,7 +33,7 @@ struct Segment {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Variable {
-    pattern: Option<Pattern>,
+    pattern: Option<Program>,
     segment: Segment,
 }
 
@@ -53,46 +50,15 @@ impl ChartAccount {
     }
 }
 
-/// A regular expression that may match anywhere in a segment. Matching takes time linear in the segment.
-#[derive(Clone)]
-struct Pattern(Regex);
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.as_str() == other.0.as_str()
-    }
-}
-
-impl Eq for Pattern {}
-
-impl fmt::Debug for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "/{}/", self.0.as_str())
-    }
-}
-
 /// Reason why a part of a chart is refused, without its position.
 struct Refusal(String);
 
-impl Pattern {
-    /// Compiles a pattern, or says why it is refused.
-    fn compile(text: &str) -> Result<Self, Refusal> {
-        if text.len() > EXPRESSION_BYTES_MAX {
-            return Err(Refusal(format!("the pattern has more than {EXPRESSION_BYTES_MAX} bytes")));
-        }
-        // Segments are ASCII, and so are the classes.
-        let built = RegexBuilder::new(text)
-            .unicode(false)
-            .size_limit(CHART_PATTERN_PROGRAM_BYTES_MAX)
-            .dfa_size_limit(CHART_PATTERN_PROGRAM_BYTES_MAX)
-            .nest_limit(EXPRESSION_DEPTH_MAX)
-            .build();
-        built.map(Self).map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => Refusal("the pattern is too large".to_owned()),
-            // The compiler prints several lines to show the position; the last one has the message.
-            error => Refusal(error.to_string().lines().last().unwrap_or_default().trim().to_owned()),
-        })
+/// Compiles a pattern, which may match anywhere in a segment.
+fn compile(text: &str) -> Result<Program, Refusal> {
+    if text.len() > EXPRESSION_BYTES_MAX {
+        return Err(Refusal(format!("the pattern has more than {EXPRESSION_BYTES_MAX} bytes")));
     }
+    Program::compile(text, CHART_PATTERN_PROGRAM_BYTES_MAX).map_err(|error| Refusal(error.to_string()))
 }
 
 /// Members that describe a node instead of naming a child.
@@ -155,7 +121,7 @@ impl Segment {
             return Some(fixed);
         }
         let variable = self.variable.as_ref()?;
-        let fits = variable.pattern.as_ref().is_none_or(|pattern| pattern.0.is_match(name.as_bytes()));
+        let fits = variable.pattern.as_ref().is_none_or(|pattern| pattern.is_match(name));
         fits.then_some(&variable.segment)
     }
 }
@@ -173,7 +139,7 @@ impl Reading {
         path: &str,
         json: &Json,
         is_variable: bool,
-    ) -> Result<(Option<Pattern>, Segment), SchemaError> {
+    ) -> Result<(Option<Program>, Segment), SchemaError> {
         let wrong = |what: &str| SchemaError::new(format!("'{}': {what}", short(path)));
         let members = json.members().ok_or_else(|| wrong("a segment is an object"))?;
         let mut segment = Segment::default();
@@ -202,7 +168,7 @@ impl Reading {
                     if self.patterns > CHART_PATTERNS_MAX {
                         return Err(wrong(&format!("a chart has at most {CHART_PATTERNS_MAX} patterns")));
                     }
-                    let compiled = Pattern::compile(text);
+                    let compiled = compile(text);
                     pattern = Some(
                         compiled
                             .map_err(|Refusal(reason)| wrong(&format!("invalid '.pattern': {reason}")))?,

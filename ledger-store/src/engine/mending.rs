@@ -4,8 +4,7 @@
 //!
 //! | Fault | Repair |
 //! |---|---|
-//! | the disk refused a read or a write | the file is reopened: the storage engine refuses all further accesses until
-//! then |
+//! | the disk refused a read or a write | the file is reopened, since the storage engine refuses all accesses until then |
 //! | a sync failed | the file loses its name, since its content on disk is unknown, and a new index is built |
 //! | damage | a new index is built; the old file keeps its name until then, and is then kept as the damaged one |
 //!

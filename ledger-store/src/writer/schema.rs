@@ -36,7 +36,10 @@ impl State {
         };
         Ok(match schema.as_ref() {
             Ok(_) => Ok(schema),
-            Err(_) => Err(Rejection::SchemaNotFound { version: version.clone() }),
+            Err(error) => {
+                let (version, reason) = (version.clone(), error.to_string().into());
+                Err(Rejection::SchemaUnreadable { version, reason })
+            }
         })
     }
 

@@ -22,7 +22,7 @@ const ASSETS: usize = 65_536;
 const fn rank(rejection: &Rejection) -> usize {
     match rejection {
         Rejection::IdempotencyMismatch { .. } => 0,
-        Rejection::SchemaNotFound { .. } => 1,
+        Rejection::SchemaNotFound { .. } | Rejection::SchemaUnreadable { .. } => 1,
         Rejection::TemplateWithoutVersion { .. } => 2,
         Rejection::TemplateNotFound { .. } => 3,
         Rejection::TemplateRequired { .. } => 4,

@@ -214,7 +214,8 @@ impl From<Rejection> for ApiError {
             Rejection::MetadataOverride { .. } => Code::MetadataOverride,
             Rejection::TransactionNotFound { .. }
             | Rejection::MetadataKeyNotFound { .. }
-            | Rejection::SchemaNotFound { .. } => Code::NotFound,
+            | Rejection::SchemaNotFound { .. }
+            | Rejection::SchemaUnreadable { .. } => Code::NotFound,
             Rejection::AlreadyReverted { .. } => Code::AlreadyRevert,
             Rejection::InsufficientFunds { .. } => Code::InsufficientFund,
             Rejection::NoPostings => Code::NoPostings,

@@ -1,18 +1,29 @@
-//! Regular expressions over account addresses, with which API v1 selects accounts.
+//! Regular expressions over account addresses, with which API v1 selects accounts. They need the feature
+//! `expressions`.
 
 use std::fmt;
 
 use compact_str::CompactString;
-use regex::bytes::{Regex, RegexBuilder};
-use regex_syntax::ParserBuilder;
-use regex_syntax::hir::{Hir, HirKind};
 
-use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_PROGRAM_BYTES_MAX};
+use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_PROGRAM_BYTES_MAX};
+
+#[cfg(any(test, not(feature = "expressions")))]
+#[cfg_attr(feature = "expressions", expect(dead_code, reason = "the test needs its refusal only"))]
+mod absent;
+#[cfg(feature = "expressions")]
+mod compiled;
+
+#[cfg(not(feature = "expressions"))]
+pub(crate) use absent::Program;
+#[cfg(feature = "expressions")]
+pub(crate) use compiled::Program;
 
 /// A compiled expression. Matching takes time linear in the address for every expression.
 ///
 /// Addresses are ASCII, and so are the classes: `\w` is `[0-9A-Za-z_]`. Two expressions are equal if their
 /// text and anchoring are equal.
+///
+/// Without the feature `expressions` every expression is refused.
 ///
 /// ```
 /// use ledger_core::AddressExpression;
@@ -22,9 +33,9 @@ use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_PROGR
 /// assert_eq!(users.literal_prefix(), "users:");
 /// # Ok::<(), ledger_core::ExpressionError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressExpression {
-    regex: Regex,
+    program: Program,
     prefix: CompactString,
 }
 
@@ -50,7 +61,7 @@ impl AddressExpression {
         check_length(text)?;
         // Compile the text alone first, to refuse texts that would close the group around them.
         compile(text)?;
-        Ok(Self { regex: compile(&format!("^(?:{text})$"))?, prefix: literal_prefix(text) })
+        Ok(Self { program: compile(&format!("^(?:{text})$"))?, prefix: Program::literal_prefix(text) })
     }
 
     /// Compiles an expression that may match anywhere in the address.
@@ -60,12 +71,12 @@ impl AddressExpression {
     /// [`ExpressionError`] if the text is not an accepted expression.
     pub fn anywhere(text: &str) -> Result<Self, ExpressionError> {
         check_length(text)?;
-        Ok(Self { regex: compile(text)?, prefix: CompactString::default() })
+        Ok(Self { program: compile(text)?, prefix: CompactString::default() })
     }
 
     /// Tells whether an address matches.
     pub fn matches(&self, address: &str) -> bool {
-        self.regex.is_match(address.as_bytes())
+        self.program.is_match(address)
     }
 
     /// Returns a text with which every matching address begins. It may not be the longest one. It is empty
@@ -75,14 +86,6 @@ impl AddressExpression {
     }
 }
 
-impl PartialEq for AddressExpression {
-    fn eq(&self, other: &Self) -> bool {
-        self.regex.as_str() == other.regex.as_str()
-    }
-}
-
-impl Eq for AddressExpression {}
-
 fn check_length(text: &str) -> Result<(), ExpressionError> {
     if text.len() > EXPRESSION_BYTES_MAX {
         let reason = format!("a pattern has at most {EXPRESSION_BYTES_MAX} bytes");
@@ -91,68 +94,8 @@ fn check_length(text: &str) -> Result<(), ExpressionError> {
     Ok(())
 }
 
-fn compile(text: &str) -> Result<Regex, ExpressionError> {
-    RegexBuilder::new(text)
-        .unicode(false)
-        .size_limit(EXPRESSION_PROGRAM_BYTES_MAX)
-        .dfa_size_limit(EXPRESSION_PROGRAM_BYTES_MAX)
-        .nest_limit(EXPRESSION_DEPTH_MAX)
-        .build()
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => ExpressionError("the pattern is too large".to_owned()),
-            // The compiler prints several lines to show the position; the last one has the message.
-            error => {
-                let text = error.to_string();
-                let reason = text.lines().last().unwrap_or_default();
-                ExpressionError(reason.strip_prefix("error: ").unwrap_or(reason).to_owned())
-            }
-        })
-}
-
-/// Returns the text with which every match of an expression begins.
-fn literal_prefix(text: &str) -> CompactString {
-    let mut parser = ParserBuilder::new().unicode(false).utf8(false).nest_limit(EXPRESSION_DEPTH_MAX).build();
-    let mut prefix = Vec::new();
-    if let Ok(expression) = parser.parse(text) {
-        extend(&expression, &mut prefix);
-    }
-    let is_text = |byte: &u8| byte.is_ascii();
-    let length = prefix.iter().position(|byte| !is_text(byte)).unwrap_or(prefix.len());
-    String::from_utf8_lossy(&prefix[..length]).into()
-}
-
-/// Appends the text with which every match of a part begins. Returns whether that is the whole part.
-fn extend(part: &Hir, prefix: &mut Vec<u8>) -> bool {
-    match part.kind() {
-        // Assertions consume no characters.
-        HirKind::Empty | HirKind::Look(_) => true,
-        HirKind::Literal(literal) => {
-            prefix.extend_from_slice(&literal.0);
-            true
-        }
-        HirKind::Class(_) => false,
-        HirKind::Capture(group) => extend(&group.sub, prefix),
-        HirKind::Concat(parts) => parts.iter().all(|part| extend(part, prefix)),
-        HirKind::Repetition(repeated) => {
-            repeated.min > 0 && extend(&repeated.sub, prefix) && repeated.min == 1 && repeated.max == Some(1)
-        }
-        HirKind::Alternation(branches) => {
-            let mut common: Option<Vec<u8>> = None;
-            for branch in branches {
-                let mut own = Vec::new();
-                extend(branch, &mut own);
-                common = Some(match common {
-                    None => own,
-                    Some(mut common) => {
-                        common.truncate(common.iter().zip(&own).take_while(|(a, b)| a == b).count());
-                        common
-                    }
-                });
-            }
-            prefix.extend(common.unwrap_or_default());
-            false
-        }
-    }
+fn compile(text: &str) -> Result<Program, ExpressionError> {
+    Program::compile(text, EXPRESSION_PROGRAM_BYTES_MAX)
 }
 
 #[cfg(test)]
