@@ -39,7 +39,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns the transaction that the command names. It is loaded first, because a revert moves what it moved.
+    /// Returns the transaction that the command names. It is loaded first, because a revert depends on its postings.
     pub fn transaction(&self) -> Option<TransactionId> {
         match self {
             Self::RevertTransaction(revert) => Some(revert.id),

@@ -217,7 +217,10 @@ impl LegacyHashChain {
         hasher.update(text);
         let hash = WireHash::from_bytes(hasher.finalize().into());
         // Only the date follows the hash, so search for it from the end.
-        let tail = text.windows(DATE.len()).rposition(|window| window == DATE).expect("it has a date");
+        let tail = text
+            .windows(DATE.len())
+            .rposition(|window| window == DATE)
+            .expect("the text of every entry has a date");
         self.last.clear();
         self.last.extend_from_slice(&text[..tail]);
         self.last.extend_from_slice(hash.to_hex().as_bytes());

@@ -92,7 +92,7 @@ pub struct LogEntry {
 pub enum LogPayload {
     /// A transaction was recorded.
     NewTransaction {
-        /// The transaction as it was at that moment.
+        /// The transaction as it was recorded.
         transaction: Box<Transaction>,
         /// Metadata set on accounts in the same step, sorted by address.
         account_metadata: Vec<(AccountAddress, Metadata)>,

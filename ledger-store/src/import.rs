@@ -32,7 +32,7 @@ pub struct ImportReport {
 pub enum ImportError {
     /// This log was refused. Those before it are imported, those after it are not.
     Refused {
-        /// Its id.
+        /// The id of the log.
         log: LogId,
         /// The reason.
         refusal: ImportRefusal,
@@ -114,7 +114,7 @@ impl Store {
         self.snapshot().ledger(ledger).ok_or_else(not_found)
     }
 
-    /// Imports logs as [`Store::import`], and refuses those that the ledger has already.
+    /// Imports logs like [`Store::import`], but refuses logs that the ledger already has.
     ///
     /// # Errors
     ///

@@ -106,7 +106,7 @@ impl<'t> PositionIndex<'t> {
 
     /// Returns the byte offset of the character at a position, or `None` if there is no such character.
     pub(super) fn offset(&self, position: Position) -> Option<u32> {
-        // Counting starts at the last mark that is not behind the position.
+        // Counting starts at the last mark at or before the position.
         let mark = self.marks.partition_point(|mark| *mark <= position).checked_sub(1)?;
         let mut here = self.marks[mark];
         for (at, byte) in self.bytes.iter().enumerate().skip(mark * Self::STRIDE) {

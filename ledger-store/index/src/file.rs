@@ -230,7 +230,7 @@ impl IndexFile {
     ///
     /// # Errors
     ///
-    /// As the storage engine fails.
+    /// The errors of the storage engine.
     pub fn begin_write(&self, commit: Commit) -> Result<IndexWrite, IndexError> {
         let txn = shield("starting a transaction", || {
             let mut txn = self.inner.database()?.begin_write().map_err(storage)?;

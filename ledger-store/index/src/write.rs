@@ -35,7 +35,7 @@ impl IndexWrite {
 
     /// Returns the redb transaction.
     pub(super) fn txn(&self) -> &WriteTransaction {
-        self.txn.as_ref().expect("only a commit takes it, and that ends this value")
+        self.txn.as_ref().expect("only `commit` takes the transaction, and consumes this value")
     }
 
     /// Returns an unused run id.
@@ -68,7 +68,7 @@ impl IndexWrite {
 
     /// Commits like [`commit`](Self::commit), without updating the row counts.
     pub(super) fn commit_uncounted(mut self) -> Result<(), IndexError> {
-        let txn = self.txn.take().expect("only a commit takes it");
+        let txn = self.txn.take().expect("only `commit` takes the transaction");
         shield("committing", || txn.commit().map_err(storage))
     }
 

@@ -129,7 +129,7 @@ impl Segment {
         self.last_used.store(now, Ordering::Relaxed);
     }
 
-    /// Closes the file unless somebody uses it.
+    /// Closes the file unless it is in use.
     pub(super) fn close_if_idle(&self) {
         if let Some(mut slot) = self.open.try_write() {
             self.close(&mut slot);
@@ -252,7 +252,7 @@ impl Segment {
         }
         let from = {
             let slot = self.opened(medium)?;
-            let open = slot.as_ref().expect("it was opened");
+            let open = slot.as_ref().expect("the file was opened above");
             open.offsets.at_or_before_offset(open.end.saturating_sub(tail_bytes))
         };
         let (first, _) = from.ok_or_else(|| self.damage(self.header.first, "it does not list its chunks"))?;
@@ -330,7 +330,7 @@ impl Segment {
     /// an append would have to wait for it.
     fn lookup_start(&self, medium: &Medium, at: Position) -> Result<LookupStart, JournalError> {
         let slot = self.opened(medium)?;
-        let open = slot.as_ref().expect("it was opened");
+        let open = slot.as_ref().expect("the file was opened above");
         Ok(LookupStart { file: open.file.clone(), offset: open.offsets.before(at.get()), end: open.end })
     }
 
@@ -433,7 +433,8 @@ fn read_seal(
     };
     let mut bytes = [0; HEADER_BYTES + Seal::BYTES];
     file.read_at(offset, &mut bytes).map_err(|cause| read_failure(path, cause, first))?;
-    let (header, body) = bytes.split_first_chunk::<HEADER_BYTES>().expect("it is longer than a header");
+    let (header, body) =
+        bytes.split_first_chunk::<HEADER_BYTES>().expect("the buffer is longer than a header");
     match FrameHeader::parse(header, &medium.identity.secret, first, offset) {
         Parsed::Valid(header) if header.kind == Kind::Seal => {
             let seal = Seal::decode(body, &medium.identity.secret, path, first)?;

@@ -71,7 +71,7 @@ impl Tail {
         let placed = chunks.iter().map(|chunk| {
             let offset = self.put(&mut write, Kind::Chunk, secret, |out| {
                 let chain = encode(chunk, head.chain, secret, out);
-                let next = chunk.first.after(chunk.entries).expect("the append was checked");
+                let next = chunk.first.after(chunk.entries).expect("the append has checked its positions");
                 head = Head { next, chain };
             });
             let length = (self.end() - offset) as usize - HEADER_BYTES;

@@ -27,7 +27,7 @@ use crate::store::Store;
 
 /// Backups.
 impl Store {
-    /// Copies everything that is acknowledged into a directory, while reads and writes go on.
+    /// Copies everything that is acknowledged into a directory, while reads and writes continue.
     ///
     /// The directory must be absent or empty, or hold an earlier backup of this store, to which the new entries are
     /// added. Every chunk is verified when it is read, and again after it was written. An interrupted backup leaves a

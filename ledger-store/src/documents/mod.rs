@@ -90,7 +90,7 @@ pub enum Expected {
     Anything,
     /// The document must not exist.
     Absent,
-    /// The document must have this version, so nobody changed it since.
+    /// The document must have this version, which proves that it has not changed since.
     Version(DocumentVersion),
 }
 

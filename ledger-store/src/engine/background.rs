@@ -66,7 +66,7 @@ impl Engine {
                 }
                 continue;
             }
-            let request = flushes.requests.front().expect("there is a request");
+            let request = flushes.requests.front().expect("the requests were not empty above");
             let (flush, through, heads) = (request.flush, request.through, request.heads.clone());
             drop(flushes);
             let Err(failure) = self.flush(flush, through, &heads) else {
@@ -186,8 +186,8 @@ impl Engine {
         let snapshot = match written.and_then(|()| index.snapshot()) {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                // The commit may have taken effect all the same. Do not write to this file again before it was opened
-                // anew, which shows what it holds, or replaced.
+                // The commit may have taken effect all the same. Do not write to this file again until it was
+                // reopened, which shows what it holds, or was replaced.
                 index.spoil();
                 index.note(&error);
                 return Err(FlushFailure::Index(index.fault(), error.to_string()));

@@ -171,7 +171,9 @@ impl Commands<'_> {
             }
             let program = self.programs.get(at).and_then(Option::as_ref);
             let prepared = Prepared { request: &mut requests[at], at, program, several, prints, near };
-            let Decided::Done(receipt) = &mut outcomes[at] else { unreachable!("it was put so") };
+            let Decided::Done(receipt) = &mut outcomes[at] else {
+                unreachable!("the outcome was set to `Done` above")
+            };
             match state.execute(self.setting, prepared, batch, written, receipt) {
                 Ok(None) => {}
                 Ok(Some(other)) => {

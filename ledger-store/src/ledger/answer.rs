@@ -70,13 +70,13 @@ impl DryRun {
 }
 
 fn recorded(entry: Option<Box<LogEntry>>) -> (Transaction, Vec<(AccountAddress, Metadata)>) {
-    match entry.expect("the entry was asked for").payload {
+    match entry.expect("the detail `Entry` was requested").payload {
         LogPayload::NewTransaction { transaction, account_metadata, .. } => (*transaction, account_metadata),
         LogPayload::RevertedTransaction { transaction, .. } => (*transaction, Vec::new()),
         LogPayload::SetMetadata { .. }
         | LogPayload::DeleteMetadata { .. }
         | LogPayload::InsertedSchema { .. } => {
-            unreachable!("a key is answered with the log of the same operation only")
+            unreachable!("a key is only answered with a log of the same operation")
         }
     }
 }

@@ -26,7 +26,7 @@ pub enum LedgerError {
     },
     /// The ledger does not exist.
     LedgerNotFound {
-        /// Its name.
+        /// The name of the ledger.
         ledger: LedgerName,
     },
     /// The ledger has no account with this address.

@@ -16,11 +16,11 @@ impl Ledger {
         LedgerSnapshot::new(self.name().clone(), self.view(), self.store().readers().clone())
     }
 
-    /// As [`LedgerSnapshot::balance`].
+    /// Calls [`LedgerSnapshot::balance`] on a new snapshot.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The errors of [`LedgerSnapshot::balance`].
     pub fn balance<A>(&self, account: impl AsRef<str>, asset: A) -> Result<Balance, LedgerError>
     where
         A: TryInto<Asset>,
@@ -29,11 +29,11 @@ impl Ledger {
         self.snapshot().balance(account, asset)
     }
 
-    /// As [`LedgerSnapshot::balance_at`].
+    /// Calls [`LedgerSnapshot::balance_at`] on a new snapshot.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The errors of [`LedgerSnapshot::balance_at`].
     pub fn balance_at<A>(
         &self,
         account: impl AsRef<str>,
@@ -47,29 +47,29 @@ impl Ledger {
         self.snapshot().balance_at(account, asset, at)
     }
 
-    /// As [`LedgerSnapshot::account`].
+    /// Calls [`LedgerSnapshot::account`] on a new snapshot.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The errors of [`LedgerSnapshot::account`].
     pub fn account(&self, account: impl AsRef<str>) -> Result<Option<Account>, LedgerError> {
         self.snapshot().account(account)
     }
 
-    /// As [`LedgerSnapshot::get_account`].
+    /// Calls [`LedgerSnapshot::get_account`] on a new snapshot.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The errors of [`LedgerSnapshot::get_account`].
     pub fn get_account(&self, account: impl AsRef<str>) -> Result<Account, LedgerError> {
         self.snapshot().get_account(account)
     }
 
-    /// As [`LedgerSnapshot::get_transaction`].
+    /// Calls [`LedgerSnapshot::get_transaction`] on a new snapshot.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The errors of [`LedgerSnapshot::get_transaction`].
     pub fn get_transaction(&self, id: impl Into<TransactionId>) -> Result<TransactionView, LedgerError> {
         self.snapshot().get_transaction(id)
     }
@@ -94,11 +94,11 @@ impl Ledger {
         self.snapshot().balances()
     }
 
-    /// As [`LedgerSnapshot::stats`].
+    /// Calls [`LedgerSnapshot::stats`] on a new snapshot.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The errors of [`LedgerSnapshot::stats`].
     pub fn stats(&self) -> Result<Stats, LedgerError> {
         self.snapshot().stats()
     }

@@ -115,7 +115,9 @@ impl<'a> TransactionBuilder<'a, ByPostings> {
         match posting(source.as_ref(), destination.as_ref(), amount, asset) {
             Ok(posting) => match &mut self.create.movement {
                 Movement::Postings(postings) => postings.push(posting),
-                Movement::Script(_) | Movement::Template { .. } => unreachable!("it has postings"),
+                Movement::Script(_) | Movement::Template { .. } => {
+                    unreachable!("a builder by postings has postings")
+                }
             },
             Err(error) => self.once.note(error),
         }

@@ -64,7 +64,7 @@ fn last_by<R: Dated>(
         match table.last_in((ledger, from), (ledger, middle))? {
             Some(row) if row.date() <= at => best = row,
             Some(row) => late = row,
-            // This id lies in a gap. The next row after the gap shows on which side to continue.
+            // This id is in a gap. The next row after the gap shows on which side to continue.
             None => match table.first_in((ledger, middle), (ledger, to))? {
                 Some(row) if row.date() <= at => best = row,
                 Some(row) if row.key().1 < late.key().1 => late = row,

@@ -61,7 +61,7 @@ impl Told {
 /// Returns a new transaction with the data of its command, which is moved out because the command is no longer needed.
 pub(super) fn created(mut transaction: Box<Transaction>, command: &mut Command) -> LogPayload {
     let Command::CreateTransaction(create) = command else {
-        unreachable!("other commands make no new transactions")
+        unreachable!("only this command creates a new transaction")
     };
     if let Movement::Postings(postings) = &mut create.movement {
         transaction.postings = std::mem::take(postings);

@@ -191,7 +191,7 @@ impl RecentKeys {
         let Keys { all, heap_bytes, .. } = newest;
         // Fill the key in place, like rows.
         all.push(RecentKey::EMPTY);
-        let key = all.last_mut().expect("it was pushed");
+        let key = all.last_mut().expect("a key was pushed above");
         key.ledger = ledger;
         key.hash = half(fingerprint);
         key.text.push_str(text);

@@ -127,7 +127,7 @@ impl State {
         // Fill the row in place: copying data that was just written would stall the processor until earlier writes
         // have completed.
         rows.history.push(HistoryRow::EMPTY);
-        let row = rows.history.last_mut().expect("it was pushed");
+        let row = rows.history.last_mut().expect("a row was pushed above");
         row.holding = holding_key(ledger, holding.holding);
         row.transaction = id;
         row.input = quantity_of(&holding.after.input);

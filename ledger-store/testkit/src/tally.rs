@@ -5,19 +5,19 @@
 pub struct Tally {
     /// Number of submissions.
     pub submissions: u64,
-    /// Submissions to a ledger that did not exist.
+    /// Number of submissions to a ledger that did not exist.
     pub not_found: u64,
-    /// Submissions of several commands as one that were recorded.
+    /// Number of submissions of several commands under one key that were recorded.
     pub joined: u64,
-    /// Submissions of several commands as one that were undone, because one command was refused.
+    /// Number of submissions of several commands under one key that were undone, because one command was refused.
     pub joined_undone: u64,
-    /// Submissions of several commands as one that were answered from an earlier outcome.
+    /// Number of submissions of several commands under one key that were answered from an earlier outcome.
     pub joined_replayed: u64,
-    /// Ledgers that were removed for good.
+    /// Number of ledgers that were removed for good.
     pub removed: u64,
-    /// Ledgers that were created with the name of a removed one.
+    /// Number of ledgers that were created with the name of a removed one.
     pub names_reused: u64,
-    /// Ledgers that were created without some feature.
+    /// Number of ledgers that were created without some feature.
     pub without_features: u64,
 }
 

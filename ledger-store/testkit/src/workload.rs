@@ -64,7 +64,7 @@ pub struct ImportStep {
 #[derive(Clone, Debug)]
 pub struct Workload<'a> {
     dice: Dice<'a>,
-    /// Number of accounts beside the frequent ones.
+    /// Number of accounts in addition to the frequent ones.
     more_accounts: u64,
     /// Number of ledgers created so far.
     created: u64,

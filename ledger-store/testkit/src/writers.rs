@@ -109,7 +109,7 @@ fn cut_within(disk: &SimDisk, lying_syncs: bool, within: u64, dice: &mut Dice<'_
 }
 
 fn open(disk: &SimDisk) -> Result<Store, Failure> {
-    // Small shares of memory: flushes and merges run beside the writers, and the queue fills.
+    // Small shares of memory, so that flushes and merges run while the writers work, and the queue fills.
     let mut options = Options::default();
     options.memory_budget = 4 << 20;
     options.segment_bytes = 256 << 10;

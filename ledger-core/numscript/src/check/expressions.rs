@@ -19,7 +19,7 @@ pub(super) struct CheckedExpr {
 }
 
 impl CheckedExpr {
-    /// Widens the type after a finding was reported, so that nobody reports it again.
+    /// Widens the type after a finding was reported, so that it is reported only once.
     fn refused(self) -> Self {
         Self { typed: Typed::UNKNOWN, ..self }
     }

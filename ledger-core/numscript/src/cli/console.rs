@@ -26,7 +26,7 @@ pub(super) struct Console<'a> {
 pub(super) enum Stopped {
     /// The command line is invalid, or names a file that does not exist.
     Misused(String),
-    /// The output cannot be written. Its reader may have closed it, so there is nobody to tell.
+    /// The output cannot be written. Its reader may have closed it, so the error cannot be reported.
     Output,
 }
 

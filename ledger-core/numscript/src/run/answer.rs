@@ -11,7 +11,7 @@ use crate::switches::WorldBalance;
 use ledger_values::{Balance, MetadataValue};
 
 impl Run<'_> {
-    /// Lists the needs that keep the run from going on, each once.
+    /// Lists the needs that keep the run from continuing, each once.
     pub fn needs(&self) -> impl ExactSizeIterator<Item = Need<'_>> {
         self.scratch.needed.iter().map(|needed| match needed {
             Needed::Balance(holding) => {

@@ -104,7 +104,7 @@ impl<'a> Run<'a> {
             return Err(Stop::at(call.span, kind));
         };
         self.count_read(call.span, text.len())?;
-        // Ledgers of API v1 stored the type beside the value.
+        // Ledgers of API v1 stored the type together with the value.
         let text = typed_text::plain(declared, &text).unwrap_or(text);
         self.read(declared, &text, variable)
     }

@@ -124,7 +124,7 @@ impl Chunk {
 
     /// Returns the position after its last entry.
     pub fn next(&self) -> Position {
-        self.first.after(self.entries).expect("checked when the chunk was decoded")
+        self.first.after(self.entries).expect("decoding has checked the number of entries")
     }
 
     /// Returns the chain hash before it.
