@@ -115,9 +115,7 @@ impl<'a> TransactionBuilder<'a, ByPostings> {
         match posting(source.as_ref(), destination.as_ref(), amount, asset) {
             Ok(posting) => match &mut self.create.movement {
                 Movement::Postings(postings) => postings.push(posting),
-                Movement::Script(_) | Movement::Template { .. } => {
-                    unreachable!("a builder by postings has postings")
-                }
+                Movement::Script(_) | Movement::Template { .. } => unreachable!("only postings"),
             },
             Err(error) => self.once.note(error),
         }
