@@ -205,7 +205,7 @@ impl KnownKeys {
         if self.runs.complete || self.awaits_forgotten {
             self.since.add(key, self.bytes_max);
         } else {
-            // The filters are incomplete and prove nothing now. They must not, until the runs hold this key.
+            // The filters are incomplete now, and must not prove anything until the runs hold this key.
             self.forgot = self.flush;
         }
     }

@@ -107,8 +107,8 @@ impl Session {
         changed_volumes(transaction, volumes_of)
     }
 
-    /// Returns the moves that are before a transaction in effective order and were recorded before it. They include
-    /// backdated transactions that were recorded later; [`Session::without_later`] subtracts them.
+    /// Returns the moves before a transaction in effective order. Of the transactions that were recorded later, they
+    /// include only backdated ones, which [`Session::without_later`] subtracts.
     fn before_in_order(&self, row: &TransactionRow) -> Result<Until, ReadError> {
         Ok(match (self.until_effective(row)?, row.transaction.checked_sub(1)) {
             (Until::Date { timestamp, recorded, .. }, Some(last)) => Until::Date {
@@ -135,8 +135,8 @@ impl Session {
         Ok(flows)
     }
 
-    /// The same for a transaction that is not backdated: all earlier transactions are before it, except those with a
-    /// later date.
+    /// Computes the effective volumes of a transaction that is not backdated: every transaction that was recorded
+    /// before it counts, except those with a later date.
     fn without_dated_later(
         &self,
         transaction: &Transaction,
