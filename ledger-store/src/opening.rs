@@ -184,7 +184,7 @@ impl IndexHome {
     }
 }
 
-/// What an opening of the index needs.
+/// The parts that opening an index requires.
 struct Opening<'a> {
     home: &'a IndexHome,
     journal: &'a Arc<dyn JournalReader>,

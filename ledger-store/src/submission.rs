@@ -14,7 +14,7 @@ pub struct Submission {
     pub ledger: LedgerName,
     /// The commands, in order.
     pub requests: Vec<Request>,
-    /// What a refusal means for the other commands.
+    /// The effect of a refusal on the other commands.
     pub atomicity: Atomicity,
     /// Whether the commands are recorded.
     pub mode: Mode,
@@ -64,7 +64,7 @@ impl From<Command> for Request {
     }
 }
 
-/// What a refused command means for the other commands of its submission.
+/// The effect of a refused command on the other commands of its submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Atomicity {
     /// Nothing: every command is decided on its own.

@@ -1,4 +1,4 @@
-//! What readers and writers see during an append, and after a failed one.
+//! Readers and writers during an append, and after a failed one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
