@@ -56,12 +56,18 @@ pub(super) fn lock(dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutc
 
 /// Returns options that refuse symbolic links. Otherwise, an attacker who can place a link could make the process
 /// overwrite another file of its owner.
+#[cfg(unix)]
 fn without_links(mut options: OpenOptions) -> OpenOptions {
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         &mut options,
         rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
     );
+    options
+}
+
+/// The options as they are: only a privileged user makes symbolic links there.
+#[cfg(not(unix))]
+fn without_links(options: OpenOptions) -> OpenOptions {
     options
 }
 

@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 
 use self::file::{RealFile, options};
-use super::{BootId, Disk, DiskDir, DiskFile, DiskRoom, LockOutcome, OpenMode};
+use super::{Disk, DiskDir, DiskFile, LockOutcome, OpenMode};
 
 /// The real file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +29,7 @@ impl DiskDir for RealDir {
 
 impl Disk for RealDisk {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has the mode"))]
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -57,11 +58,11 @@ impl Disk for RealDisk {
     }
 
     #[cfg(target_os = "linux")]
-    fn boot_id(&self) -> Option<BootId> {
+    fn boot_id(&self) -> Option<super::BootId> {
         let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
         (digits.len() == 32).then_some(())?;
-        u128::from_str_radix(&digits, 16).ok().map(|number| BootId(number.to_be_bytes()))
+        u128::from_str_radix(&digits, 16).ok().map(|number| super::BootId(number.to_be_bytes()))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -94,10 +95,10 @@ impl Disk for RealDisk {
     }
 
     #[cfg(unix)]
-    fn room(&self, dir: &Path) -> io::Result<Option<DiskRoom>> {
+    fn room(&self, dir: &Path) -> io::Result<Option<super::DiskRoom>> {
         let of = rustix::fs::statvfs(dir)?;
         let bytes = |blocks: u64| blocks.saturating_mul(of.f_frsize);
-        Ok(Some(DiskRoom { total: bytes(of.f_blocks), free: bytes(of.f_bavail) }))
+        Ok(Some(super::DiskRoom { total: bytes(of.f_blocks), free: bytes(of.f_bavail) }))
     }
 
     fn lock(&self, dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutcome> {
