@@ -94,6 +94,8 @@ pub struct InsertSchema {
 
 /// The owner of metadata.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub enum Target {
     /// An account. Naming it brings it into existence.
     Account(AccountAddress),

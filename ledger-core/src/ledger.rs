@@ -4,6 +4,8 @@ use ledger_values::{BucketName, Metadata};
 
 /// The options of a new ledger. Only the metadata can change later.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct LedgerOptions {
     /// The bucket of the ledger.
     pub bucket: BucketName,
@@ -28,6 +30,8 @@ impl Default for LedgerOptions {
 
 /// The id with which transactions and log entries start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub enum FirstId {
     /// Ids start at 0, as in ledgers of older releases.
     Zero,
@@ -47,6 +51,8 @@ impl FirstId {
 
 /// The data that a ledger keeps in addition to its journal. A feature that is off keeps none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct Features {
     /// The wire hashes of the log entries.
     pub hash_logs: HashLogs,
@@ -77,6 +83,8 @@ impl Default for Features {
 
 /// State of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub enum Switch {
     /// The ledger keeps the data.
     On,
@@ -86,6 +94,8 @@ pub enum Switch {
 
 /// Whether and when log entries get their wire hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub enum HashLogs {
     /// Every log entry shows its hash.
     Sync,

@@ -58,6 +58,8 @@ impl std::str::FromStr for LogId {
 
 /// An idempotency key with the hash of the request that used it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct Idempotency {
     /// The key that the caller chose.
     pub key: IdempotencyKey,
@@ -68,6 +70,8 @@ pub struct Idempotency {
 
 /// One entry of a ledger's log. It records a change and never changes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct LogEntry {
     /// The id of the entry.
     pub id: LogId,
@@ -89,6 +93,16 @@ pub struct LogEntry {
 
 /// The change that a log entry records.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(
+        tag = "type",
+        content = "data",
+        rename_all = "SCREAMING_SNAKE_CASE",
+        rename_all_fields = "camelCase"
+    )
+)]
 pub enum LogPayload {
     /// A transaction was recorded.
     NewTransaction {

@@ -66,6 +66,22 @@ impl fmt::Display for WireHash {
     }
 }
 
+/// Base64, as logs show it.
+#[cfg(feature = "serde")]
+impl serde::Serialize for WireHash {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for WireHash {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::from_base64(&text).ok_or_else(|| serde::de::Error::custom("a hash is 44 characters of base64"))
+    }
+}
+
 /// Returns the hash of `entry`, which follows the entry with hash `previous` or is the first.
 ///
 /// To hash many entries, use a [`HashChain`], which reuses its buffer.

@@ -19,6 +19,7 @@ use crate::store::Store;
 
 /// The result of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ImportReport {
     /// Number of logs that were added.

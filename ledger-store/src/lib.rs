@@ -59,7 +59,8 @@ pub use imported::{ImportRefusal, ImportedLog};
 pub use ledger::{
     AccountKind, AccountList, AtomicBatch, BalanceSums, Batch, ByPostings, ByScript, CommitFuture, Committed,
     DryRun, IntoRequest, Ledger, LedgerError, LedgerSnapshot, List, ListIter, ListKind, ListPage, ListStream,
-    LogKind, LogList, RevertBuilder, TransactionBuilder, TransactionKind, TransactionList,
+    LogKind, LogList, RevertBuilder, SchemaKind, SchemaList, TransactionBuilder, TransactionKind,
+    TransactionList, VolumeKind, VolumeList,
 };
 pub use ledger_core;
 pub use ledger_journal::DroppedTail;
@@ -83,5 +84,8 @@ pub mod prelude {
         LedgerOptions, LogId, Metadata, Monetary, Operator, Posting, Timestamp, TransactionId, Transactions,
     };
 
-    pub use crate::{Committed, DryRun, Ledger, LedgerError, LedgerSnapshot, Options, Store, TimeAxis};
+    pub use crate::{
+        Account, Committed, DryRun, Ledger, LedgerError, LedgerInfo, LedgerSnapshot, Options, Store,
+        TimeAxis, TransactionView,
+    };
 }

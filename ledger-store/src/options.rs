@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ledger_core::Timestamp;
 use ledger_core::schema::Enforcement;
 
-use crate::progress::ProgressWatcher;
+use crate::progress::{Progress, ProgressWatcher};
 
 /// The clock for insertion dates.
 ///
@@ -15,6 +15,29 @@ use crate::progress::ProgressWatcher;
 pub trait TimeSource: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
+}
+
+/// A closure tells the time, for tests.
+///
+/// ```
+/// use ledger_store::prelude::*;
+/// let noon: Timestamp = "2024-05-01T12:00:00Z".parse()?;
+/// let store = Store::in_memory_with(&Options::new().clock(move || noon));
+/// let paid = store.ledger("main")?.transaction().posting("world", "users:1", 5, "USD").commit()?;
+/// assert_eq!(paid.inserted_at, noon);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<F: Fn() -> Timestamp + Send + Sync> TimeSource for F {
+    fn now(&self) -> Timestamp {
+        self()
+    }
+}
+
+/// A shared clock, which a test sets while the store reads it.
+impl<T: TimeSource + ?Sized> TimeSource for Arc<T> {
+    fn now(&self) -> Timestamp {
+        T::now(self)
+    }
 }
 
 /// The clock of the operating system.
@@ -31,7 +54,21 @@ impl TimeSource for SystemClock {
     }
 }
 
-/// How a store uses memory, files and time.
+/// How a store uses memory, files and time. Each option has a method that sets it.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = std::env::temp_dir().join(format!("ledger-options-{}", std::process::id()));
+/// use ledger_store::prelude::*;
+/// use std::time::Duration;
+///
+/// let options = Options::new().memory_budget(64 << 20).flush_interval(Duration::from_secs(5));
+/// let store = Store::open_with(&directory, &options)?;
+/// # drop(store);
+/// # std::fs::remove_dir_all(&directory)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
@@ -131,6 +168,53 @@ impl Shares {
 }
 
 impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`Options::memory_budget`].
+    #[must_use]
+    pub fn memory_budget(self, bytes: usize) -> Self {
+        Self { memory_budget: bytes, ..self }
+    }
+
+    /// Sets [`Options::clock`]. A test can pass a closure.
+    #[must_use]
+    pub fn clock(self, clock: impl TimeSource + 'static) -> Self {
+        Self { clock: Arc::new(clock), ..self }
+    }
+
+    /// Sets [`Options::segment_bytes`].
+    #[must_use]
+    pub fn segment_bytes(self, bytes: u64) -> Self {
+        Self { segment_bytes: bytes, ..self }
+    }
+
+    /// Sets [`Options::flush_interval`].
+    #[must_use]
+    pub fn flush_interval(self, interval: Duration) -> Self {
+        Self { flush_interval: interval, ..self }
+    }
+
+    /// Sets [`Options::schema_enforcement`].
+    #[must_use]
+    pub fn schema_enforcement(self, enforcement: Enforcement) -> Self {
+        Self { schema_enforcement: enforcement, ..self }
+    }
+
+    /// Sets [`Options::free_space_floor`].
+    #[must_use]
+    pub fn free_space_floor(self, bytes: u64) -> Self {
+        Self { free_space_floor: Some(bytes), ..self }
+    }
+
+    /// Sets [`Options::progress`].
+    #[must_use]
+    pub fn progress(self, watcher: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        Self { progress: ProgressWatcher::new(watcher), ..self }
+    }
+
     /// Divides the memory budget.
     pub(crate) fn shares(&self) -> Shares {
         let part = |percent: usize| self.memory_budget / 100 * percent;

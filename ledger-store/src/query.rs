@@ -8,6 +8,8 @@ use ledger_core::{
 
 /// The date of a transaction that a query refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub enum TimeAxis {
     /// The effective date, which the caller stated.
     #[default]
@@ -69,6 +71,8 @@ pub struct Expand {
 
 /// A description of a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct LedgerInfo {
     /// The number of the ledger in the store, from 1, in order of creation.
     pub id: u32,
@@ -144,10 +148,13 @@ impl std::ops::Deref for TransactionView {
 
 /// A log entry as lists return it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct LogView {
     /// The entry.
     pub entry: LogEntry,
     /// The hash in the requested chain. `None` if the ledger does not keep this chain.
+    #[cfg_attr(feature = "serde", serde(with = "hash_text"))]
     pub hash: Option<[u8; 32]>,
     /// For a revert: the original transaction as of that entry.
     pub reverted: Option<Box<Transaction>>,
@@ -303,6 +310,8 @@ pub struct LogQuery {
 
 /// A version of a ledger's schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct SchemaView {
     /// The name of the version.
     pub version: SchemaVersion,
@@ -316,6 +325,8 @@ pub struct SchemaView {
 
 /// The sort key of a schema version. Lists by version ignore the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct SchemaKey {
     /// The position of the journal entry that added the version.
     pub position: u64,
@@ -374,6 +385,8 @@ pub struct VolumesQuery {
 
 /// A row of [`VolumesQuery`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct VolumesRow {
     /// The address of the account, or the leading segments that a group shares.
     pub account: String,
@@ -394,4 +407,25 @@ pub struct Stats {
     pub transactions: u64,
     /// Number of accounts, including `world`.
     pub accounts: u64,
+}
+
+/// The hash of a log as base64.
+#[cfg(feature = "serde")]
+#[allow(clippy::ref_option, reason = "serde passes a reference to the field")]
+mod hash_text {
+    use ledger_core::WireHash;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        hash: &Option<[u8; 32]>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        hash.map(WireHash::from_bytes).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<[u8; 32]>, D::Error> {
+        Ok(Option::<WireHash>::deserialize(deserializer)?.map(|hash| *hash.as_bytes()))
+    }
 }

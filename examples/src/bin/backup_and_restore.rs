@@ -11,7 +11,6 @@
 //! ```
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use ledger_store::prelude::*;
@@ -40,8 +39,7 @@ fn main() -> Result<(), Failure> {
 fn run(home: &Path) -> Result<(), Failure> {
     let (data, backup) = (home.join("data"), home.join("backup"));
     let morning: Timestamp = "2024-05-01T10:00:00Z".parse()?;
-    let mut options = Options::default();
-    options.clock = Arc::new(Minutes(AtomicI64::new(morning.as_micros())));
+    let options = Options::new().clock(Minutes(AtomicI64::new(morning.as_micros())));
     let store = Store::open_with(&data, &options)?;
     let ledger = store.ledger("main")?;
 

@@ -66,9 +66,7 @@ impl Bookings {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let clock = Arc::<SetClock>::default();
-    let mut options = Options::default();
-    options.clock = clock.clone();
-    let store = Store::in_memory_with(&options);
+    let store = Store::in_memory_with(&Options::new().clock(clock.clone()));
     let bookings = Bookings { ledger: store.ledger("bookings")?, clock: clock.clone() };
 
     let noon: Timestamp = "2024-05-01T12:00:00Z".parse()?;

@@ -1,7 +1,12 @@
 //! Reads a balance at a date, with a transaction that was backdated.
+//!
+//! ```text
+//! 2024-05-01T12:00:00Z: 100
+//! 2024-05-01T18:00:00Z: 100
+//! 2024-05-01T23:00:00Z: 150
+//! ```
 
-use ledger_core::Timestamp;
-use ledger_store::Store;
+use ledger_store::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = Store::in_memory();
@@ -17,7 +22,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for at in [noon, evening, night] {
         println!("{at}: {}", ledger.balance_at("users:001", "COIN", at)?);
     }
-    assert_eq!(ledger.balance_at("users:001", "COIN", evening)?.to_string(), "100");
-    assert_eq!(ledger.balance_at("users:001", "COIN", night)?.to_string(), "150");
     Ok(())
 }

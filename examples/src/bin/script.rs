@@ -1,9 +1,15 @@
 //! Splits a price into a commission and the seller's share with a script. Runs the script first without a ledger, and
 //! then as a transaction of a ledger.
+//!
+//! ```text
+//! world -> platform:commission: EUR/2 250
+//! world -> sellers:ada: EUR/2 1749
+//! transaction 1
+//! commission: 250
+//! ```
 
 use ledger_core::script::{Blank, Options, Profile, Program, Progress, Run, Scratch, Variables};
-use ledger_core::{Command, CreateTransaction, Movement, Postings, Script, TransactionId};
-use ledger_store::{Outcome, Store};
+use ledger_store::Store;
 
 const SPLIT: &str = "\
 vars {
@@ -40,16 +46,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // In a ledger: the store runs the same script and records its postings as a transaction.
     let store = Store::in_memory();
     let ledger = store.ledger("main")?;
-    let script = Script::new(SPLIT.to_owned(), variables);
-    let create =
-        CreateTransaction { movement: Movement::Script(script), ..CreateTransaction::of(Postings::new()) };
-    match ledger.apply(vec![Command::CreateTransaction(create)])?.pop() {
-        Some(Outcome::Done(receipt)) => {
-            println!("transaction {:?}", receipt.transaction.map(TransactionId::get));
-        }
-        other => return Err(format!("expected a receipt, got {other:?}").into()),
-    }
+    let split =
+        variables.into_iter().fold(ledger.script(SPLIT), |split, (name, value)| split.var(&name, value));
+    println!("transaction {}", split.commit()?.id);
     println!("commission: {}", ledger.balance("platform:commission", "EUR/2")?);
-    assert_eq!(ledger.balance("platform:commission", "EUR/2")?.to_string(), "250");
     Ok(())
 }

@@ -43,9 +43,7 @@ const USER: &str = "users:1";
 
 fn main() -> Result<(), Failure> {
     let clock = Arc::<SetClock>::default();
-    let mut options = Options::default();
-    options.clock = clock.clone();
-    let store = Store::in_memory_with(&options);
+    let store = Store::in_memory_with(&Options::new().clock(clock.clone()));
     let ledger = store.ledger("main")?;
     let usd = Asset::parse("USD/2")?;
 

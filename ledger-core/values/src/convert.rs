@@ -1,5 +1,6 @@
 //! Conversions between values and the types of other libraries. None of them goes through floating point.
 
+use std::cmp::Ordering;
 use std::iter::Sum;
 use std::ops::{Add, Neg, Sub};
 
@@ -108,8 +109,30 @@ impl TryFrom<&Amount> for u128 {
     }
 }
 
+/// A balance and an amount are equal if they are the same number.
+impl PartialEq<Amount> for Balance {
+    fn eq(&self, other: &Amount) -> bool {
+        Self::of(other, &Amount::ZERO) == *self
+    }
+}
+
 macro_rules! integer_of_balance {
     ($($integer:ty),+) => {$(
+        /// Fails for a balance that the integer cannot hold.
+        impl TryFrom<Balance> for $integer {
+            type Error = AmountError;
+
+            fn try_from(balance: Balance) -> Result<Self, AmountError> {
+                Self::try_from(&balance)
+            }
+        }
+
+        impl PartialOrd<$integer> for Balance {
+            fn partial_cmp(&self, other: &$integer) -> Option<Ordering> {
+                Some(self.cmp(&Balance::from(*other)))
+            }
+        }
+
         /// Fails for a balance that the integer cannot hold.
         impl TryFrom<&Balance> for $integer {
             type Error = AmountError;
@@ -305,6 +328,10 @@ mod tests {
         assert_eq!(i64::try_from(&balance), Ok(i64::MAX - 2));
         assert_eq!(Amount::try_from(Balance::from(-1)), Err(AmountError::Negative));
         assert!(Balance::from(-2) == -2_i64 && "-2".parse() == Ok(Balance::from(-2)));
+        let (debt, huge) = (Balance::from(-2), Balance::from(i128::MAX));
+        assert!(debt < 0 && huge > i64::MAX);
+        assert!(Balance::from(5) == Amount::from(5_u64) && Balance::from(-5) != Amount::from(5_u64));
+        assert_eq!(i64::try_from(Balance::from(i128::MAX)), Err(AmountError::TooLong));
         assert_eq!([1, 2, 3].map(Balance::from).into_iter().sum::<Balance>(), Balance::from(6));
     }
 

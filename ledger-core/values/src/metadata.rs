@@ -1,6 +1,7 @@
 //! Metadata: keys with values that callers choose freely, on ledgers, accounts and transactions.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use compact_str::CompactString;
 
@@ -49,6 +50,13 @@ impl MetadataValue {
             Some(text) => Cow::Owned(text.into()),
             None => Cow::Borrowed(json),
         }
+    }
+}
+
+/// Writes the value as API v2 shows it. See [`MetadataValue::as_shown`].
+impl fmt::Display for MetadataValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.as_shown())
     }
 }
 
@@ -144,6 +152,19 @@ impl<K: Into<CompactString>, V: Into<CompactString>> FromIterator<(K, V)> for Me
             metadata.insert(key, MetadataValue::Text(text.into()));
         }
         metadata
+    }
+}
+
+/// A later pair replaces an earlier one with the same key.
+///
+/// ```
+/// use ledger_values::Metadata;
+/// let metadata = Metadata::from([("kind", "topup"), ("order", "17")]);
+/// assert_eq!(metadata.get("order").map(ToString::to_string), Some("17".to_owned()));
+/// ```
+impl<K: Into<CompactString>, V: Into<CompactString>, const N: usize> From<[(K, V); N]> for Metadata {
+    fn from(pairs: [(K, V); N]) -> Self {
+        pairs.into_iter().collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Conversions between timestamps and the times of the standard library.
 #![expect(clippy::disallowed_types, reason = "converts times that the caller read; reads no clock")]
 
+use std::ops::{Add, Sub};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::timestamp::{Timestamp, TimestampError};
@@ -33,9 +34,63 @@ impl TryFrom<Timestamp> for SystemTime {
     }
 }
 
+impl Timestamp {
+    /// Returns the time this much later, or `None` outside the range of timestamps. Drops what is less than a
+    /// microsecond.
+    pub fn checked_add(self, duration: Duration) -> Option<Self> {
+        let micros = i64::try_from(duration.as_micros()).ok()?;
+        self.as_micros().checked_add(micros).map(Self::from_micros)
+    }
+
+    /// Returns the time this much earlier, or `None` outside the range of timestamps. Drops what is less than a
+    /// microsecond.
+    pub fn checked_sub(self, duration: Duration) -> Option<Self> {
+        let micros = i64::try_from(duration.as_micros()).ok()?;
+        self.as_micros().checked_sub(micros).map(Self::from_micros)
+    }
+}
+
+/// Panics outside the range of timestamps. See [`Timestamp::checked_add`].
+///
+/// ```
+/// use ledger_values::Timestamp;
+/// use std::time::Duration;
+/// let start: Timestamp = "2024-05-01T00:00:00Z".parse()?;
+/// let end = start + Duration::from_hours(7 * 24);
+/// assert_eq!(end.to_string(), "2024-05-08T00:00:00Z");
+/// assert_eq!(end - Duration::from_hours(7 * 24), start);
+/// # Ok::<(), ledger_values::TimestampError>(())
+/// ```
+impl Add<Duration> for Timestamp {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        self.checked_add(duration).expect("the time is in the range of timestamps")
+    }
+}
+
+/// Panics outside the range of timestamps. See [`Timestamp::checked_sub`].
+impl Sub<Duration> for Timestamp {
+    type Output = Self;
+
+    fn sub(self, duration: Duration) -> Self {
+        self.checked_sub(duration).expect("the time is in the range of timestamps")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_move_timestamps_within_their_range() {
+        let at = Timestamp::from_micros(5);
+        assert_eq!(at.checked_sub(Duration::from_micros(7)), Some(Timestamp::from_micros(-2)));
+        assert_eq!(at + Duration::from_nanos(1_999), Timestamp::from_micros(6));
+        assert_eq!(Timestamp::from_micros(i64::MAX).checked_add(Duration::from_micros(1)), None);
+        assert_eq!(Timestamp::from_micros(i64::MIN).checked_sub(Duration::from_micros(1)), None);
+        assert_eq!(at.checked_add(Duration::MAX), None);
+    }
 
     #[test]
     fn system_times_convert_both_ways() {

@@ -10,6 +10,7 @@ use crate::error::OpenError;
 
 /// A report of a backup or a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct BackupReport {
     /// Number of entries in the copy.

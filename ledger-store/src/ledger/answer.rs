@@ -35,6 +35,8 @@ impl Deref for Committed {
 
 /// A transaction as it would have been recorded. It has no ids, because nothing reserves the next ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 #[non_exhaustive]
 pub struct DryRun {
     /// The postings, including those that a script produced.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use ledger_core::schema::SchemaError;
+use ledger_core::script::ErrorClass;
 use ledger_core::{
     AccountAddress, AmountError, FilterError, IdempotencyKey, LedgerName, NameError, Rejection, TransactionId,
 };
@@ -19,6 +21,8 @@ pub enum LedgerError {
     Amount(AmountError),
     /// A filter is malformed.
     Filter(FilterError),
+    /// A schema is malformed.
+    Schema(SchemaError),
     /// A text is not a valid cursor of this list.
     Cursor {
         /// The text.
@@ -62,6 +66,7 @@ impl fmt::Display for LedgerError {
             Self::Name(error) => error.fmt(f),
             Self::Amount(error) => error.fmt(f),
             Self::Filter(error) => error.fmt(f),
+            Self::Schema(error) => error.fmt(f),
             Self::Cursor { text } => write!(f, "\"{text}\" is no cursor of this list"),
             Self::LedgerNotFound { ledger } => write!(f, "ledger \"{ledger}\" not found"),
             Self::AccountNotFound { ledger, account } => {
@@ -86,6 +91,7 @@ impl std::error::Error for LedgerError {
             Self::Name(error) => Some(error),
             Self::Amount(error) => Some(error),
             Self::Filter(error) => Some(error),
+            Self::Schema(error) => Some(error),
             Self::Refused(rejection) => Some(rejection),
             Self::Write(error) => Some(error),
             Self::Read(error) => Some(error),
@@ -111,6 +117,22 @@ impl LedgerError {
     /// Returns whether the write may have taken effect. The next opening of the store shows it.
     pub const fn is_outcome_unknown(&self) -> bool {
         matches!(self, Self::Write(error) if error.is_outcome_unknown())
+    }
+
+    /// Whether the rules refused the write because an account lacks the funds, for postings, scripts and reverts.
+    ///
+    /// ```
+    /// let ledger = ledger_store::Store::in_memory().ledger("main")?;
+    /// let error = ledger.transaction().posting("users:1", "shops:1", 5, "USD").commit().unwrap_err();
+    /// assert!(error.is_insufficient_funds());
+    /// # Ok::<(), ledger_store::LedgerError>(())
+    /// ```
+    pub fn is_insufficient_funds(&self) -> bool {
+        match self {
+            Self::Refused(Rejection::InsufficientFunds { .. }) => true,
+            Self::Refused(Rejection::Script { error, .. }) => error.kind.class() == ErrorClass::Funds,
+            _ => false,
+        }
     }
 
     /// Returns the error for a refused command of a ledger.
@@ -147,6 +169,12 @@ impl From<std::convert::Infallible> for LedgerError {
 impl From<FilterError> for LedgerError {
     fn from(error: FilterError) -> Self {
         Self::Filter(error)
+    }
+}
+
+impl From<SchemaError> for LedgerError {
+    fn from(error: SchemaError) -> Self {
+        Self::Schema(error)
     }
 }
 

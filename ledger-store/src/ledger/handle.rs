@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use ledger_core::{
-    AccountAddress, Command, CompactString, LedgerName, LedgerOptions, Metadata, Target, TransactionId,
-};
+use ledger_core::{Command, LedgerName, LedgerOptions};
 
+use super::answer::DryRun;
 use super::error::LedgerError;
 use super::future::CommitFuture;
 use crate::error::WriteError;
 use crate::options::Options;
 use crate::read::LedgerView;
+use crate::readers::ReadFuture;
 use crate::store::Store;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 
@@ -81,6 +81,18 @@ impl Ledger {
     /// Executes commands in order, in one durable commit. A refused command does not affect the others. Returns one
     /// outcome for each.
     ///
+    /// The commands are those of [`ledger_core`]. [`Ledger::batch`] takes the builders.
+    ///
+    /// ```
+    /// use ledger_store::ledger_core::{Command, Target};
+    /// use ledger_store::{Outcome, prelude::*};
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let target = Target::Account(AccountAddress::parse("users:1")?);
+    /// let outcomes = ledger.apply(vec![Command::DeleteMetadata { target, key: "tier".into() }])?;
+    /// assert!(matches!(outcomes[..], [Outcome::Done(_)]));
+    /// # Ok::<(), LedgerError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LedgerError::Write`]; a refusal is an outcome.
@@ -88,57 +100,14 @@ impl Ledger {
         self.submit(commands.into_iter().map(Request::from).collect(), Atomicity::Independent, Detail::Ids)
     }
 
-    /// Sets metadata keys of an account. Other keys stay unchanged.
+    /// As [`Ledger::apply`], without blocking.
     ///
     /// # Errors
     ///
-    /// [`LedgerError::Name`] for a malformed address, and the errors of every write.
-    pub fn set_account_metadata(
-        &self,
-        account: impl AsRef<str>,
-        metadata: Metadata,
-    ) -> Result<(), LedgerError> {
-        let target = Target::Account(AccountAddress::parse(account.as_ref())?);
-        self.execute(Command::SetMetadata { target, metadata }.into(), Detail::Ids).map(drop)
-    }
-
-    /// Removes a metadata key of an account.
-    ///
-    /// # Errors
-    ///
-    /// As [`Ledger::set_account_metadata`].
-    pub fn delete_account_metadata(&self, account: impl AsRef<str>, key: &str) -> Result<(), LedgerError> {
-        let target = Target::Account(AccountAddress::parse(account.as_ref())?);
-        let key = CompactString::new(key);
-        self.execute(Command::DeleteMetadata { target, key }.into(), Detail::Ids).map(drop)
-    }
-
-    /// Sets metadata keys of a transaction. Other keys stay unchanged.
-    ///
-    /// # Errors
-    ///
-    /// [`LedgerError::TransactionNotFound`], and the errors of every write.
-    pub fn set_transaction_metadata(
-        &self,
-        id: impl Into<TransactionId>,
-        metadata: Metadata,
-    ) -> Result<(), LedgerError> {
-        let target = Target::Transaction(id.into());
-        self.execute(Command::SetMetadata { target, metadata }.into(), Detail::Ids).map(drop)
-    }
-
-    /// Removes a metadata key of a transaction.
-    ///
-    /// # Errors
-    ///
-    /// As [`Ledger::set_transaction_metadata`].
-    pub fn delete_transaction_metadata(
-        &self,
-        id: impl Into<TransactionId>,
-        key: &str,
-    ) -> Result<(), LedgerError> {
-        let (target, key) = (Target::Transaction(id.into()), CompactString::new(key));
-        self.execute(Command::DeleteMetadata { target, key }.into(), Detail::Ids).map(drop)
+    /// The future resolves to the errors of [`Ledger::apply`].
+    pub fn apply_async(&self, commands: Vec<Command>) -> CommitFuture<Vec<Outcome>> {
+        let requests = commands.into_iter().map(Request::from).collect();
+        self.submit_async(self.submission(requests, Atomicity::Independent, Detail::Ids), Ok)
     }
 
     pub(super) fn execute(&self, request: Request, detail: Detail) -> Result<Receipt, LedgerError> {
@@ -149,13 +118,14 @@ impl Ledger {
     pub(super) fn execute_async<T: 'static>(
         &self,
         request: Result<Request, LedgerError>,
+        detail: Detail,
         map: fn(Receipt) -> T,
     ) -> CommitFuture<T> {
         let request = match request {
             Ok(request) => request,
             Err(error) => return CommitFuture::failed(error),
         };
-        let submission = self.submission(vec![request], Atomicity::Independent, Detail::Entry);
+        let submission = self.submission(vec![request], Atomicity::Independent, detail);
         let name = self.name.clone();
         self.submit_async(submission, move |outcomes| only(&name, outcomes).map(map))
     }
@@ -203,6 +173,15 @@ impl Ledger {
         only(&self.name, submission(&empty)?)
     }
 
+    /// As [`Ledger::rehearse`], on a thread of the store.
+    pub(super) fn rehearse_async(
+        &self,
+        request: Result<Request, LedgerError>,
+    ) -> ReadFuture<Result<DryRun, LedgerError>> {
+        let ledger = self.clone();
+        self.store.readers().run(move || ledger.rehearse(request?).map(DryRun::of))
+    }
+
     pub(super) fn submit(
         &self,
         requests: Vec<Request>,
@@ -223,7 +202,7 @@ impl Ledger {
     }
 
     /// Creates the ledger unless it exists.
-    fn ensure(&self) -> Result<(), LedgerError> {
+    pub(super) fn ensure(&self) -> Result<(), LedgerError> {
         if self.view().is_none() {
             match self.store.create_ledger(self.name.clone(), LedgerOptions::default()) {
                 Ok(_) | Err(WriteError::LedgerExists) => {}

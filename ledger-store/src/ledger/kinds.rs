@@ -5,11 +5,11 @@ use ledger_core::{
 };
 
 use super::list::sealed::Kind;
-use super::list::{FETCHED_ITEMS, List, ListKind};
+use super::list::{List, ListKind};
 use crate::error::ReadError;
 use crate::query::{
     Account, AccountKey, AccountOrder, AccountQuery, Direction, Expand, LogHashes, LogQuery, LogView, Page,
-    PageRequest, Start, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,
+    PageRequest, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,
 };
 use crate::read::LedgerView;
 
@@ -23,7 +23,7 @@ pub type TransactionList = List<TransactionKind>;
 pub type LogList = List<LogKind>;
 
 /// Turns a pattern with `*` for any one segment into the form of filters, where the segment is empty.
-fn pattern(text: &str) -> String {
+pub(super) fn pattern(text: &str) -> String {
     let segments: Vec<&str> =
         text.split(':').map(|segment| if segment == "*" { "" } else { segment }).collect();
     segments.join(":")
@@ -246,20 +246,6 @@ impl Kind for LogKind {
         page: PageRequest<LogId>,
     ) -> Result<Page<LogView>, ReadError> {
         view.logs(&LogQuery { filter, hashes: self.hashes, page })
-    }
-
-    fn count(&self, view: &LedgerView, filter: &FilterOf<Logs>) -> Result<u64, ReadError> {
-        let mut start = Start::First;
-        let mut count = 0;
-        loop {
-            let page = PageRequest { size: FETCHED_ITEMS, direction: Direction::Ascending, start };
-            let page = self.fetch(view, filter.clone(), page)?;
-            count += page.items.len() as u64;
-            match page.items.last().filter(|_| page.has_next) {
-                Some(last) => start = Start::After(last.entry.id),
-                None => return Ok(count),
-            }
-        }
     }
 
     fn key(&self, log: &LogView) -> LogId {

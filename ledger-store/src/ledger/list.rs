@@ -20,7 +20,9 @@ pub trait ListKind: Clone + fmt::Debug + Send + 'static + sealed::Kind {}
 pub(super) mod sealed {
     use std::fmt::Debug;
 
-    use super::{FilterOf, LedgerView, Page, PageRequest, ReadError, Selects};
+    use super::{
+        Direction, FETCHED_ITEMS, FilterOf, LedgerView, Page, PageRequest, ReadError, Selects, Start,
+    };
 
     /// Reads one kind of list.
     pub trait Kind {
@@ -37,7 +39,19 @@ pub(super) mod sealed {
             page: PageRequest<Self::Key>,
         ) -> Result<Page<Self::Item>, ReadError>;
 
-        fn count(&self, view: &LedgerView, filter: &FilterOf<Self::Selected>) -> Result<u64, ReadError>;
+        /// Counts by reading pages, unless the kind has a better way.
+        fn count(&self, view: &LedgerView, filter: &FilterOf<Self::Selected>) -> Result<u64, ReadError> {
+            let (mut start, mut count) = (Start::First, 0);
+            loop {
+                let page = PageRequest { size: FETCHED_ITEMS, direction: Direction::Ascending, start };
+                let page = self.fetch(view, filter.clone(), page)?;
+                count += page.items.len() as u64;
+                match page.items.last().filter(|_| page.has_next) {
+                    Some(last) => start = Start::After(self.key(last)),
+                    None => return Ok(count),
+                }
+            }
+        }
 
         fn key(&self, item: &Self::Item) -> Self::Key;
 
@@ -86,6 +100,7 @@ pub struct List<K: ListKind> {
 
 /// One page of a [`List`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ListPage<T> {
     /// The items.

@@ -5,8 +5,9 @@ use ledger_core::{Asset, Balance, NameError, Timestamp, TransactionId};
 use super::error::LedgerError;
 use super::handle::Ledger;
 use super::kinds::{AccountList, LogList, TransactionList};
+use super::more_kinds::{SchemaList, VolumeList};
 use super::snapshot::{BalanceSums, LedgerSnapshot};
-use crate::query::{Account, Stats, TransactionView};
+use crate::query::{Account, LedgerInfo, SchemaView, Stats, TransactionView};
 
 /// Reads. Each answers from the state at the time of its call; use [`Ledger::snapshot`] for several reads of the same
 /// state.
@@ -74,6 +75,18 @@ impl Ledger {
         self.snapshot().get_transaction(id)
     }
 
+    /// As [`LedgerSnapshot::transaction_by_reference`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn transaction_by_reference(
+        &self,
+        reference: impl AsRef<str>,
+    ) -> Result<Option<TransactionView>, LedgerError> {
+        self.snapshot().transaction_by_reference(reference)
+    }
+
     /// Returns the list of accounts as of now.
     pub fn accounts(&self) -> AccountList {
         self.snapshot().accounts()
@@ -87,6 +100,34 @@ impl Ledger {
     /// Returns the list of log entries as of now.
     pub fn logs(&self) -> LogList {
         self.snapshot().logs()
+    }
+
+    /// The list of what accounts received and sent as of now.
+    pub fn volumes(&self) -> VolumeList {
+        self.snapshot().volumes()
+    }
+
+    /// The list of schema versions as of now.
+    pub fn schemas(&self) -> SchemaList {
+        self.snapshot().schemas()
+    }
+
+    /// As [`LedgerSnapshot::schema`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn schema(&self, version: impl AsRef<str>) -> Result<Option<SchemaView>, LedgerError> {
+        self.snapshot().schema(version)
+    }
+
+    /// As [`LedgerSnapshot::info`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn info(&self) -> Result<LedgerInfo, LedgerError> {
+        self.snapshot().info().cloned()
     }
 
     /// Returns sums of balances over accounts.

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use ledger_core::{
     AccountAddress, AggregatedBalances, Asset, Balance, FilterError, FilterOf, LedgerName, NameError,
-    Operator, Timestamp, TransactionId,
+    Operator, Reference, SchemaVersion, Timestamp, TransactionId,
 };
 
 use super::error::LedgerError;
 use super::kinds::{AccountKind, AccountList, LogKind, LogList, TransactionKind, TransactionList};
 use super::list::List;
-use crate::query::{Account, Balances, BalancesQuery, Expand, Stats, TimeAxis, TransactionView};
+use super::more_kinds::{SchemaKind, SchemaList, VolumeKind, VolumeList};
+use crate::query::{
+    Account, Balances, BalancesQuery, Expand, LedgerInfo, SchemaView, Stats, TimeAxis, TransactionView,
+};
 use crate::read::LedgerView;
 use crate::readers::Readers;
 
@@ -28,6 +31,13 @@ use crate::readers::Readers;
 /// assert_eq!(ledger.balance("users:1", "USD")?, 10);
 /// # Ok(())
 /// # }
+/// ```
+///
+/// It cannot write:
+///
+/// ```compile_fail,E0599
+/// let ledger = ledger_store::Store::in_memory().ledger("main").unwrap();
+/// let _ = ledger.snapshot().transaction().posting("world", "users:1", 5, "USD");
 /// ```
 #[derive(Clone, Debug)]
 pub struct LedgerSnapshot {
@@ -134,6 +144,28 @@ impl LedgerSnapshot {
         found.ok_or_else(|| LedgerError::TransactionNotFound { ledger: self.name.clone(), id })
     }
 
+    /// The transaction with a reference. `None` if no transaction has it.
+    ///
+    /// ```
+    /// let ledger = ledger_store::Store::in_memory().ledger("main")?;
+    /// ledger.transaction().posting("world", "users:1", 5, "USD").reference("order-1").commit()?;
+    /// assert_eq!(ledger.transaction_by_reference("order-1")?.map(|found| found.id.get()), Some(1));
+    /// assert_eq!(ledger.transaction_by_reference("order-2")?, None);
+    /// # Ok::<(), ledger_store::LedgerError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Name`] for a malformed reference; [`LedgerError::Read`].
+    pub fn transaction_by_reference(
+        &self,
+        reference: impl AsRef<str>,
+    ) -> Result<Option<TransactionView>, LedgerError> {
+        let reference = Reference::parse(reference.as_ref())?;
+        let page = self.transactions().reference(reference.as_str()).page(1)?;
+        Ok(page.items.into_iter().next())
+    }
+
     /// Returns the list of accounts.
     pub fn accounts(&self) -> AccountList {
         List::new(self.view.clone(), self.readers.clone(), AccountKind::default())
@@ -147,6 +179,36 @@ impl LedgerSnapshot {
     /// Returns the list of log entries.
     pub fn logs(&self) -> LogList {
         List::new(self.view.clone(), self.readers.clone(), LogKind::default())
+    }
+
+    /// The list of what accounts received and sent.
+    pub fn volumes(&self) -> VolumeList {
+        List::new(self.view.clone(), self.readers.clone(), VolumeKind::default())
+    }
+
+    /// The list of schema versions.
+    pub fn schemas(&self) -> SchemaList {
+        List::new(self.view.clone(), self.readers.clone(), SchemaKind)
+    }
+
+    /// A version of the schema. `None` if the ledger does not have it.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Name`] for a malformed version; [`LedgerError::Read`].
+    pub fn schema(&self, version: impl AsRef<str>) -> Result<Option<SchemaView>, LedgerError> {
+        let version = SchemaVersion::parse(version.as_ref())?;
+        let Some(view) = &self.view else { return Ok(None) };
+        Ok(view.schema(&version)?)
+    }
+
+    /// The ledger itself: its options, its metadata, when it was created.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::LedgerNotFound`] if the ledger did not exist.
+    pub fn info(&self) -> Result<&LedgerInfo, LedgerError> {
+        Ok(self.existing()?.info())
     }
 
     /// Returns sums of balances over accounts.

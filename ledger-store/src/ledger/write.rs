@@ -1,18 +1,20 @@
 //! Builders of transactions, script runs and reverts.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
 use ledger_core::{
-    AccountAddress, Asset, Command, CreateTransaction, IdempotencyKey, IntoAmount, Metadata, Movement,
-    NameError, Overdraft, Posting, Postings, Reference, RevertDate, RevertTransaction, Rules, Runtime,
-    SchemaVersion, Script, Timestamp, TransactionId, VariableValue,
+    AccountAddress, Asset, Command, CompactString, CreateTransaction, IdempotencyKey, IntoAmount, Metadata,
+    Movement, NameError, Overdraft, Posting, Postings, Reference, RevertDate, RevertTransaction, Rules,
+    Runtime, SchemaVersion, Script, Timestamp, TransactionId, VariableValue,
 };
 
 use super::answer::{Committed, DryRun};
 use super::error::LedgerError;
 use super::future::CommitFuture;
 use super::handle::Ledger;
+use crate::readers::ReadFuture;
 use crate::submission::{Detail, Request};
 
 /// Transactions and reverts.
@@ -25,6 +27,24 @@ impl Ledger {
     /// Starts a transaction that a script creates.
     pub fn script(&self, script: impl AsRef<str>) -> TransactionBuilder<'_, ByScript> {
         TransactionBuilder::of_script(self, script.as_ref())
+    }
+
+    /// Begins a transaction by a script template of a schema version, which
+    /// [`schema_version`](TransactionBuilder::schema_version) names.
+    ///
+    /// ```
+    /// let ledger = ledger_store::Store::in_memory().ledger("main")?;
+    /// let schema = r#"{"chart": {"users": {"$user": {}}}, "transactions": {"topup": {
+    ///     "script": "vars { account $to } send [USD/2 500] ( source = @world destination = $to )"}}}"#;
+    /// ledger.insert_schema("v1", schema)?;
+    /// ledger.template("topup").schema_version("v1").var("to", "users:1").commit()?;
+    /// assert_eq!(ledger.balance("users:1", "USD/2")?, 5_00);
+    /// # Ok::<(), ledger_store::LedgerError>(())
+    /// ```
+    pub fn template(&self, name: impl AsRef<str>) -> TransactionBuilder<'_, ByScript> {
+        let name = CompactString::new(name.as_ref());
+        let (variables, runtime) = (BTreeMap::new(), Runtime::default());
+        TransactionBuilder::of_movement(self, Movement::Template { name, variables, runtime })
     }
 
     /// Starts the revert of a transaction.
@@ -143,10 +163,11 @@ where
 impl<'a> TransactionBuilder<'a, ByScript> {
     pub(super) fn of_script(ledger: &'a Ledger, plain: &str) -> Self {
         let script = Script { plain: plain.to_owned(), ..Script::default() };
-        let create = CreateTransaction {
-            movement: Movement::Script(script),
-            ..CreateTransaction::of(Postings::new())
-        };
+        Self::of_movement(ledger, Movement::Script(script))
+    }
+
+    fn of_movement(ledger: &'a Ledger, movement: Movement) -> Self {
+        let create = CreateTransaction { movement, ..CreateTransaction::of(Postings::new()) };
         Self { ledger, create, once: Once::default(), movement: PhantomData }
     }
 
@@ -160,16 +181,22 @@ impl<'a> TransactionBuilder<'a, ByScript> {
     /// let _ = script.posting("world", "a", 5, "USD");
     /// ```
     pub fn var(mut self, name: &str, value: impl Into<VariableValue>) -> Self {
-        if let Movement::Script(script) = &mut self.create.movement {
-            script.variables.insert(name.to_owned(), value.into());
+        match &mut self.create.movement {
+            Movement::Script(Script { variables, .. }) | Movement::Template { variables, .. } => {
+                variables.insert(name.to_owned(), value.into());
+            }
+            Movement::Postings(_) => unreachable!("it has a script"),
         }
         self
     }
 
     /// Selects the wording of the script's errors.
     pub fn runtime(mut self, runtime: Runtime) -> Self {
-        if let Movement::Script(script) = &mut self.create.movement {
-            script.runtime = runtime;
+        match &mut self.create.movement {
+            Movement::Script(Script { runtime: chosen, .. }) | Movement::Template { runtime: chosen, .. } => {
+                *chosen = runtime;
+            }
+            Movement::Postings(_) => unreachable!("it has a script"),
         }
         self
     }
@@ -271,7 +298,7 @@ impl<M> TransactionBuilder<'_, M> {
     /// The future resolves to the errors of [`TransactionBuilder::commit`].
     pub fn commit_async(self) -> CommitFuture<Committed> {
         let ledger = self.ledger;
-        ledger.execute_async(self.into_request(), Committed::of)
+        ledger.execute_async(self.into_request(), Detail::Entry, Committed::of)
     }
 
     /// Checks and computes everything like [`TransactionBuilder::commit`], but records nothing.
@@ -282,6 +309,16 @@ impl<M> TransactionBuilder<'_, M> {
     pub fn dry_run(self) -> Result<DryRun, LedgerError> {
         let ledger = self.ledger;
         ledger.rehearse(self.into_request()?).map(DryRun::of)
+    }
+
+    /// As [`TransactionBuilder::dry_run`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`TransactionBuilder::commit`].
+    pub fn dry_run_async(self) -> ReadFuture<Result<DryRun, LedgerError>> {
+        let ledger = self.ledger;
+        ledger.rehearse_async(self.into_request())
     }
 }
 
@@ -351,7 +388,7 @@ impl RevertBuilder<'_> {
     /// The future resolves to the errors of [`RevertBuilder::commit`].
     pub fn commit_async(self) -> CommitFuture<Committed> {
         let ledger = self.ledger;
-        ledger.execute_async(self.into_request(), Committed::of)
+        ledger.execute_async(self.into_request(), Detail::Entry, Committed::of)
     }
 
     /// Checks and computes everything as [`RevertBuilder::commit`], and records nothing.
@@ -362,6 +399,16 @@ impl RevertBuilder<'_> {
     pub fn dry_run(self) -> Result<DryRun, LedgerError> {
         let ledger = self.ledger;
         ledger.rehearse(self.into_request()?).map(DryRun::of)
+    }
+
+    /// As [`RevertBuilder::dry_run`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`RevertBuilder::commit`].
+    pub fn dry_run_async(self) -> ReadFuture<Result<DryRun, LedgerError>> {
+        let ledger = self.ledger;
+        ledger.rehearse_async(self.into_request())
     }
 }
 

@@ -1,0 +1,157 @@
+//! Lists of volumes and of schemas: their conditions, orders and cursors.
+
+use ledger_core::{Asset, FilterOf, Operator, SchemaVersion, Schemas, Timestamp, VolumeRows};
+
+use super::list::sealed::Kind;
+use super::list::{List, ListKind};
+use crate::error::ReadError;
+use crate::query::{
+    Direction, Page, PageRequest, SchemaKey, SchemaOrder, SchemaQuery, SchemaView, TimeAxis, VolumesQuery,
+    VolumesRow,
+};
+use crate::read::LedgerView;
+
+/// A list of what accounts received and sent, by account and asset.
+pub type VolumeList = List<VolumeKind>;
+
+/// A list of schema versions, oldest first.
+pub type SchemaList = List<SchemaKind>;
+
+/// Lists volumes. See [`VolumeList`].
+#[derive(Clone, Debug, Default)]
+pub struct VolumeKind {
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    axis: TimeAxis,
+    group_by: usize,
+}
+
+impl ListKind for VolumeKind {}
+
+impl Kind for VolumeKind {
+    type Selected = VolumeRows;
+    type Item = VolumesRow;
+    type Key = (String, Asset);
+    const LETTER: char = 'v';
+
+    fn fetch(
+        &self,
+        view: &LedgerView,
+        filter: FilterOf<VolumeRows>,
+        page: PageRequest<(String, Asset)>,
+    ) -> Result<Page<VolumesRow>, ReadError> {
+        let Self { from, to, axis, group_by } = *self;
+        view.volumes(&VolumesQuery { filter, from, to, axis, group_by, page })
+    }
+
+    fn key(&self, row: &VolumesRow) -> (String, Asset) {
+        (row.account.clone(), row.asset.clone())
+    }
+
+    /// Assets have no hyphens, which stand for their slash here.
+    fn write_key(&self, (account, asset): &(String, Asset)) -> String {
+        format!("{account}:{}", asset.as_str().replace('/', "-"))
+    }
+
+    fn read_key(&self, text: &str) -> Option<(String, Asset)> {
+        let (account, asset) = text.rsplit_once(':')?;
+        Some((account.to_owned(), Asset::parse(&asset.replace('-', "/")).ok()?))
+    }
+}
+
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use ledger_store::prelude::*;
+/// let ledger = Store::in_memory().ledger("main")?;
+/// ledger.transaction().posting("world", "users:1:main", 7, "USD").posting("world", "users:1:save", 5, "USD").commit()?;
+/// let rows: Vec<_> = ledger.volumes().matching("users:...").group_by(2).into_iter().collect::<Result<_, _>>()?;
+/// assert_eq!((rows[0].account.as_str(), rows[0].volumes.balance()), ("users:1", Balance::from(12)));
+/// let day: Timestamp = "2024-05-01T00:00:00Z".parse()?;
+/// assert_eq!(ledger.volumes().before(day).count()?, 0);
+/// # Ok(())
+/// # }
+/// ```
+impl List<VolumeKind> {
+    /// Selects accounts by a pattern. See [`AccountList`](crate::AccountList).
+    pub fn matching(self, address: &str) -> Self {
+        let address = super::kinds::pattern(address);
+        self.select(FilterOf::field("address", Operator::Match, address))
+    }
+
+    /// Selects accounts with this value of a metadata key.
+    pub fn metadata(self, key: &str, value: &str) -> Self {
+        self.select(FilterOf::field(&format!("metadata[{key}]"), Operator::Match, value))
+    }
+
+    /// Counts only what moved at this date or later.
+    pub fn since(mut self, from: Timestamp) -> Self {
+        self.kind.from = Some(from);
+        self
+    }
+
+    /// Counts only what moved before this date.
+    pub fn before(mut self, to: Timestamp) -> Self {
+        // The bound of the query is the last moment that counts.
+        self.kind.to = Some(Timestamp::from_micros(to.as_micros().saturating_sub(1)));
+        self
+    }
+
+    /// Compares dates with insertion dates, instead of effective dates.
+    pub fn by_insertion_date(mut self) -> Self {
+        self.kind.axis = TimeAxis::Inserted;
+        self
+    }
+
+    /// Joins the accounts that share their first `segments` segments.
+    pub fn group_by(mut self, segments: usize) -> Self {
+        self.kind.group_by = segments;
+        self
+    }
+}
+
+/// Lists schema versions. See [`SchemaList`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SchemaKind;
+
+impl ListKind for SchemaKind {}
+
+impl Kind for SchemaKind {
+    type Selected = Schemas;
+    type Item = SchemaView;
+    type Key = SchemaKey;
+    const LETTER: char = 's';
+
+    fn fetch(
+        &self,
+        view: &LedgerView,
+        filter: FilterOf<Schemas>,
+        page: PageRequest<SchemaKey>,
+    ) -> Result<Page<SchemaView>, ReadError> {
+        view.schemas(&SchemaQuery { filter, order: SchemaOrder::Created, page })
+    }
+
+    fn key(&self, schema: &SchemaView) -> SchemaKey {
+        schema.key.clone()
+    }
+
+    /// The version may contain any character, so its bytes are written as numbers.
+    fn write_key(&self, key: &SchemaKey) -> String {
+        let bytes = key.version.as_str().bytes().map(|byte| format!(":{byte}"));
+        std::iter::once(key.position.to_string()).chain(bytes).collect()
+    }
+
+    fn read_key(&self, text: &str) -> Option<SchemaKey> {
+        let (position, bytes) = text.split_once(':')?;
+        let bytes: Option<Vec<u8>> = bytes.split(':').map(|byte| byte.parse().ok()).collect();
+        let version = SchemaVersion::parse(std::str::from_utf8(&bytes?).ok()?).ok()?;
+        Some(SchemaKey { position: position.parse().ok()?, version })
+    }
+}
+
+impl List<SchemaKind> {
+    /// Lists the newest first.
+    pub fn newest_first(mut self) -> Self {
+        self.direction = Direction::Descending;
+        self
+    }
+}

@@ -1,0 +1,104 @@
+//! Ledgers as a whole: their creation, their list, their schemas.
+
+use ledger_core::schema::Schema;
+use ledger_core::{Command, FilterOf, InsertSchema, LedgerOptions, SchemaVersion};
+
+use super::error::LedgerError;
+use super::handle::Ledger;
+use crate::query::{Deleted, Direction, LedgerInfo, PageRequest, Start};
+use crate::store::Store;
+use crate::submission::Detail;
+
+/// Number of ledgers that the list reads at once.
+const LEDGERS_PER_PAGE: usize = 1_000;
+
+impl Store {
+    /// Lists the ledgers in the order of their creation, without those whose bucket is deleted.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ledger_store::prelude::*;
+    /// let store = Store::in_memory();
+    /// store.ledger("main")?.create(LedgerOptions::default())?;
+    /// store.ledger("audit")?.create(LedgerOptions::default())?;
+    /// let names: Vec<String> = store.ledgers()?.iter().map(|ledger| ledger.name.to_string()).collect();
+    /// assert_eq!(names, ["main", "audit"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Read`].
+    pub fn ledgers(&self) -> Result<Vec<LedgerInfo>, LedgerError> {
+        let snapshot = self.snapshot();
+        let (mut found, mut start) = (Vec::new(), Start::First);
+        loop {
+            let page = PageRequest { size: LEDGERS_PER_PAGE, direction: Direction::Ascending, start };
+            let page = snapshot.ledgers(&page, &FilterOf::all(), Deleted::Hidden)?;
+            found.extend(page.items);
+            match found.last().filter(|_| page.has_next) {
+                Some(last) => start = Start::After(last.id),
+                None => return Ok(found),
+            }
+        }
+    }
+}
+
+/// The ledger itself.
+impl Ledger {
+    /// Creates the ledger with options. Without this call the first write creates it with the default options.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ledger_store::prelude::*;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let metadata = Metadata::from([("owner", "treasury")]);
+    /// ledger.create(LedgerOptions { metadata, ..LedgerOptions::default() })?;
+    /// assert_eq!(ledger.info()?.name.as_str(), "main");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Write`] with [`WriteError::LedgerExists`](crate::WriteError::LedgerExists), and the errors of every
+    /// write.
+    pub fn create(&self, options: LedgerOptions) -> Result<LedgerInfo, LedgerError> {
+        Ok(self.store().create_ledger(self.name().clone(), options)?)
+    }
+
+    /// Adds a version of the ledger's schema: a chart of accounts with rules, script templates and queries, as the JSON
+    /// of the HTTP API. Versions never change. [`TransactionBuilder::schema_version`] names the one that judges a write,
+    /// and [`Options::schema_enforcement`] says what happens to a write that breaks its rules.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ledger_store::ledger_core::schema::Enforcement;
+    /// use ledger_store::prelude::*;
+    /// let store = Store::in_memory_with(&Options::new().schema_enforcement(Enforcement::Strict));
+    /// let ledger = store.ledger("main")?;
+    /// let chart = r#"{"users": {"$user": {}}}"#;
+    /// ledger.insert_schema("v1", &format!(r#"{{"chart": {chart}}}"#))?;
+    /// let pay = |to: &str| ledger.transaction().posting("world", to, 5, "USD").schema_version("v1").commit();
+    /// assert!(pay("users:1").is_ok());
+    /// assert!(pay("shops:1").is_err());
+    /// assert_eq!(ledger.schemas().count()?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`TransactionBuilder::schema_version`]: crate::TransactionBuilder::schema_version
+    /// [`Options::schema_enforcement`]: crate::Options::schema_enforcement
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Name`] for a malformed version, [`LedgerError::Schema`] for a malformed schema,
+    /// [`LedgerError::Refused`] if the ledger has the version already, and the errors of every write.
+    pub fn insert_schema(&self, version: impl AsRef<str>, schema: &str) -> Result<(), LedgerError> {
+        let version = SchemaVersion::parse(version.as_ref())?;
+        let schema = Box::new(Schema::parse(schema)?);
+        let command = Command::InsertSchema(InsertSchema { version, schema });
+        self.execute(command.into(), Detail::Ids).map(drop)
+    }
+}

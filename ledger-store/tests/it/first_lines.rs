@@ -1,0 +1,104 @@
+//! The lines that a newcomer types first, from the habits of other libraries. They were written before the interface was
+//! looked at, and must compile.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
+use ledger_store::prelude::*;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+#[test]
+fn handles_open_and_show_themselves() -> Outcome {
+    let home = tempfile::tempdir()?;
+    let store = Store::open_with(home.path(), &Options::default().memory_budget(32 << 20))?;
+    let ledger: Ledger = store.ledger("main")?;
+    store.ledger("audit")?.create(LedgerOptions::default())?;
+    assert!(format!("{store:?} {ledger:?}").contains("main"));
+    for ledger in store.ledgers()? {
+        assert_eq!(ledger.name.as_str(), "audit");
+    }
+    store.close()?;
+    Ok(())
+}
+
+#[test]
+fn values_convert_as_expected() -> Outcome {
+    let usd: Asset = "USD/2".parse()?;
+    let alice: AccountAddress = "users:alice".parse()?;
+    let bob = AccountAddress::try_from("users:bob")?;
+    let price: Monetary = "USD/2 1000".parse()?;
+    assert_eq!((price.amount.to_string(), usd.scale(), usd.as_str()), ("1000".to_owned(), 2, "USD/2"));
+    assert_eq!(Monetary::new(usd, 100_00).to_string(), "USD/2 10000");
+    let start: Timestamp = "2024-01-01T00:00:00Z".parse()?;
+    let now = Timestamp::try_from(SystemTime::now())?;
+    assert!(now - Duration::from_hours(7 * 24) > start);
+    assert_eq!(Balance::default(), Amount::default());
+    let by_account = HashMap::from([(alice, 1), (bob, 2)]);
+    assert_eq!(by_account.len(), 2);
+    Ok(())
+}
+
+#[test]
+fn money_moves_and_is_read_back() -> Outcome {
+    let ledger = Store::in_memory().ledger("main")?;
+    let usd = Asset::parse("USD/2")?;
+    let ten = Amount::from(10_00_u64);
+    ledger.transaction().posting("world", "users:alice", 100_00, &usd).reference("order-1").commit()?;
+    let paid =
+        ledger.transaction().posting("users:alice", "users:bob", ten, usd.clone()).metadata("kind", "p2p");
+    let paid = paid.commit()?;
+    let id: TransactionId = paid.id;
+    for posting in &ledger.get_transaction(id)?.postings {
+        assert_eq!(format!("{} {}", posting.amount, posting.asset), "1000 USD/2");
+    }
+    assert_eq!(paid.metadata.get("kind").map(ToString::to_string), Some("p2p".to_owned()));
+    assert_eq!(ledger.transaction_by_reference("order-1")?.map(|found| found.id), Some(1.into()));
+    let balance: Balance = ledger.balance("users:alice", &usd)?;
+    assert_eq!((i64::try_from(&balance)?, i128::try_from(balance.clone())?), (90_00, 90_00));
+    assert!(balance >= 90_00);
+    assert!(balance < 90_01);
+    let total = balance.clone() + ledger.balance("users:bob", &usd)?;
+    assert_eq!(vec![total, -balance].into_iter().sum::<Balance>(), 10_00);
+    ledger.set_account_metadata("users:alice", Metadata::from([("tier", "gold"), ("since", "2024")]))?;
+    assert_eq!(ledger.get_account("users:alice")?.metadata.len(), 2);
+    ledger.revert(id).commit()?;
+    assert_eq!(ledger.balance_at("users:bob", "USD/2", Timestamp::try_from(SystemTime::now())?)?, 0);
+    Ok(())
+}
+
+#[test]
+fn lists_are_iterators_and_pages() -> Outcome {
+    let ledger = Store::in_memory().ledger("main")?;
+    for user in 1..=3 {
+        ledger.transaction().posting("world", format!("users:{user}"), 5, "USD/2").commit()?;
+    }
+    let all: Vec<_> = ledger.transactions().into_iter().collect::<Result<_, _>>()?;
+    let last: Vec<_> = ledger.transactions().newest_first().into_iter().take(2).collect::<Result<_, _>>()?;
+    assert_eq!((all.len(), last[0].id, ledger.accounts().count()?), (3, all[2].id, 4));
+    for transaction in &ledger.transactions().page(20)?.items {
+        assert!(transaction.reference.is_none());
+    }
+    Ok(())
+}
+
+#[test]
+fn refusals_are_told_apart() -> Outcome {
+    fn is_an_error<E: std::error::Error + Send + Sync + 'static>() {}
+    is_an_error::<LedgerError>();
+    let ledger = Store::in_memory().ledger("main")?;
+    match ledger.transaction().posting("users:nobody", "shop", 1, "USD/2").commit() {
+        Err(error) if error.is_insufficient_funds() => {}
+        other => panic!("{other:?}"),
+    }
+    let script = "send [USD/2 1] ( source = @users:nobody destination = @shop )";
+    match ledger.script(script).commit() {
+        Err(error) if error.is_insufficient_funds() => {}
+        other => panic!("{other:?}"),
+    }
+    match ledger.transaction().posting("users:", "shop", 1, "USD/2").commit() {
+        Err(error @ LedgerError::Name(_)) => assert!(!error.is_insufficient_funds()),
+        other => panic!("{other:?}"),
+    }
+    Ok(())
+}
