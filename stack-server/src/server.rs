@@ -129,7 +129,7 @@ impl Server {
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let authority = new_authority(store, &settings, address).map_err(invalid_input)?;
-        let guard = auth.map(|auth| Guard::new(auth, authority.as_ref())).transpose();
+        let guard = auth.map(|auth| Guard::new(auth, store, authority.as_ref())).transpose();
         let guard = guard.map_err(invalid_input)?;
         listener.set_nonblocking(true)?;
         let (stop, stopped) = watch::channel(false);

@@ -10,6 +10,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use ledger_core::Timestamp;
 use ledger_journal::disk::{Disk, RealDisk};
 use ledger_journal::{ChainHash, Journal, Position, SegmentOptions};
 
@@ -222,6 +223,11 @@ impl Store {
     /// ```
     pub fn watch_commits(&self, wake: impl Fn() + Send + Sync + 'static) -> CommitWatch {
         self.inner.engine.watchers.add(Box::new(wake))
+    }
+
+    /// The time by this store's clock ([`Options::clock`]), which also gives insertion dates.
+    pub fn now(&self) -> Timestamp {
+        self.inner.engine.clock.now()
     }
 
     /// Returns a secret of this store with which a server authenticates cursors. It is the same each time the store is

@@ -10,7 +10,7 @@ use ledger_store::Store;
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
-use crate::auth::clock::now;
+use crate::auth::clock;
 use crate::auth::grants::provider::{Provider, ProviderSettings};
 use crate::auth::guard::error::UrlError;
 use crate::auth::guard::fetch::check_issuer;
@@ -179,6 +179,11 @@ impl Authority {
         &self.store
     }
 
+    /// The time by which tokens, codes and sessions expire, in seconds since the Unix epoch.
+    pub(crate) fn now(&self) -> u64 {
+        clock::now(&self.store)
+    }
+
     /// Opens vault and keys; what is missing is made. This may take a while: RSA keys are made of large primes.
     ///
     /// # Errors
@@ -239,10 +244,10 @@ impl Authority {
     ///
     /// Those of any read or write.
     pub(crate) fn keep_house(&self) -> Result<(), ApiError> {
-        refused::sweep(&self.store, now())?;
+        refused::sweep(&self.store, self.now())?;
         // Without keys nobody has asked for a token yet.
         let Some(opened) = self.lock().clone() else { return Ok(()) };
-        let now = log::now();
+        let now = self.store.now();
         let is_due = opened.keys.is_due(self.settings.key_rotation, now);
         // Retired keys first: they may be what leaves no room for the next one.
         self.sweep_keys(now)?;

@@ -1,8 +1,8 @@
 //! The time as tokens have it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use ledger_store::Store;
 
-/// Seconds since the epoch. A clock before it makes every token expired in no way; such a machine has other worries.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
+/// The time by the clock of a store, in whole seconds since the Unix epoch. A time before the epoch counts as the epoch.
+pub(crate) fn now(store: &Store) -> u64 {
+    u64::try_from(store.now().as_micros() / 1_000_000).unwrap_or(0)
 }

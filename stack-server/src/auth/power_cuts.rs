@@ -12,7 +12,6 @@ use ledger_testkit::{Disk, Faults, SimDisk};
 use serde_json::json;
 
 use crate::auth::authority::{Authority, AuthorizationSettings};
-use crate::auth::clock::now;
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{OAuthError, Word};
 use crate::auth::grants::issue::{self, Access, AccessToken, Tokens};
@@ -23,7 +22,7 @@ use crate::auth::keys::random_uuid;
 use crate::auth::resources::clients::{self, Draft};
 use crate::auth::resources::users::{self, Known};
 
-const REDIRECT: &str = "https://app.example/cb";
+pub(super) const REDIRECT: &str = "https://app.example/cb";
 const ROUNDS: usize = 2;
 
 /// Pasts of a disk that lost its power: which writes without a sync survived.
@@ -71,13 +70,13 @@ impl Answered {
 }
 
 /// The client with an id, as it is when it has shown its secret.
-fn caller(authority: &Authority, id: &str) -> Option<Caller> {
+pub(super) fn caller(authority: &Authority, id: &str) -> Option<Caller> {
     let snapshot = authority.store().snapshot();
     let client = clients::client(&snapshot, id).expect("no fault")?;
     Some(client.value.into())
 }
 
-fn log_in(authority: &Authority, caller: &Caller, user: &str) -> Option<String> {
+pub(super) fn log_in(authority: &Authority, caller: &Caller, user: &str) -> Option<String> {
     let begun = Pending {
         id: random_uuid().expect("random bytes"),
         client: caller.id.clone(),
@@ -88,12 +87,12 @@ fn log_in(authority: &Authority, caller: &Caller, user: &str) -> Option<String> 
         nonce: None,
         challenge: None,
         login_since: None,
-        expires: now() + LOGIN_SECONDS,
+        expires: authority.now() + LOGIN_SECONDS,
         stage: Stage::Login,
     };
     authority.store().change_documents(vec![begun.put(Expected::Absent)]).ok()?;
     let found = pending::pending(&authority.store().snapshot(), &begun.id).expect("no fault")?;
-    finish_login(authority, &found, user, now()).ok()
+    finish_login(authority, &found, user, authority.now()).ok()
 }
 
 fn exchange(authority: &Authority, caller: &Caller, code: &str) -> Result<Tokens, OAuthError> {
@@ -102,7 +101,7 @@ fn exchange(authority: &Authority, caller: &Caller, code: &str) -> Result<Tokens
 
 /// An assertion. Its signature is checked before it gets here.
 fn assertion(authority: &Authority, id: &str) -> String {
-    let claims = json!({"iss": "https://provider", "sub": "p|1", "aud": authority.issuer(), "exp": now() + 600,
+    let claims = json!({"iss": "https://provider", "sub": "p|1", "aud": authority.issuer(), "exp": authority.now() + 600,
         "jti": id});
     let part = |text: String| URL_SAFE_NO_PAD.encode(text);
     format!("{}.{}.AAAA", part(r#"{"alg":"RS256"}"#.to_owned()), part(claims.to_string()))

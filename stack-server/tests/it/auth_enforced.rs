@@ -8,7 +8,8 @@ use ledger_store::Store;
 use serde_json::{Value, json};
 use stack_server::{AuthSettings, Outbound, Route, Scope, Server, Service, Settings, StaticClient, routes};
 
-use crate::auth::{Issuer, ONE, Signer, now};
+use crate::auth::{Issuer, ONE, Signer};
+use crate::auth_expiry::ManualClock;
 use crate::auth_tokens::{Known, claims};
 use crate::client::{TestServer, authorizing};
 
@@ -25,10 +26,10 @@ fn own(check_scopes: bool) -> AuthSettings {
 
 /// A server that takes its own tokens only, with a static client that may do everything.
 pub(crate) fn guarded(check_scopes: bool) -> (TestServer, Known) {
-    guarded_by(&own(check_scopes))
+    guarded_by(&Store::in_memory(), &own(check_scopes))
 }
 
-fn guarded_by(auth: &AuthSettings) -> (TestServer, Known) {
+fn guarded_by(store: &Store, auth: &AuthSettings) -> (TestServer, Known) {
     let mut settings = authorizing();
     settings.experimental_exporters = true;
     let authorization = settings.authorization.as_mut().expect("there is one");
@@ -36,12 +37,12 @@ fn guarded_by(auth: &AuthSettings) -> (TestServer, Known) {
         'ledger:read', 'ledger:write', 'payments:read', 'payments:write']}]";
     authorization.clients = StaticClient::parse(file).expect("a client");
     authorization.wrong_secrets_per_minute = 100_000;
-    (start(settings, auth), Known { id: "root".into(), secret: "root".into() })
+    (start(store, settings, auth), Known { id: "root".into(), secret: "root".into() })
 }
 
-fn start(settings: Settings, auth: &AuthSettings) -> TestServer {
+fn start(store: &Store, settings: Settings, auth: &AuthSettings) -> TestServer {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let server = Server::start_guarded(&Store::in_memory(), settings, auth, listener).expect("a server");
+    let server = Server::start_guarded(store, settings, auth, listener).expect("a server");
     TestServer { address: server.address(), server: Some(server) }
 }
 
@@ -75,16 +76,21 @@ fn every_route_wants_a_token_of_its_service() {
     let issuer = Issuer::start(vec![signer.public()]);
     let mut auth = own(true);
     auth.issuers = vec![issuer.name()];
-    let (server, root) = guarded_by(&auth);
+    let clock = ManualClock::new();
+    let (server, root) = guarded_by(&clock.store(), &auth);
     let token = |scope: &str| root.token(&server, scope);
     let all = "auth:write ledger:write payments:write";
+    let of_issuer = |exp: u64| signer.token(&json!({"iss": issuer.name(), "exp": exp, "scope": all}));
+    // One of each issuer, which the server takes until they expire.
+    let expired = [token(all), of_issuer(clock.seconds() + 3_600)];
+    for left in [3_599, 1] {
+        assert!(expired.iter().all(|token| status(&server, "GET", "/v2", token) == 200));
+        clock.advance(left);
+    }
     let revoked = token(all);
     root.ask(&server, "/revoke", &format!("token={revoked}")).is(200);
     let cut = token(all);
     let cut = &cut[..cut.len() - 1];
-    let until = |exp: u64| signer.token(&json!({"iss": issuer.name(), "exp": exp, "scope": all}));
-    let expired = until(now() - 1);
-    assert_eq!(status(&server, "GET", "/v2", &until(now() + 600)), 200, "it is the date alone");
     assert_eq!(status(&server, "POST", "/v2/main", &token("ledger:write")), 204);
     for route in routes() {
         let service = route.mount.service();
@@ -104,7 +110,7 @@ fn every_route_wants_a_token_of_its_service() {
             }
             let bare = server.send(route.method, &path, &[], "").status == 401;
             assert_eq!(bare, !is_open, "{} {path} without a token", route.method);
-            for token in [&none, &foreign, &revoked, &expired, cut, "nonsense", ""] {
+            for token in [&none, &foreign, &revoked, &expired[0], &expired[1], cut, "nonsense", ""] {
                 assert_eq!(refused(token), !is_open, "{} {path} with {token}", route.method);
             }
             assert_eq!(refused(&read), route.scope == Scope::Write, "{} {path} with read", route.method);
@@ -162,7 +168,7 @@ fn management_needs_no_scopes_by_default() {
     let mut settings = authorizing();
     let authorization = settings.authorization.as_mut().expect("there is one");
     authorization.clients = StaticClient::parse("clients: [{id: root, secrets: [root]}]").expect("a client");
-    let server = start(settings, &auth);
+    let server = start(&Store::in_memory(), settings, &auth);
     let root = Known { id: "root".into(), secret: "root".into() };
     let token = root.token(&server, "");
     assert_eq!(claims(&token).get("scope"), None);
@@ -205,7 +211,7 @@ fn tells_strangers_no_names_of_ledgers() {
 fn tokens_and_proxies_keep_requests_public() {
     let body = r#"{"driver":"http","config":{"url":"http://127.0.0.1:9/in"}}"#;
     let asks = |settings: &Settings| {
-        let server = start(settings.clone(), &own(false));
+        let server = start(&Store::in_memory(), settings.clone(), &own(false));
         let root = Known { id: "root".into(), secret: "root".into() };
         let token = format!("Bearer {}", root.token(&server, ""));
         server.send("POST", "/v2/_/exporters", &[("Authorization", &token)], body).status

@@ -164,9 +164,14 @@ pub(crate) fn error(answer: &Answer) -> String {
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::on(&Store::in_memory())
+    }
+
+    /// On an empty store.
+    pub(crate) fn on(store: &Store) -> Self {
         let provider = Provider::start();
         let settings = settings_of(&provider);
-        let server = serve(&Store::in_memory(), settings);
+        let server = serve(store, settings);
         Self::with_app(server, provider)
     }
 

@@ -6,6 +6,7 @@ mod auth_attacks;
 mod auth_cli;
 mod auth_clients;
 mod auth_enforced;
+mod auth_expiry;
 mod auth_forged;
 mod auth_kill;
 mod auth_kill_logins;

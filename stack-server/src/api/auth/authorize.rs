@@ -14,7 +14,6 @@ use crate::api::auth::form::Form;
 use crate::api::auth::protocol;
 use crate::api::call::Call;
 use crate::auth::authority::{Authority, MOUNT};
-use crate::auth::clock::now;
 use crate::auth::grants::authenticate::{find, opened};
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{OAuthError, Word};
@@ -87,7 +86,7 @@ pub(super) async fn authorize(call: &Call<'_>) -> Result<Reply, ApiError> {
         return Ok(protocol::text(StatusCode::BAD_REQUEST, "the client, or its redirect URI, is unknown"));
     };
     let state = form.get("state");
-    let begun = match request(&call.app.snapshot(), &form, &caller, redirect_uri) {
+    let begun = match request(&call.app.snapshot(), &form, &caller, redirect_uri, authority.now()) {
         Ok(request) => begin(call, &authority, provider, &form, request).await,
         Err(error) => Err(error),
     };
@@ -106,12 +105,13 @@ pub(super) async fn authorize(call: &Call<'_>) -> Result<Reply, ApiError> {
     })
 }
 
-/// Reads what a client asks for.
+/// Reads what a client asks for. `now` is in seconds since the Unix epoch.
 fn request(
     snapshot: &Snapshot,
     form: &Form,
     caller: &Caller,
     redirect_uri: &str,
+    now: u64,
 ) -> Result<Pending, OAuthError> {
     match form.get("response_type") {
         Some("code") => {}
@@ -139,7 +139,6 @@ fn request(
     if caller.public && challenge.is_none() {
         return Err(OAuthError::new(Word::InvalidRequest, "code_challenge required"));
     }
-    let begun = now();
     let max_age: Option<u64> = match form.get("max_age").map(str::parse) {
         _ if wants_new_login(form) => Some(0),
         None => None,
@@ -159,8 +158,8 @@ fn request(
         state: form.get("state").map(str::to_owned),
         nonce: form.get("nonce").map(str::to_owned),
         challenge,
-        login_since: max_age.map(|age| begun.saturating_sub(age)),
-        expires: begun + LOGIN_SECONDS,
+        login_since: max_age.map(|age| now.saturating_sub(age)),
+        expires: now + LOGIN_SECONDS,
         stage: Stage::Login,
     })
 }
@@ -258,7 +257,8 @@ async fn come_back(
     let vault = opened(authority).await?.vault;
     let id = pending::id_of(&vault, Use::State, state).ok_or_else(unknown)?;
     let found = pending::pending(&authority.store().snapshot(), &id)?.ok_or_else(unknown)?;
-    if found.value.stage != Stage::Login || found.value.expires <= now() {
+    let now = authority.now();
+    if found.value.stage != Stage::Login || found.value.expires <= now {
         return Err(unknown());
     }
     let (name, value) = cookie_of(&vault, &found.value);
@@ -275,8 +275,9 @@ async fn come_back(
         (found.value.provider_secret(&vault, Use::Nonce), found.value.provider_secret(&vault, Use::Verifier));
     let callback = callback_of(authority);
     let binding = Binding { callback: &callback, nonce: &nonce, verifier: &verifier };
-    let identity = provider.identity(code, &binding).await.map_err(|reason| unreachable_provider(&reason))?;
-    let logged_in = logged_in(&identity, found.value.login_since)?;
+    let identity =
+        provider.identity(code, &binding, now).await.map_err(|reason| unreachable_provider(&reason))?;
+    let logged_in = logged_in(&identity, found.value.login_since, now)?;
     let (redirect_uri, state) = (found.value.redirect_uri.clone(), found.value.state.clone());
     let finishing = authority.clone();
     let finish = move || {
@@ -295,8 +296,8 @@ async fn come_back(
 
 /// When the user logged in at the provider. The user's browser carries `max_age` and `prompt` to the provider, and may have
 /// left them out, so the date is checked here.
-fn logged_in(identity: &Identity, since: Option<u64>) -> Result<u64, OAuthError> {
-    let Some(since) = since else { return Ok(identity.logged_in.unwrap_or_else(now)) };
+fn logged_in(identity: &Identity, since: Option<u64>, now: u64) -> Result<u64, OAuthError> {
+    let Some(since) = since else { return Ok(identity.logged_in.unwrap_or(now)) };
     let oldest = since.saturating_sub(CLOCK_LEEWAY);
     let logged_in = identity.logged_in.filter(|at| *at >= oldest);
     logged_in
@@ -426,7 +427,7 @@ mod tests {
             email_verified: false,
             logged_in: at,
         };
-        let taken = |at, since| logged_in(&identity(at), since).ok();
+        let taken = |at, since| logged_in(&identity(at), since, 2_000).ok();
         assert_eq!(taken(Some(1_000), Some(1_000)), Some(1_000));
         assert_eq!(taken(Some(1_000 - CLOCK_LEEWAY), Some(1_000)), Some(1_000 - CLOCK_LEEWAY));
         assert_eq!(taken(Some(1_000 - CLOCK_LEEWAY - 1), Some(1_000)), None);

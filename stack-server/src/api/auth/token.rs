@@ -11,7 +11,6 @@ use crate::api::auth::generation::is_1_10;
 use crate::api::auth::protocol;
 use crate::api::call::Call;
 use crate::auth::authority::Authority;
-use crate::auth::clock::now;
 use crate::auth::grants::authenticate::{authenticate, opened, refusal};
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{OAuthError, Word};
@@ -26,8 +25,9 @@ pub(super) async fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
         Ok(form) => form,
         Err(error) => return Ok(protocol::refusal(&error, None)),
     };
-    Ok(match grant(call, &call.authority()?, &form).await {
-        Ok(granted) => write(call, &granted),
+    let authority = call.authority()?;
+    Ok(match grant(call, &authority, &form).await {
+        Ok(granted) => write(call, &granted, authority.now()),
         Err(error) => protocol::refusal(&error, form.get("state")),
     })
 }
@@ -136,7 +136,7 @@ async fn assertion(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> 
     }
     let refused = || OAuthError::new(Word::InvalidGrant, "the assertion is not good");
     let provider = authority.provider.as_ref().ok_or_else(refused)?;
-    if provider.good(text).await.is_none() {
+    if provider.good(text, authority.now()).await.is_none() {
         return Err(refused());
     }
     authority.rates.give_back(&issuer, address);
@@ -150,11 +150,11 @@ async fn assertion(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> 
     Ok(authority.signing.run(accept).await??.into())
 }
 
-fn write(call: &Call<'_>, granted: &Tokens) -> Reply {
+fn write(call: &Call<'_>, granted: &Tokens, now: u64) -> Reply {
     let mut json = call.json();
     json.raw("{\"access_token\":").plain_string(&granted.access.text);
     json.raw(",\"token_type\":\"Bearer\",\"expires_in\":");
-    json.integer(granted.access.expires.saturating_sub(now()));
+    json.integer(granted.access.expires.saturating_sub(now));
     for (name, token) in [("refresh_token", &granted.refresh), ("id_token", &granted.id)] {
         if let Some(token) = token {
             json.raw(",").plain_string(name).raw(":").plain_string(token);

@@ -84,6 +84,7 @@ pub(crate) fn stream(call: &Call<'_>) -> Result<Reply, ApiError> {
     let slot = call.app.event_stream()?;
     let (parts, body) = ReplyBody::parts();
     let (app, name, pass) = (call.app.clone(), call.ledger_name()?, call.pass.clone());
+    let now = clock::now(app.store());
     tokio::spawn(async move {
         let _slot = slot;
         let mut stopping = app.stopping();
@@ -92,7 +93,7 @@ pub(crate) fn stream(call: &Call<'_>) -> Result<Reply, ApiError> {
             _ = stopping.wait_for(|stop| *stop) => {}
             // The client has disconnected.
             () = parts.closed() => {}
-            () = ended(pass) => {}
+            () = ended(pass, now) => {}
             () = send(&app, &name, asked, &parts) => {}
         }
     });
@@ -103,10 +104,10 @@ pub(crate) fn stream(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 /// Waits until the token of a stream is no longer good. The client then comes back with its next token and the id of
-/// the last event.
-async fn ended(pass: Option<Pass>) {
+/// the last event. `now` is in seconds since the Unix epoch.
+async fn ended(pass: Option<Pass>, now: u64) {
     match pass {
-        Some(pass) => pass.ended(clock::now()).await,
+        Some(pass) => pass.ended(now).await,
         None => std::future::pending().await,
     }
 }

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::auth::authority::Authority;
-use crate::auth::clock::now;
 use crate::auth::grants::error::OAuthError;
 use crate::auth::guard::own;
 use crate::auth::keys::random_uuid;
@@ -64,7 +63,7 @@ impl From<AccessToken> for Tokens {
 /// `server_error`, with the reason in the log.
 pub(crate) fn access(authority: &Authority, access: &Access<'_>) -> Result<AccessToken, OAuthError> {
     let id = random_uuid()?;
-    let now = now();
+    let now = authority.now();
     let expires = now + access.seconds;
     let mut claims = json!({
         "iss": authority.issuer(),

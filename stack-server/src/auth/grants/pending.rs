@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::auth::authority::Authority;
-use crate::auth::clock::now;
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{OAuthError, Word};
 use crate::auth::grants::issue::{REFRESH_TOKEN_SECONDS, Tokens, USER_TOKEN_SECONDS};
@@ -175,11 +174,11 @@ pub(crate) fn finish_login(
     logged_in: u64,
 ) -> Result<String, OAuthError> {
     let expired = || OAuthError::new(Word::InvalidGrant, "the login has expired or was used");
-    if found.value.stage != Stage::Login || found.value.expires <= now() {
+    if found.value.stage != Stage::Login || found.value.expires <= authority.now() {
         return Err(expired());
     }
     let stage = Stage::Code { user: user.to_owned(), logged_in };
-    let with_code = Pending { stage, expires: now() + CODE_SECONDS, ..found.value.clone() };
+    let with_code = Pending { stage, expires: authority.now() + CODE_SECONDS, ..found.value.clone() };
     match authority.store().change_documents(vec![with_code.put(Expected::Version(found.version))]) {
         Ok(_) => Ok(name(&authority.opened()?.vault, Use::Code, &with_code.id)),
         Err(WriteError::Document(DocumentRejection::Changed { .. })) => Err(expired()),
@@ -207,8 +206,9 @@ impl Authority {
         let found = pending(&self.store().snapshot(), &id)?
             .filter(|found| caller.is(&found.value.client, found.value.client_created));
         let Versioned { value: found, version } = found.ok_or_else(invalid)?;
+        let now = self.now();
         let (user, logged_in) = match &found.stage {
-            Stage::Code { user, logged_in } if found.expires > now() => (user.clone(), *logged_in),
+            Stage::Code { user, logged_in } if found.expires > now => (user.clone(), *logged_in),
             Stage::Used { session } => {
                 self.end_session_of_code(session)?;
                 return Err(invalid());
@@ -230,7 +230,7 @@ impl Authority {
             scopes: found.scopes.clone(),
             granted: found.scopes.clone(),
             generation: 0,
-            expires: now() + USER_TOKEN_SECONDS,
+            expires: now + USER_TOKEN_SECONDS,
             access_id: String::new(),
             access_expires: 0,
             logged_in,
@@ -240,11 +240,11 @@ impl Authority {
         (session.access_id, session.access_expires) = (access.id.clone(), access.expires);
         let continues = found.scopes.iter().any(|scope| scope == "offline_access");
         if continues {
-            session.expires = now() + REFRESH_TOKEN_SECONDS;
+            session.expires = now + REFRESH_TOKEN_SECONDS;
         }
         let used = Pending {
             stage: Stage::Used { session: session.id.clone() },
-            expires: now() + USED_CODE_SECONDS,
+            expires: now + USED_CODE_SECONDS,
             ..found
         };
         let changes = vec![used.put(Expected::Version(version)), session.put(Expected::Absent)];

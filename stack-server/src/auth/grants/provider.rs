@@ -12,7 +12,6 @@ use hyper::{Method, StatusCode};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::auth::clock::now;
 use crate::auth::guard::error::{AnswerError, AnswerFault, UrlError};
 use crate::auth::guard::fetch::{self, Question, Url, discover};
 use crate::auth::guard::keys::Keys;
@@ -154,7 +153,8 @@ impl Provider {
         Ok(address)
     }
 
-    /// Finds out the user: exchanges the code that the provider sent along, and checks its token.
+    /// Finds out the user: exchanges the code that the provider sent along, and checks its token. `now` is in seconds since
+    /// the Unix epoch.
     ///
     /// # Errors
     ///
@@ -163,6 +163,7 @@ impl Provider {
         &self,
         code: &str,
         binding: &Binding<'_>,
+        now: u64,
     ) -> Result<Identity, IdentityError> {
         let endpoint = self.endpoints().await?.token;
         let pair =
@@ -190,7 +191,7 @@ impl Provider {
         let answer: Value = serde_json::from_slice(&body).map_err(|error| endpoint.wrong(error))?;
         let text =
             answer["id_token"].as_str().ok_or_else(|| endpoint.wrong(AnswerFault::Missing("id_token")))?;
-        let token = self.good(text).await.ok_or(IdentityError::BadToken)?;
+        let token = self.good(text, now).await.ok_or(IdentityError::BadToken)?;
         if !token.audience().contains(&self.settings.client_id.as_str())
             || token.claim("nonce") != Some(binding.nonce)
         {
@@ -203,10 +204,10 @@ impl Provider {
         Ok(Identity { issuer, subject, email, email_verified, logged_in })
     }
 
-    /// A token of the provider whose signature, issuer and dates are good.
-    pub(crate) async fn good<'a>(&self, text: &'a str) -> Option<Token<'a>> {
+    /// A token of the provider whose signature, issuer and dates are good. `now` is in seconds since the Unix epoch.
+    pub(crate) async fn good<'a>(&self, text: &'a str, now: u64) -> Option<Token<'a>> {
         let token = Token::parse(text)?;
-        if token.issuer != self.settings.issuer || !token.is_good_at(now()) {
+        if token.issuer != self.settings.issuer || !token.is_good_at(now) {
             return None;
         }
         self.keys.check(&token).await.map(|_| token)

@@ -12,7 +12,6 @@ use ledger_store::{
 use serde_json::{Value, json};
 
 use crate::auth::authority::Authority;
-use crate::auth::clock::now;
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{OAuthError, Word};
 use crate::auth::grants::issue::{
@@ -113,10 +112,10 @@ impl Session {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The changes that end it: every token of it is refused from now on.
-    pub(crate) fn end(&self) -> Vec<DocumentChange> {
+    /// The changes that end it: every token of it is refused from now on. `now` is in seconds since the Unix epoch.
+    pub(crate) fn end(&self, now: u64) -> Vec<DocumentChange> {
         // Access tokens are the last to expire of those that are not looked up here.
-        let until = now().max(self.access_expires) + REFRESH_TOKEN_SECONDS;
+        let until = now.max(self.access_expires) + REFRESH_TOKEN_SECONDS;
         vec![
             refused::refuse(Refused::Session(&self.id), until, Expected::Anything),
             delete(AUTH_SESSIONS, self.id.as_bytes(), Expected::Anything),
@@ -189,7 +188,8 @@ impl Authority {
             self.end_session(&before)?;
             return Err(invalid_grant());
         }
-        if before.expires <= now() || refused::has(&snapshot, Refused::Session(&id))? {
+        let now = self.now();
+        if before.expires <= now || refused::has(&snapshot, Refused::Session(&id))? {
             return Err(invalid_grant());
         }
         let scopes: Vec<String> = match scope {
@@ -204,7 +204,7 @@ impl Authority {
         let after = Session {
             granted: scopes,
             generation: before.generation + 1,
-            expires: now() + REFRESH_TOKEN_SECONDS,
+            expires: now + REFRESH_TOKEN_SECONDS,
             access_id: access.id.clone(),
             access_expires: access.expires,
             ..before.clone()
@@ -232,7 +232,7 @@ impl Authority {
     ///
     /// Those of any write.
     pub(crate) fn end_session(&self, session: &Session) -> Result<(), ApiError> {
-        self.store().change_documents(session.end())?;
+        self.store().change_documents(session.end(self.now()))?;
         self.end_epoch();
         Ok(())
     }
@@ -280,13 +280,14 @@ impl Authority {
         if session.granted.iter().all(|scope| scope != "openid") {
             return Ok(None);
         }
+        let now = self.now();
         let mut claims = json!({
             "iss": self.issuer(),
             "sub": session.user,
             "aud": [session.client],
             "azp": session.client,
-            "exp": now() + issue::ID_TOKEN_SECONDS,
-            "iat": now(),
+            "exp": now + issue::ID_TOKEN_SECONDS,
+            "iat": now,
             "auth_time": session.logged_in
         });
         if let Some(nonce) = nonce {

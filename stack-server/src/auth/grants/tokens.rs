@@ -4,7 +4,6 @@ use ledger_store::Expected;
 use serde_json::{Value, json};
 
 use crate::auth::authority::Authority;
-use crate::auth::clock::now;
 use crate::auth::grants::caller::Caller;
 use crate::auth::guard::own;
 use crate::auth::guard::token::Token;
@@ -15,7 +14,7 @@ impl Authority {
     /// An access token of ours that is good now.
     pub(crate) fn good<'a>(&self, text: &'a str) -> Option<Token<'a>> {
         let token = Token::parse(text)?;
-        (token.is_good_at(now()) && own::check(self, &token).is_some()).then_some(token)
+        (token.is_good_at(self.now()) && own::check(self, &token).is_some()).then_some(token)
     }
 
     /// User and client of a token that told a client who logged in. It may have expired: it only says whose session

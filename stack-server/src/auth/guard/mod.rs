@@ -18,9 +18,10 @@ mod verified;
 use std::sync::Arc;
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
+use ledger_store::Store;
 
 use crate::auth::authority::Authority;
-use crate::auth::clock::now;
+use crate::auth::clock;
 use crate::auth::{Scope, Service};
 use crate::limits::TOKEN_BYTES_MAX;
 
@@ -72,6 +73,8 @@ struct Issuer {
 /// Checks tokens.
 pub(crate) struct Guard {
     issuers: Vec<Arc<Issuer>>,
+    /// Its clock tells when tokens expire.
+    store: Store,
     own: Option<Arc<Authority>>,
     audiences: Vec<String>,
     /// The scopes that tokens must have, by service.
@@ -95,7 +98,8 @@ impl std::fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// A guard that asks the issuers of these settings for their keys, when it first needs them. If it takes tokens of
+    /// A guard that asks the issuers of these settings for their keys, when it first needs them. The store's clock tells
+    /// when tokens expire. If it takes tokens of
     /// the server's own authorization server, that is opened here.
     ///
     /// # Errors
@@ -104,6 +108,7 @@ impl Guard {
     /// opened; the text is for a person.
     pub(crate) fn new(
         settings: &AuthSettings,
+        store: &Store,
         authority: Option<&Arc<Authority>>,
     ) -> Result<Self, GuardError> {
         let issuers = settings.issuers.iter().map(|name| {
@@ -132,6 +137,7 @@ impl Guard {
         });
         Ok(Self {
             issuers,
+            store: store.clone(),
             own,
             audiences: settings.audiences.clone(),
             rules: rules.into(),
@@ -174,7 +180,7 @@ impl Guard {
 
     async fn pass_of(&self, headers: &HeaderMap, last: &LastToken) -> Option<Pass> {
         let token = bearer_of(headers)?;
-        let now = now();
+        let now = clock::now(&self.store);
         if let Some(pass) = last.pass(token, now)
             && pass.is_good(now).await
         {
@@ -206,7 +212,7 @@ impl Guard {
             }
         };
         let pass = Pass { rights: self.rights(&token), expires: token.expires, epoch, keys };
-        self.verified.put(digest, pass.clone());
+        self.verified.put(digest, pass.clone(), now);
         Some(pass)
     }
 

@@ -56,7 +56,6 @@ mod tests {
 
     use super::*;
     use crate::auth::authority::AuthorizationSettings;
-    use crate::auth::clock::now;
     use crate::auth::guard::{Admission, AuthSettings, Guard, LastToken};
     use crate::auth::keys::master::{KeySource, MasterKey};
     use crate::auth::{Scope, Service};
@@ -80,6 +79,7 @@ mod tests {
     #[test]
     fn refuses_signed_token_with_wrong_type_or_claim() {
         let authority = authority();
+        let now = authority.now();
         let settings = AuthSettings {
             issuers: vec![],
             audiences: vec![],
@@ -88,11 +88,10 @@ mod tests {
             own: true,
             check_management_scopes: false,
         };
-        let guard = Guard::new(&settings, Some(&authority)).expect("a guard");
+        let guard = Guard::new(&settings, authority.store(), Some(&authority)).expect("a guard");
         let opened = authority.open().expect("keys");
         let sign = |kind: &str, claims: &Value| opened.keys.current().sign(kind, claims).expect("signed");
-        let good =
-            json!({"iss": authority.issuer(), "aud": ["c"], "exp": now() + 60, "nbf": now(), "jti": "j"});
+        let good = json!({"iss": authority.issuer(), "aud": ["c"], "exp": now + 60, "nbf": now, "jti": "j"});
         assert!(allows(&guard, &sign(ACCESS, &good)));
         let with = |name: &str, value: Value| {
             let mut claims = good.clone();
@@ -110,10 +109,10 @@ mod tests {
             ("aud", json!([])),
             ("aud", json!([7])),
             ("exp", Value::Null),
-            ("exp", json!(now())),
+            ("exp", json!(now)),
             ("exp", json!("9999999999")),
             ("exp", json!(1e30)),
-            ("nbf", json!(now() + 120)),
+            ("nbf", json!(now + 120)),
             ("nbf", json!("0")),
             ("jti", Value::Null),
             ("scope", json!(7)),
@@ -121,21 +120,20 @@ mod tests {
             assert!(!allows(&guard, &with(name, value.clone())), "{name} {value}");
         }
         // Clocks may differ a little.
-        assert!(allows(&guard, &with("nbf", json!(now() + 20))));
+        assert!(allows(&guard, &with("nbf", json!(now + 20))));
     }
 
     #[test]
     fn a_verified_token_ends_with_its_session() {
         let authority = authority();
         let opened = authority.open().expect("keys");
-        let claims =
-            json!({"iss": authority.issuer(), "aud": "c", "exp": now() + 60, "jti": "j", "sid": "s"});
+        let claims = json!({"iss": authority.issuer(), "aud": "c", "exp": authority.now() + 60, "jti": "j", "sid": "s"});
         let text = opened.keys.current().sign(ACCESS, &claims).expect("signed");
         let token = Token::parse(&text).expect("a token");
         let epoch = check(&authority, &token).expect("it is good");
         assert!(epoch.stands());
         let session = refused::Refused::Session("s");
-        let change = refused::refuse(session, now() + 60, ledger_store::Expected::Absent);
+        let change = refused::refuse(session, authority.now() + 60, ledger_store::Expected::Absent);
         authority.store().change_documents(vec![change]).expect("stored");
         authority.end_epoch();
         assert!(!epoch.stands() && check(&authority, &token).is_none());

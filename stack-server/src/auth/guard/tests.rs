@@ -82,13 +82,12 @@ impl Issuer {
             own: false,
             check_management_scopes: false,
         };
-        Guard::new(&settings, None).expect("a guard")
+        Guard::new(&settings, &Store::in_memory(), None).expect("a guard")
     }
 
     /// The headers of a request with a token that is good for so many seconds.
     fn request(&self, signer: &Authority, audience: &Value, seconds: u64) -> HeaderMap {
-        let claims =
-            json!({"iss": format!("http://{}", self.address), "aud": audience, "exp": now() + seconds});
+        let claims = json!({"iss": format!("http://{}", self.address), "aud": audience, "exp": signer.now() + seconds});
         let token = signer.open().expect("keys").keys.current().sign("JWT", &claims).expect("signed");
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).expect("a header"));
@@ -177,8 +176,8 @@ fn a_pass_ends_with_its_token() {
         let request = issuer.request(&signer, &Value::Null, 600);
         let long = pass(&guard, &request).await.expect("a pass");
         tokio::select! {
-            () = short.ended(now()) => {}
-            () = long.ended(now()) => panic!("it lasts ten minutes"),
+            () = short.ended(signer.now()) => {}
+            () = long.ended(signer.now()) => panic!("it lasts ten minutes"),
         }
         // Requests of others find out that the key was withdrawn.
         issuer.give(Some(public(&next)));
@@ -187,7 +186,7 @@ fn a_pass_ends_with_its_token() {
             assert!(pass(&guard, &request).await.is_none());
             std::future::pending::<()>().await;
         };
-        let ended = tokio::time::timeout(Duration::from_secs(30), long.ended(now()));
+        let ended = tokio::time::timeout(Duration::from_secs(30), long.ended(signer.now()));
         tokio::select! {
             ended = ended => ended.expect("it ends with its key"),
             () = others => {}

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::auth::clock::now;
 use crate::auth::guard::pass::Pass;
 use crate::limits::VERIFIED_TOKENS_MAX;
 
@@ -31,10 +30,9 @@ impl Verified {
     }
 
     /// Keeps what was found. Where there is no room, what is of no more use makes it, or else all the rest.
-    pub(super) fn put(&self, digest: Digest, pass: Pass) {
+    pub(super) fn put(&self, digest: Digest, pass: Pass, now: u64) {
         let mut known = self.lock();
         if known.len() >= VERIFIED_TOKENS_MAX {
-            let now = now();
             known.retain(|_, pass| pass.expires > now && pass.epoch.stands());
             if known.len() >= VERIFIED_TOKENS_MAX {
                 known.clear();
@@ -65,7 +63,7 @@ mod tests {
     fn what_expired_or_lost_its_key_is_forgotten() {
         let verified = Verified::default();
         let (digest, epoch) = (Digest::of(b"a"), Epoch::default());
-        verified.put(digest, pass(10, &epoch));
+        verified.put(digest, pass(10, &epoch), 0);
         let get = |digest: &Digest, now| verified.get(digest, now).map(|pass| pass.rights);
         assert_eq!(get(&digest, 9), Some(RIGHTS));
         assert_eq!(get(&digest, 10), None);
@@ -79,7 +77,7 @@ mod tests {
         let verified = Verified::default();
         let epoch = Epoch::default();
         for number in 0..=VERIFIED_TOKENS_MAX {
-            verified.put(Digest::of(number.to_string().as_bytes()), pass(u64::MAX, &epoch));
+            verified.put(Digest::of(number.to_string().as_bytes()), pass(u64::MAX, &epoch), 0);
             assert!(verified.lock().len() <= VERIFIED_TOKENS_MAX);
         }
         let last = Digest::of(VERIFIED_TOKENS_MAX.to_string().as_bytes());

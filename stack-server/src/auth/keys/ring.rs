@@ -14,7 +14,6 @@ use crate::collections::AUTH_KEYS;
 use crate::documents::{Versioned, delete};
 use crate::http::error::ApiError;
 use crate::limits::{RETIRED_KEY_KEPT, SIGNING_KEYS_MAX};
-use crate::log;
 
 /// The keys of a store at one moment.
 #[derive(Debug)]
@@ -50,7 +49,7 @@ impl KeyRing {
             if missing.is_empty() {
                 return Ok(ring);
             }
-            let now = log::now();
+            let now = store.now();
             let mut changes = Vec::new();
             for state in missing {
                 let key = SigningKey::generate(vault, state, now)?;
@@ -92,7 +91,7 @@ impl KeyRing {
                 "there are {SIGNING_KEYS_MAX} keys already: wait until tokens of the older ones have expired"
             )));
         }
-        let now = log::now();
+        let now = store.now();
         let fresh = SigningKey::generate(vault, State::Next, now)?;
         let mut changes = vec![fresh.put(State::Next, now, None, Expected::Absent)];
         for Versioned { value: key, version } in &self.keys {
@@ -118,7 +117,7 @@ impl KeyRing {
         let Some(revoked) = self.keys.iter().find(|key| key.value.id == id) else { return Ok(false) };
         let mut changes =
             vec![delete(AUTH_KEYS, revoked.value.id.as_bytes(), Expected::Version(revoked.version))];
-        let now = log::now();
+        let now = store.now();
         if revoked.value.state == State::Current {
             for next in self.keys.iter().filter(|key| key.value.state == State::Next) {
                 let expected = Expected::Version(next.version);
@@ -182,8 +181,8 @@ mod tests {
         assert_eq!(second.current().id, next);
         assert_eq!(second.get(&signer).map(|key| key.state), Some(State::Retired));
         assert_eq!(second.all().count(), 3);
-        assert!(!second.sweep(&store, log::now()).expect("swept"), "its tokens are good yet");
-        assert!(second.sweep(&store, after(log::now(), RETIRED_KEY_KEPT)).expect("swept"));
+        assert!(!second.sweep(&store, store.now()).expect("swept"), "its tokens are good yet");
+        assert!(second.sweep(&store, after(store.now(), RETIRED_KEY_KEPT)).expect("swept"));
         let third = KeyRing::open(&store, &vault).expect("two keys");
         assert_eq!((third.get(&signer).is_none(), third.all().count()), (true, 2));
     }
@@ -205,7 +204,7 @@ mod tests {
         let store = Store::in_memory();
         let ring = KeyRing::open(&store, &vault(&store)).expect("keys");
         let period = Duration::from_hours(1);
-        assert!(!ring.is_due(period, log::now()));
-        assert!(ring.is_due(period, after(log::now(), period)));
+        assert!(!ring.is_due(period, store.now()));
+        assert!(ring.is_due(period, after(store.now(), period)));
     }
 }

@@ -17,7 +17,6 @@ use crate::http::error::ApiError;
 use crate::limits::{
     AUTH_KEY_BYTES_MAX, CLIENT_SCOPES_MAX, CLIENT_SECRETS_MAX, CLIENT_URIS_MAX, CLIENTS_MAX,
 };
-use crate::log;
 use crate::uuid;
 
 /// A client as a caller describes it.
@@ -127,7 +126,7 @@ pub(crate) fn create(store: &Store, draft: &Draft<'_>) -> Result<Client, ApiErro
         metadata: Metadata::EMPTY,
         scopes: vec![],
         secrets: vec![],
-        created_at: log::now(),
+        created_at: store.now(),
     };
     draft.apply(&mut client, &Scopes::of(&snapshot)?);
     match store.change_documents(vec![stored_client::store(&client, Expected::Absent)]) {

@@ -18,7 +18,6 @@ use crate::http::error::ApiError;
 use crate::http::json::{self, AnyMap, Array, Date, Fields, Object, Text};
 use crate::http::response::{Json, Numbers};
 use crate::limits::{AUTH_KEY_BYTES_MAX, SCOPES_MAX, TRANSIENT_SCOPES_MAX};
-use crate::log;
 
 /// The indexes of scopes: by date of creation, and by label, which is unique.
 const SCOPE_BY_DATE: u32 = 1;
@@ -199,7 +198,7 @@ pub(crate) fn create(store: &Store, label: &str, metadata: Metadata) -> Result<S
     }
     let id = random_uuid()?;
     let scope =
-        ScopeRecord { id, label: label.to_owned(), metadata, transient: vec![], created_at: log::now() };
+        ScopeRecord { id, label: label.to_owned(), metadata, transient: vec![], created_at: store.now() };
     let created = store.change_documents(vec![store_scope(&scope, Expected::Absent)]);
     created.map_err(|error| label_taken(error, label))?;
     Ok(scope)

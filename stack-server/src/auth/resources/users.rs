@@ -15,7 +15,6 @@ use crate::http::error::ApiError;
 use crate::http::json::{self, Date, Fields, Flag, Object, Text};
 use crate::http::response::{Json, Numbers};
 use crate::limits::AUTH_KEY_BYTES_MAX;
-use crate::log;
 
 /// The indexes of users: by date of creation, and by issuer and subject, which is unique.
 const USER_BY_DATE: u32 = 1;
@@ -165,7 +164,7 @@ pub(crate) fn found_or_created(
     let outcome = again(|| {
         let (before, expected) = match known(&store.snapshot(), *names)? {
             Some(Versioned { value, version }) => (value, Expected::Version(version)),
-            None => (new_user(subject)?, Expected::Absent),
+            None => (new_user(subject, store.now())?, Expected::Absent),
         };
         let user = User {
             issuer: Some(issuer.to_owned()),
@@ -191,14 +190,14 @@ pub(crate) fn found_or_created(
     result.ok_or_else(|| ApiError::fault("a user is neither found nor created"))
 }
 
-fn new_user(subject: &str) -> Result<User, ApiError> {
+fn new_user(subject: &str, now: Timestamp) -> Result<User, ApiError> {
     Ok(User {
         id: random_uuid()?,
         issuer: None,
         subject: subject.to_owned(),
         email: String::new(),
         email_verified: false,
-        created_at: log::now(),
+        created_at: now,
     })
 }
 
