@@ -15,6 +15,13 @@ use crate::provider::Provider as PaymentProvider;
 const ID: &str = "walker";
 const SECRET: &str = "secret of the walker";
 
+/// A client of the same server that holds the scopes of every service, with the same secret.
+const SCOPED: &str = "scoped";
+
+/// Scopes that read from every service, and scopes that also write.
+const READING: &str = "auth:read ledger:read payments:read";
+const WRITING: &str = "auth:write ledger:write payments:write";
+
 /// The binary on an empty directory, until it is dropped.
 pub(crate) struct Running {
     child: Child,
@@ -37,11 +44,24 @@ impl Running {
         let clients = data.path().join("clients.yaml");
         let text = format!(
             "clients: [{{id: {ID}, trusted: true, secrets: [{SECRET}], scopes: [openid, 'ledger:read'], \
-             redirectUris: ['http://127.0.0.1:9/cb']}}]\n"
+             redirectUris: ['http://127.0.0.1:9/cb']}}, {{id: {SCOPED}, secrets: [{SECRET}], scopes: \
+             ['{}']}}]\n",
+            format!("{READING} {WRITING}").replace(' ', "', '")
         );
         std::fs::write(&clients, text).expect("it is written");
         let clients = clients.to_str().expect("text").to_owned();
         Self::start_with(data, &[&["--auth-enabled", "--auth-client", &clients], flags].concat())
+    }
+
+    /// One that also checks the scopes of every service. It reaches a payment provider of the tests.
+    fn checked(provider: &PaymentProvider) -> Self {
+        let addresses = format!("STRIPE={}", provider.url());
+        Self::guarded_with(&[
+            "--auth-check-scopes",
+            "--auth-check-management-scopes",
+            "--provider-addresses",
+            &addresses,
+        ])
     }
 
     pub(crate) fn start_with(data: tempfile::TempDir, flags: &[&str]) -> Self {
@@ -67,25 +87,66 @@ impl Drop for Running {
 
 /// A token of a server that asks for them.
 fn token(server: &Running) -> String {
+    token_of(server, ID, "")
+}
+
+fn token_of(server: &Running, client: &str, scopes: &str) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_stack-server"))
-        .args(["auth", "token", "--server", &server.base, "--client-id", ID, "--client-secret", SECRET])
+        .args(["auth", "token", "--server", &server.base, "--client-id", client, "--client-secret", SECRET])
+        .args(["--scope", scopes])
         .output()
         .expect("it runs");
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-/// Runs a walk through so many operations against a server of its own, and again against one that asks for tokens.
+/// The clients for Python have a token, those for TypeScript get their own.
+fn is_python(script: &str) -> bool {
+    Path::new(script).extension().is_some_and(|kind| kind == "py")
+}
+
+/// The address for tokens with these scopes, for a client that asks for none by itself.
+fn token_url(scopes: &str) -> String {
+    format!("/api/auth/oauth/token?scope={}", scopes.replace(' ', "+"))
+}
+
+/// Runs a walk through so many operations against a server of its own, against one that asks for tokens, and against one
+/// that checks their scopes.
 #[track_caller]
 fn walk(program: impl Fn() -> Command, script: &str, operations: usize) {
-    let server = Running::start();
-    run(program(), &server, script, &[], operations);
+    run(program(), &Running::start(), script, &[], operations);
     let server = Running::guarded();
-    // The clients for Python have a token, that for TypeScript gets its own.
-    if Path::new(script).extension().is_some_and(|kind| kind == "py") {
+    if is_python(script) {
         run(program(), &server, script, &[&token(&server)], operations);
     } else {
         run(program(), &server, script, &[ID, SECRET], operations);
+    }
+    walk_checked(program(), script, operations);
+}
+
+/// Runs a walk against a server that checks scopes.
+#[track_caller]
+fn walk_checked(program: Command, script: &str, operations: usize) {
+    let provider = accepting_provider();
+    let server = Running::checked(&provider);
+    if is_python(script) {
+        run(program, &server, script, &[&token_of(&server, SCOPED, WRITING)], operations);
+    } else {
+        run(program, &server, script, &[SCOPED, SECRET, &token_url(WRITING)], operations);
+    }
+}
+
+/// Reads with a token that only reads, which is refused wherever it writes.
+#[track_caller]
+fn walk_scopes(program: Command, script: &str, operations: usize) {
+    let provider = accepting_provider();
+    let server = Running::checked(&provider);
+    if is_python(script) {
+        let tokens = [READING, WRITING].map(|scopes| token_of(&server, SCOPED, scopes));
+        run(program, &server, script, &[&tokens[0], &tokens[1]], operations);
+    } else {
+        let addresses = [READING, WRITING].map(token_url);
+        run(program, &server, script, &[SCOPED, SECRET, &addresses[0], &addresses[1]], operations);
     }
 }
 
@@ -98,14 +159,15 @@ fn accepting_provider() -> PaymentProvider {
     provider
 }
 
-/// Runs a walk through so many operations of the payments API.
+/// Runs a walk through so many operations of the payments API, and again against a server that checks scopes.
 #[track_caller]
-fn walk_payments(program: Command, script: &str, operations: usize) {
+fn walk_payments(program: impl Fn() -> Command, script: &str, operations: usize) {
     let provider = accepting_provider();
     let addresses = format!("STRIPE={}", provider.url());
     let data = tempfile::tempdir().expect("a directory");
     let server = Running::start_with(data, &["--provider-addresses", &addresses]);
-    run(program, &server, script, &[], operations);
+    run(program(), &server, script, &[], operations);
+    walk_checked(program(), script, operations);
 }
 
 /// Runs a script against a server.
@@ -144,9 +206,11 @@ fn python_client_reads_every_v1_response() {
         return;
     }
     walk(python, "walk_v1.py", 20);
-    walk_payments(python(), "walk_payments_v1.py", 16);
+    walk_payments(python, "walk_payments_v1.py", 16);
     let server = Running::guarded();
     run(python(), &server, "walk_auth_v1.py", &[&token(&server)], 19);
+    walk_checked(python(), "walk_auth_v1.py", 19);
+    walk_scopes(python(), "scopes_v1.py", 6);
 }
 
 #[test]
@@ -159,10 +223,13 @@ fn python_client_reads_every_v2_response() {
         println!("skipped: {name} has no formance-sdk-python 2.4.1 (tests/sdk/README.md)");
         return;
     }
-    walk(|| Command::new(&name), "walk_v2.py", 24);
-    walk_payments(Command::new(&name), "walk_payments_v2.py", 43);
+    let python = || Command::new(&name);
+    walk(python, "walk_v2.py", 24);
+    walk_payments(python, "walk_payments_v2.py", 43);
     let server = Running::guarded();
-    run(Command::new(&name), &server, "walk_auth_v2.py", &[&token(&server)], 9);
+    run(python(), &server, "walk_auth_v2.py", &[&token(&server)], 9);
+    walk_checked(python(), "walk_auth_v2.py", 9);
+    walk_scopes(python(), "scopes_v2.py", 7);
 }
 
 /// Node with the modules that it is told of, if the client is among them.
@@ -194,7 +261,7 @@ fn typescript_client_reads_every_v1_response() {
 #[test]
 fn typescript_client_reads_every_v2_response() {
     if let Some(node) = node_with_client() {
-        walk_payments(node(), "walk_payments_v2.mjs", 43);
+        walk_payments(&node, "walk_payments_v2.mjs", 43);
         walk(node, "walk_v2.mjs", 24);
     }
 }
@@ -203,6 +270,8 @@ fn typescript_client_reads_every_v2_response() {
 fn the_typescript_client_gets_tokens_by_itself() {
     if let Some(node) = node_with_client() {
         run(node(), &Running::guarded(), "walk_auth_v2.mjs", &[ID, SECRET], 9);
+        walk_checked(node(), "walk_auth_v2.mjs", 9);
+        walk_scopes(node(), "scopes.mjs", 8);
     }
 }
 

@@ -1,7 +1,7 @@
 // Walks through every operation of the authorization server with the official SDK for TypeScript, which gets its tokens
 // by itself.
 //
-//     NODE_PATH=…/node_modules node walk_auth_v2.mjs http://127.0.0.1:8080 CLIENT SECRET
+//     NODE_PATH=…/node_modules node walk_auth_v2.mjs http://127.0.0.1:8080 CLIENT SECRET [TOKEN-ADDRESS]
 //
 // Needs the package `@formance/formance-sdk@2.7.0`. The server has to have no client yet but the one that is named.
 
@@ -11,8 +11,8 @@ import {createRequire} from "node:module";
 // Modules of NODE_PATH are found by `require` alone.
 const {SDK} = createRequire(import.meta.url)("@formance/formance-sdk");
 
-const [serverURL, clientID, clientSecret] = process.argv.slice(2);
-const security = secret => ({clientID, clientSecret: secret, tokenURL: "/api/auth/oauth/token"});
+const [serverURL, clientID, clientSecret, tokenURL = "/api/auth/oauth/token"] = process.argv.slice(2);
+const security = secret => ({clientID, clientSecret: secret, tokenURL});
 const client = new SDK({serverURL, security: security(clientSecret)}).auth;
 const walked = new Set();
 

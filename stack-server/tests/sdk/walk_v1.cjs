@@ -18,9 +18,9 @@ const OPERATIONS = [
   "updateMapping",
 ];
 
-// Two more arguments are a client and its secret, for a server that asks for tokens.
-const [serverURL, clientID, clientSecret] = process.argv.slice(2);
-const security = clientID ? { clientID, clientSecret, tokenURL: "/api/auth/oauth/token" } : undefined;
+// More arguments are a client and its secret, for a server that asks for tokens, and the address for tokens.
+const [serverURL, clientID, clientSecret, tokenURL = "/api/auth/oauth/token"] = process.argv.slice(2);
+const security = clientID ? { clientID, clientSecret, tokenURL } : undefined;
 const client = new SDK({ serverURL, security }).ledger;
 const called = new Set();
 async function call(name, request = {}) {

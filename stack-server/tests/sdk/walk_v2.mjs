@@ -14,9 +14,9 @@ const {SDK} = createRequire(import.meta.url)("@formance/formance-sdk");
 const ledger = "walk";
 const date = new Date("2024-05-01T10:00:00.120Z");
 const walked = new Set();
-// Two more arguments are a client and its secret, for a server that asks for tokens.
-const [serverURL, clientID, clientSecret] = process.argv.slice(2);
-const security = clientID ? {clientID, clientSecret, tokenURL: "/api/auth/oauth/token"} : undefined;
+// More arguments are a client and its secret, for a server that asks for tokens, and the address for tokens.
+const [serverURL, clientID, clientSecret, tokenURL = "/api/auth/oauth/token"] = process.argv.slice(2);
+const security = clientID ? {clientID, clientSecret, tokenURL} : undefined;
 const client = new SDK({serverURL, security});
 
 async function call(operation, request, status = 200) {
