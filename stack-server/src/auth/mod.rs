@@ -8,6 +8,8 @@ pub(crate) mod housekeeping;
 pub(crate) mod keys;
 #[cfg(test)]
 mod power_cuts;
+#[cfg(test)]
+mod random_work;
 pub(crate) mod rates;
 pub(crate) mod refused;
 pub(crate) mod resources;

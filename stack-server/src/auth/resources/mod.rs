@@ -9,8 +9,6 @@
 pub(crate) mod client;
 pub(crate) mod clients;
 pub(crate) mod known_secrets;
-#[cfg(test)]
-mod random_work;
 pub(crate) mod scopes;
 mod stored_client;
 pub(crate) mod users;

@@ -1,0 +1,287 @@
+//! Random changes of users, codes, sessions, tokens and signing keys.
+
+use serde_json::json;
+
+use super::model::{CodeUse, Identity, ModelCode, ModelSession, ModelToken};
+use super::{Run, Touched};
+use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::issue::{self, Access, Tokens};
+use crate::auth::guard::token::Token;
+use crate::auth::power_cuts::{REDIRECT, caller, log_in};
+use crate::auth::resources::users::{self, Known};
+use crate::limits::SIGNING_KEYS_MAX;
+
+/// Seconds for which codes, used codes and refresh tokens count.
+const CODE: u64 = 60;
+const USED_CODE: u64 = 60 * 60;
+const REFRESH_TOKEN: u64 = 5 * 60 * 60;
+
+impl Run {
+    /// The number of one of so many things; mostly one of the last.
+    fn one_of(&mut self, count: usize) -> Option<usize> {
+        let far = if self.rng.below(3) == 0 { count } else { count.min(4) };
+        (count > 0).then(|| count - 1 - self.rng.below(far))
+    }
+
+    fn keep_token(&mut self, text: String, client: &str, session: Option<usize>) -> usize {
+        let token = Token::parse(&text).expect("a token");
+        let (key, expires) = (token.key.clone().expect("a key"), token.expires);
+        let client = client.to_owned();
+        self.model.tokens.push(ModelToken { text, client, key, session, expires, is_revoked: false });
+        self.model.tokens.len() - 1
+    }
+
+    /// Lets a user log in, for whom a client gets a code.
+    pub(super) fn log_in(&mut self) {
+        let identity = (format!("https://p{}", self.rng.below(2)), format!("s{}", self.rng.below(4)));
+        let (email, client) =
+            (format!("e{}@example.com", self.rng.below(3)), format!("app{}", self.rng.below(2)));
+        self.touched = Some(Touched::User(identity.clone(), email.clone()));
+        let known = Known { issuer: &identity.0, subject: &identity.1 };
+        let found = users::found_or_created(self.authority.store(), &known, &email, true);
+        if self.is_in_doubt(found.is_err()) {
+            return;
+        }
+        let user = found.expect("a user").id;
+        self.keep_user(identity, &user, email);
+        let caller = caller(&self.authority, &client).expect("the client");
+        let code = log_in(&self.authority, &caller, &user);
+        if self.is_in_doubt(code.is_none()) {
+            return;
+        }
+        let (text, expires) = (code.expect("a code"), self.clock.seconds() + CODE);
+        self.model.codes.push(ModelCode { text, client, user, expires, use_of: CodeUse::Unused });
+    }
+
+    /// An identity stays one user.
+    fn keep_user(&mut self, identity: Identity, id: &str, email: String) {
+        if let Some((known, _)) = self.model.users.insert(identity, (id.to_owned(), email)) {
+            assert_eq!(known, id);
+        }
+    }
+
+    fn exchange(&self, number: usize) -> Result<Tokens, OAuthError> {
+        let code = &self.model.codes[number];
+        let caller = caller(&self.authority, &code.client).expect("the client");
+        self.authority.exchange_code(&caller, &code.text, REDIRECT, None)
+    }
+
+    pub(super) fn use_code(&mut self) {
+        let Some(number) = self.one_of(self.model.codes.len()) else { return };
+        self.touched = Some(Touched::Code(number));
+        let exchanged = self.exchange(number);
+        if !self.is_in_doubt(exchanged.is_err()) {
+            let code = &self.model.codes[number];
+            let is_good = code.use_of == CodeUse::Unused && self.clock.seconds() < code.expires;
+            assert_eq!(exchanged.is_ok(), is_good, "code {number}");
+            self.note_use(number, exchanged);
+        }
+    }
+
+    fn note_use(&mut self, number: usize, exchanged: Result<Tokens, OAuthError>) {
+        let tokens = match exchanged {
+            Ok(tokens) => tokens,
+            Err(error) => {
+                assert_eq!(error.word, Word::InvalidGrant);
+                // The second use ends the session of the first.
+                if let CodeUse::Used(session) = self.model.codes[number].use_of {
+                    self.model.end_session(session);
+                }
+                return;
+            }
+        };
+        let now = self.clock.seconds();
+        let code = &mut self.model.codes[number];
+        assert!(code.use_of == CodeUse::Unused && now < code.expires, "code {number} is good");
+        let session = self.model.sessions.len();
+        (code.use_of, code.expires) = (CodeUse::Used(session), now + USED_CODE);
+        let (client, user) = (code.client.clone(), code.user.clone());
+        let id = Token::parse(&tokens.access.text).expect("a token").claim("sid").expect("one").to_owned();
+        let token = self.keep_token(tokens.access.text, &client, Some(session));
+        self.model.sessions.push(ModelSession {
+            id,
+            client,
+            user,
+            expires: now + REFRESH_TOKEN,
+            is_there: true,
+            used_refresh_tokens: vec![],
+            refresh_token: tokens.refresh.expect("it may be continued"),
+            token,
+        });
+    }
+
+    /// Continues a session, or tries it with a refresh token that was used.
+    pub(super) fn refresh(&mut self) {
+        let Some(number) = self.one_of(self.model.sessions.len()) else { return };
+        self.touched = Some(Touched::Session(number));
+        let session = &self.model.sessions[number];
+        let is_used = self.rng.below(6) == 0 && !session.used_refresh_tokens.is_empty();
+        let token = if is_used { &session.used_refresh_tokens[0] } else { &session.refresh_token };
+        let caller = caller(&self.authority, &session.client).expect("the client");
+        let continued = self.authority.refresh(&caller, token, None);
+        if self.is_in_doubt(continued.is_err()) {
+            return;
+        }
+        let session = &self.model.sessions[number];
+        let now = self.clock.seconds();
+        assert_eq!(continued.is_ok(), session.is_there && !is_used && now < session.expires);
+        match continued {
+            Ok(tokens) => {
+                let (client, before) = (session.client.clone(), session.token);
+                self.model.tokens[before].is_revoked = true;
+                let token = self.keep_token(tokens.access.text, &client, Some(number));
+                let session = &mut self.model.sessions[number];
+                let next = tokens.refresh.expect("it may be continued");
+                session.used_refresh_tokens.push(std::mem::replace(&mut session.refresh_token, next));
+                (session.expires, session.token) = (now + REFRESH_TOKEN, token);
+            }
+            Err(error) => {
+                assert_eq!(error.word, Word::InvalidGrant);
+                if is_used && session.is_there {
+                    self.model.end_session(number);
+                }
+            }
+        }
+    }
+
+    /// Ends a session by its refresh token.
+    pub(super) fn end_session(&mut self) {
+        let Some(number) = self.one_of(self.model.sessions.len()) else { return };
+        self.touched = Some(Touched::Session(number));
+        let session = &self.model.sessions[number];
+        let ended = self.authority.revoke_refresh_token(&session.client, &session.refresh_token);
+        if !self.is_in_doubt(ended.is_err()) {
+            assert_eq!(ended.expect("no fault"), self.model.sessions[number].is_there);
+            self.model.end_session(number);
+        }
+    }
+
+    pub(super) fn log_out(&mut self) {
+        let Some(number) = self.one_of(self.model.sessions.len()) else { return };
+        let session = &self.model.sessions[number];
+        let (user, client) = (session.user.clone(), session.client.clone());
+        self.touched = Some(Touched::LogOut(user.clone(), client.clone()));
+        let done = self.authority.log_out(&user, &client);
+        if !self.is_in_doubt(done.is_err()) {
+            done.expect("logged out");
+            self.note_log_out(&user, &client);
+        }
+    }
+
+    fn note_log_out(&mut self, user: &str, client: &str) {
+        for number in 0..self.model.sessions.len() {
+            let session = &self.model.sessions[number];
+            if session.is_there && session.user == user && session.client == client {
+                self.model.end_session(number);
+            }
+        }
+    }
+
+    pub(super) fn issue_token(&mut self) {
+        let client = format!("app{}", self.rng.below(2));
+        let access = Access {
+            client: Some(&client),
+            audience: json!([client]),
+            subject: None,
+            session: None,
+            scopes: &[],
+            seconds: issue::CLIENT_TOKEN_SECONDS,
+        };
+        let token = issue::access(&self.authority, &access).expect("a token").text;
+        self.keep_token(token, &client, None);
+    }
+
+    pub(super) fn revoke_token(&mut self) {
+        let Some(number) = self.one_of(self.model.tokens.len()) else { return };
+        self.touched = Some(Touched::Issued(number));
+        let token = &self.model.tokens[number];
+        let revoked = self.authority.revoke_token(&token.client, &token.text);
+        if !self.is_in_doubt(revoked.is_err()) {
+            revoked.expect("revoked, or not good");
+            self.model.tokens[number].is_revoked = true;
+        }
+    }
+
+    pub(super) fn rotate_keys(&mut self) {
+        let is_full = self.authority.open().expect("keys").keys.all().count() >= SIGNING_KEYS_MAX;
+        let rotated = self.authority.rotate();
+        if !self.is_in_doubt(rotated.is_err()) {
+            assert_eq!(rotated.is_ok(), !is_full);
+        }
+    }
+
+    /// Removes a key, as if somebody had stolen it.
+    pub(super) fn remove_key(&mut self) {
+        let keys = self.authority.open().expect("keys").keys;
+        let at = self.rng.below(keys.all().count());
+        let id = keys.all().nth(at).expect("a key").id.clone();
+        self.touched = Some(Touched::Key(id.clone()));
+        let removed = self.authority.revoke_key(&id);
+        if !self.is_in_doubt(removed.is_err()) {
+            removed.expect("it was there");
+            self.model.removed_keys.insert(id);
+        }
+    }
+
+    /// Lets time pass, and sweeps.
+    pub(super) fn keep_house(&mut self) {
+        let seconds = match self.rng.below(10) {
+            0 => 6 * 3_600,
+            1 | 2 => 600,
+            _ => 30,
+        };
+        self.clock.advance(self.rng.below(seconds) as u64);
+        self.touched = Some(Touched::Expired);
+        let kept = self.authority.keep_house();
+        if !self.is_in_doubt(kept.is_err()) {
+            kept.expect("no fault");
+            self.model.sweep(self.clock.seconds());
+        }
+    }
+
+    /// Makes certain what a power cut has left in doubt.
+    pub(super) fn settle_login(&mut self, touched: Touched) {
+        match touched {
+            Touched::User(identity, email) => {
+                let known = Known { issuer: &identity.0, subject: &identity.1 };
+                let user = users::found_or_created(self.authority.store(), &known, &email, true);
+                self.keep_user(identity, &user.expect("a user").id, email);
+            }
+            Touched::Code(number) => {
+                let exchanged = self.exchange(number);
+                let is_refused = exchanged.is_err();
+                self.note_use(number, exchanged);
+                if is_refused {
+                    // It was used before, by the exchange that got no answer.
+                    self.model.codes[number].use_of = CodeUse::Over;
+                }
+            }
+            Touched::Session(number) => {
+                let session = &self.model.sessions[number];
+                self.authority
+                    .revoke_refresh_token(&session.client, &session.refresh_token)
+                    .expect("ended, or it was before");
+                self.model.end_session(number);
+            }
+            Touched::LogOut(user, client) => {
+                self.authority.log_out(&user, &client).expect("logged out");
+                self.note_log_out(&user, &client);
+            }
+            Touched::Issued(number) => {
+                let token = &self.model.tokens[number];
+                self.authority.revoke_token(&token.client, &token.text).expect("revoked, or not good");
+                self.model.tokens[number].is_revoked = true;
+            }
+            Touched::Key(id) => {
+                // An error says that it is gone already.
+                let _ = self.authority.revoke_key(&id);
+                self.model.removed_keys.insert(id);
+            }
+            Touched::Expired => {
+                self.authority.keep_house().expect("no fault");
+                self.model.sweep(self.clock.seconds());
+            }
+            Touched::Client(_) | Touched::Scope(_) | Touched::Refused(_) => unreachable!("no login"),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The expected documents of the authorization server.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::auth::authority::Authority;
+use crate::auth::grants::session::session;
+use crate::auth::keys::signing::State;
+use crate::auth::refused::{self, Refused};
+use crate::auth::resources::scopes::Scopes;
+use crate::auth::resources::{clients, users};
+
+/// The expected state of a client.
+#[derive(Default)]
+pub(super) struct ModelClient {
+    pub(super) name: String,
+    /// Names of scopes that it holds by name.
+    pub(super) named: BTreeSet<String>,
+    /// Ids of scopes that it holds by a link.
+    pub(super) linked: BTreeSet<String>,
+    /// Secrets by id.
+    pub(super) secrets: BTreeMap<String, String>,
+}
+
+/// The names by which an identity provider knows a user: its issuer and the subject.
+pub(super) type Identity = (String, String);
+
+/// A code that a client was given.
+pub(super) struct ModelCode {
+    pub(super) text: String,
+    pub(super) client: String,
+    pub(super) user: String,
+    /// When the store may forget it, in seconds since the Unix epoch. A code that is not used counts until then.
+    pub(super) expires: u64,
+    pub(super) use_of: CodeUse,
+}
+
+/// The use that was made of a code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CodeUse {
+    Unused,
+    /// It began this session.
+    Used(usize),
+    /// Its session is over, or the sweep removed it.
+    Over,
+}
+
+/// A session of a user with a client.
+pub(super) struct ModelSession {
+    pub(super) id: String,
+    pub(super) client: String,
+    pub(super) user: String,
+    pub(super) expires: u64,
+    /// Whether the store has it: nobody ended it, and the sweep has not removed it.
+    pub(super) is_there: bool,
+    pub(super) used_refresh_tokens: Vec<String>,
+    pub(super) refresh_token: String,
+    /// Its access token at present.
+    pub(super) token: usize,
+}
+
+/// An access token.
+pub(super) struct ModelToken {
+    pub(super) text: String,
+    pub(super) client: String,
+    pub(super) key: String,
+    pub(super) session: Option<usize>,
+    pub(super) expires: u64,
+    pub(super) is_revoked: bool,
+}
+
+/// The expected documents of the store.
+#[derive(Default)]
+pub(super) struct Model {
+    pub(super) clients: BTreeMap<String, ModelClient>,
+    /// Label, and the ids of scopes that it brings along, by id.
+    pub(super) scopes: BTreeMap<String, (String, BTreeSet<String>)>,
+    /// Secrets of clients that were deleted.
+    pub(super) gone: Vec<(String, String)>,
+    pub(super) refused: BTreeSet<String>,
+    /// Id and address of users.
+    pub(super) users: BTreeMap<Identity, (String, String)>,
+    pub(super) codes: Vec<ModelCode>,
+    pub(super) sessions: Vec<ModelSession>,
+    pub(super) tokens: Vec<ModelToken>,
+    pub(super) removed_keys: BTreeSet<String>,
+}
+
+impl Model {
+    /// All names that a client may ask for: scopes are added until none is missing.
+    fn allowed(&self, client: &ModelClient) -> BTreeSet<String> {
+        let mut ids: BTreeSet<&String> = client.linked.iter().collect();
+        ids.extend(
+            self.scopes.iter().filter(|(_, (label, _))| client.named.contains(label)).map(|(id, _)| id),
+        );
+        loop {
+            let more: BTreeSet<&String> =
+                ids.iter().filter_map(|id| self.scopes.get(*id)).flat_map(|(_, brings)| brings).collect();
+            let before = ids.len();
+            ids.extend(more);
+            if ids.len() == before {
+                break;
+            }
+        }
+        let labels = ids.into_iter().filter_map(|id| self.scopes.get(id)).map(|(label, _)| label.clone());
+        labels.chain(client.named.iter().cloned()).collect()
+    }
+
+    /// Removes a client. Its secrets are never good again.
+    pub(super) fn remove_client(&mut self, id: &str) {
+        let removed = self.clients.remove(id);
+        let secrets = removed.into_iter().flat_map(|client| client.secrets.into_values());
+        self.gone.extend(secrets.map(|clear| (id.to_owned(), clear)));
+    }
+
+    /// Removes a scope with the links to it; whether it was there.
+    pub(super) fn remove_scope(&mut self, id: &str) -> bool {
+        for (_, brings) in self.scopes.values_mut() {
+            brings.remove(id);
+        }
+        for client in self.clients.values_mut() {
+            client.linked.remove(id);
+        }
+        self.scopes.remove(id).is_some()
+    }
+
+    /// Ends a session: none of its tokens is good any more.
+    pub(super) fn end_session(&mut self, number: usize) {
+        self.sessions[number].is_there = false;
+        for token in self.tokens.iter_mut().filter(|token| token.session == Some(number)) {
+            token.is_revoked = true;
+        }
+    }
+
+    /// Removes what the sweep removes.
+    pub(super) fn sweep(&mut self, now: u64) {
+        for session in self.sessions.iter_mut().filter(|session| session.expires < now) {
+            session.is_there = false;
+        }
+        for code in self.codes.iter_mut().filter(|code| code.expires < now) {
+            code.use_of = CodeUse::Over;
+        }
+    }
+
+    pub(super) fn is_good(&self, token: &ModelToken, now: u64) -> bool {
+        now < token.expires && !token.is_revoked && !self.removed_keys.contains(&token.key)
+    }
+
+    pub(super) fn compare(&self, authority: &Authority, place: &str) {
+        self.compare_scopes(authority, place);
+        self.compare_clients(authority, place);
+        self.compare_logins(authority, place);
+        self.compare_keys(authority, place);
+        for number in 0..12 {
+            let id = format!("t{number}");
+            let is_refused =
+                refused::has(&authority.store().snapshot(), Refused::Token(&id)).expect("no fault");
+            assert_eq!(is_refused, self.refused.contains(&id), "{place}: {id}");
+        }
+    }
+
+    fn compare_scopes(&self, authority: &Authority, place: &str) {
+        let stored = Scopes::of(&authority.store().snapshot()).expect("no fault");
+        let found: BTreeMap<String, (String, BTreeSet<String>)> = stored
+            .iter()
+            .map(|scope| (scope.id.clone(), (scope.label.clone(), scope.transient.iter().cloned().collect())))
+            .collect();
+        assert_eq!(found, self.scopes, "{place}");
+    }
+
+    fn compare_clients(&self, authority: &Authority, place: &str) {
+        let vault = authority.open().expect("a vault").vault;
+        let snapshot = authority.store().snapshot();
+        let stored = Scopes::of(&snapshot).expect("no fault");
+        let found = clients::clients(&snapshot).expect("no fault");
+        assert_eq!(found.len(), self.clients.len(), "{place}");
+        for client in found {
+            let model = &self.clients[&client.id];
+            assert_eq!(client.name, model.name, "{place}");
+            assert_eq!(stored.closure(&client.scopes), self.allowed(model), "{place}");
+            assert_eq!(client.secrets.len(), model.secrets.len(), "{place}");
+            assert!(model.secrets.values().all(|clear| client.has_secret(&vault, clear)), "{place}");
+            let gone = self.gone.iter().filter(|(id, _)| *id == client.id);
+            assert!(
+                gone.into_iter().all(|(_, clear)| !client.has_secret(&vault, clear)),
+                "{place}: {}",
+                client.id
+            );
+        }
+    }
+
+    fn compare_logins(&self, authority: &Authority, place: &str) {
+        let snapshot = authority.store().snapshot();
+        let found: BTreeMap<Identity, (String, String)> = users::users(&snapshot)
+            .expect("no fault")
+            .into_iter()
+            .map(|user| ((user.issuer.unwrap_or_default(), user.subject), (user.id, user.email)))
+            .collect();
+        assert_eq!(found, self.users, "{place}");
+        for model in &self.sessions {
+            let found = session(&snapshot, &model.id).expect("no fault").map(|found| found.value);
+            let seen = found.map(|found| (found.client, found.user, found.expires, found.generation));
+            let generation = model.used_refresh_tokens.len() as u64;
+            let expected = (model.client.clone(), model.user.clone(), model.expires, generation);
+            assert_eq!(seen, model.is_there.then_some(expected), "{place}: session {}", model.id);
+        }
+    }
+
+    fn compare_keys(&self, authority: &Authority, place: &str) {
+        let keys = authority.open().expect("keys").keys;
+        let count = |state| keys.all().filter(|key| key.state == state).count();
+        assert_eq!((count(State::Current), count(State::Next)), (1, 1), "{place}");
+        assert!(
+            !keys.all().any(|key| self.removed_keys.contains(&key.id)),
+            "{place}: a removed key is there"
+        );
+        let now = authority.now();
+        for token in &self.tokens {
+            let is_good = authority.good(&token.text).is_some();
+            assert_eq!(is_good, self.is_good(token, now), "{place}: {}", token.text);
+        }
+    }
+}
