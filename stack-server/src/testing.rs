@@ -118,10 +118,21 @@ pub fn reads_as_token(text: &str) -> bool {
     guard::reads_as_token(text)
 }
 
-/// Id and secret of an `Authorization` header; `None` if it is refused, or of another scheme.
-pub fn reads_as_basic(text: &str) -> Option<(String, String)> {
+/// The headers of a request with this `Authorization`; `None` if no connection lets it through.
+fn authorization(header: &[u8]) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
-    headers.insert(AUTHORIZATION, HeaderValue::from_str(text).ok()?);
+    headers.insert(AUTHORIZATION, HeaderValue::from_bytes(header).ok()?);
+    Some(headers)
+}
+
+/// The token of an `Authorization` header; `None` if it is refused, or of another scheme.
+pub fn reads_as_bearer(header: &[u8]) -> Option<Vec<u8>> {
+    guard::bearer_of(&authorization(header)?).map(<[u8]>::to_vec)
+}
+
+/// Id and secret of an `Authorization` header; `None` if it is refused, or of another scheme.
+pub fn reads_as_basic(header: &[u8]) -> Option<(String, String)> {
+    let headers = authorization(header)?;
     let found = form::basic(&headers).ok().flatten()?;
     Some((found.id, found.secret.unwrap_or_default()))
 }
