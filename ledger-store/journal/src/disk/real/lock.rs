@@ -10,16 +10,26 @@ use crate::disk::{DiskLock, LockOutcome};
 /// Maximum size of the description of a lock's holder, in bytes.
 const MAX_HOLDER_BYTES: u64 = 256;
 
-/// The locked files. The operating system releases the locks when the files are closed, even if the process is killed.
+/// The locked files. The operating system unlocks them when the process is killed.
 #[derive(Debug)]
 struct RealLock {
     /// The directory. `None` if directories cannot be locked.
-    _dir: Option<File>,
+    dir: Option<File>,
     /// The file with the holder's text. `None` if it cannot be written.
-    _text: Option<File>,
+    text: Option<File>,
 }
 
 impl DiskLock for RealLock {}
+
+impl Drop for RealLock {
+    fn drop(&mut self) {
+        // Closing a file does not unlock it while a child process that is being started still has a copy of the
+        // descriptor. A file that cannot be unlocked is unlocked when the last copy is closed.
+        for file in [&self.dir, &self.text].into_iter().flatten() {
+            let _ = file.unlock();
+        }
+    }
+}
 
 /// Locks a directory, and writes `holder` into the file `text`.
 ///
@@ -51,7 +61,7 @@ pub(super) fn lock(dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutc
         file.rewind()?;
         file.write_all(holder.as_bytes())?;
     }
-    Ok(LockOutcome::Taken(Box::new(RealLock { _dir: dir, _text: file })))
+    Ok(LockOutcome::Taken(Box::new(RealLock { dir, text: file })))
 }
 
 /// Returns options that refuse symbolic links. Otherwise, an attacker who can place a link could make the process
@@ -125,4 +135,28 @@ fn holder_in(text: &Path) -> String {
         let _ = file.take(MAX_HOLDER_BYTES).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropped_lock_is_free_despite_copied_descriptors() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let open = |path: &Path| {
+            let file = File::open(path).expect("it opens");
+            assert!(try_lock(&file).expect("it can be locked"));
+            file
+        };
+        let text = directory.path().join("LOCK");
+        fs::write(&text, "").expect("written");
+        let lock = RealLock { dir: Some(open(directory.path())), text: Some(open(&text)) };
+        // A child process has such copies between its creation and the start of its program.
+        let copy = |file: &Option<File>| file.as_ref().expect("it is open").try_clone().expect("a copy");
+        let _copies = [copy(&lock.dir), copy(&lock.text)];
+        drop(lock);
+        open(directory.path());
+        open(&text);
+    }
 }
