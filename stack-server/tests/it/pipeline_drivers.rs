@@ -95,3 +95,34 @@ fn elasticsearch_refusals_are_tried_again() {
     let log = server.get("/v2/main/logs?sort=id:asc").is(200).json()["cursor"]["data"][0].clone();
     assert_eq!((&documents["main-1"]["data"], &documents["main-1"]["hash"]), (&log["data"], &log["hash"]));
 }
+
+#[test]
+fn updates_with_placeholders_keep_secrets() {
+    let server = server_with(settings());
+    let receiver = Receiver::start();
+    receiver.say(r#"{"errors":false}"#);
+    let config = json!({"endpoint": receiver.url("/T0K3N-secret/"), "index": "books",
+        "authentication": {"username": "me", "password": "secret"}});
+    let path = format!("/v2/_/exporters/{}", exporter_to(&server, "elasticsearch", &config));
+    let shown = server.get(&path).is(200).json()["data"]["config"].clone();
+    assert_eq!(shown["endpoint"], receiver.url("/xxxxx/"));
+    assert_eq!(shown["authentication"]["password"], "xxxxx");
+    let change = |config: &Value| {
+        server.send("PUT", &path, &[], &json!({"driver": "elasticsearch", "config": config}).to_string())
+    };
+    // Whoever may change exporters may not have their passwords sent elsewhere.
+    for (pointer, value) in [("/endpoint", "http://127.0.0.1:9/"), ("/authentication/username", "you")] {
+        let mut elsewhere = shown.clone();
+        *elsewhere.pointer_mut(pointer).expect("a member") = json!(value);
+        let refused = change(&elsewhere).refused(400, "VALIDATION");
+        assert!(refused.starts_with("authentication.password: xxxxx"), "{refused}");
+    }
+    let mut changed = shown.clone();
+    changed["index"] = json!("other");
+    change(&changed).is(204);
+    server.transfer("world", "a", 1, "USD");
+    let received = receiver.wait("a document", |all| !all.is_empty());
+    assert_eq!(received[0].path, "/T0K3N-secret/_bulk?filter_path=errors");
+    assert_eq!(received[0].headers["authorization"], "Basic bWU6c2VjcmV0", "me:secret");
+    assert!(received[0].body.contains("\"_index\":\"other\""), "{}", received[0].body);
+}

@@ -1,8 +1,10 @@
 //! Hides passwords and tokens in the configurations that responses show.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use serde_json::value::RawValue;
+use thiserror::Error;
 
 use crate::http::json::{self, Entries, Text};
 use crate::http::response::{Json, Numbers};
@@ -14,15 +16,22 @@ const HIDDEN: &str = "xxxxx";
 /// Members that hold addresses, whose passwords are before the host or a parameter.
 const ADDRESSES: [&str; 3] = ["url", "dsn", "endpoint"];
 
-/// The member that holds a user name and a password of their own.
+/// The member that holds a user name and a password of their own, and these.
 const AUTHENTICATION: &str = "authentication";
+const USERNAME: &str = "authentication.username";
+const PASSWORD: &str = "authentication.password";
 
-/// An address without the password that it has before its host or as a parameter.
-fn without_password(address: &str) -> Cow<'_, str> {
-    match without_user_password(address) {
-        Cow::Borrowed(address) => without_parameter(address),
-        Cow::Owned(address) => Cow::Owned(without_parameter(&address).into_owned()),
-    }
+/// Parameters of a `dsn` that are shown.
+const PLAIN_PARAMETERS: [&str; 3] = ["database", "secure", "username"];
+
+/// A placeholder that came back, and does not say which secret it stands for. The text is for the client.
+#[derive(Debug, PartialEq, Eq, Error)]
+#[error(
+    "{path}: {HIDDEN} stands for a secret that is not shown. It keeps the secret only while address and user stay the \
+     same. Give the secret itself"
+)]
+pub(super) struct StrayPlaceholder {
+    path: &'static str,
 }
 
 fn without_user_password(address: &str) -> Cow<'_, str> {
@@ -37,17 +46,16 @@ fn without_user_password(address: &str) -> Cow<'_, str> {
     }
 }
 
-/// An address without the value of a parameter `password`.
-fn without_parameter(address: &str) -> Cow<'_, str> {
-    let Some((before, query)) = address.split_once('?') else { return Cow::Borrowed(address) };
-    if !query.split('&').any(|pair| pair.starts_with("password=") && pair != "password=") {
-        return Cow::Borrowed(address);
-    }
-    let pairs = query.split('&').map(|pair| match pair.strip_prefix("password=") {
-        Some(password) if !password.is_empty() => format!("password={HIDDEN}"),
+/// The address of a database without the values of parameters that may be secrets. User and database are names.
+fn without_parameters(address: &str) -> String {
+    let Some((before, query)) = address.split_once('?') else { return address.to_owned() };
+    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, value)) if !value.is_empty() && !PLAIN_PARAMETERS.contains(&name) => {
+            format!("{name}={HIDDEN}")
+        }
         _ => pair.to_owned(),
     });
-    Cow::Owned(format!("{before}?{}", pairs.collect::<Vec<_>>().join("&")))
+    format!("{before}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 /// An address for deliveries without what receivers may know their senders by: a user without a password, the parts of the
@@ -70,19 +78,42 @@ fn without_tokens(address: &str) -> String {
     format!("{scheme}{host}{}{mark}{}", redacted_path(path), pairs.collect::<Vec<_>>().join("&"))
 }
 
+/// The path of a member that may hold a secret, or that says whose secret it is.
+fn member(parent: Option<&str>, name: &str) -> Option<&'static str> {
+    match (parent, name) {
+        (Some(_), "username") => Some(USERNAME),
+        (Some(_), "password") => Some(PASSWORD),
+        (Some(_), _) => None,
+        (None, name) => ADDRESSES.into_iter().find(|address| *address == name),
+    }
+}
+
 /// A configuration, which is a JSON object, with the texts that may hold passwords as `change` makes them, given the
 /// path of each; `None` if that changes nothing.
-fn with_secrets(config: &str, change: &dyn Fn(&str, &str) -> Option<String>) -> Option<String> {
+fn with_secrets(config: &str, change: &dyn Fn(&'static str, &str) -> Option<String>) -> Option<String> {
+    let changed = |parent: Option<&str>, name: &str, value: &str| {
+        change(member(parent, name)?, &text(value)?).map(|text| quoted(&text))
+    };
     rewritten(config, &|name, value| match name {
-        AUTHENTICATION => rewritten(value, &|name, value| {
-            (name == "password")
-                .then(|| change("authentication.password", &text(value)?))
-                .flatten()
-                .map(|text| quoted(&text))
-        }),
-        _ if ADDRESSES.contains(&name) => change(name, &text(value)?).map(|text| quoted(&text)),
-        _ => None,
+        AUTHENTICATION => rewritten(value, &|name, value| changed(Some(AUTHENTICATION), name, value)),
+        _ => changed(None, name, value),
     })
+}
+
+/// The texts of a configuration that may hold passwords, with the path of each.
+fn secrets(config: &str) -> Vec<(&'static str, String)> {
+    let secrets = RefCell::new(Vec::new());
+    // Nothing is changed: the texts that are visited are gathered.
+    with_secrets(config, &|path, secret| {
+        secrets.borrow_mut().push((path, secret.to_owned()));
+        None
+    });
+    secrets.into_inner()
+}
+
+/// The text at a path. Of members with the same name the last one counts.
+fn at<'s>(secrets: &'s [(&'static str, String)], path: &str) -> Option<&'s str> {
+    secrets.iter().rfind(|(have, _)| *have == path).map(|(_, text)| text.as_str())
 }
 
 /// A JSON object with other values where `change` gives some; `None` if it gives none.
@@ -119,12 +150,14 @@ fn quoted(text: &str) -> String {
 
 /// The shown form of a text that may hold a password, if it holds one.
 fn shown(path: &str, secret: &str) -> Option<String> {
-    if path == "authentication.password" {
-        return (!secret.is_empty()).then(|| HIDDEN.to_owned());
-    }
-    let shown = without_password(secret);
-    let shown = if path == "url" { Cow::Owned(without_tokens(&shown)) } else { shown };
-    (shown != secret).then(|| shown.into_owned())
+    let shown = match path {
+        USERNAME => return None,
+        PASSWORD if secret.is_empty() => return None,
+        PASSWORD => HIDDEN.to_owned(),
+        "dsn" => without_parameters(&without_user_password(secret)),
+        _ => without_tokens(&without_user_password(secret)),
+    };
+    (shown != secret).then_some(shown)
 }
 
 /// A configuration as it is shown.
@@ -132,21 +165,32 @@ pub(crate) fn hidden(config: &str) -> Cow<'_, str> {
     with_secrets(config, &shown).map_or(Cow::Borrowed(config), Cow::Owned)
 }
 
-/// Returns a configuration that replaces `kept`. If the client sends the placeholder back, the stored password
-/// stays.
-pub(super) fn restored<'c>(config: &'c str, kept: &str) -> Cow<'c, str> {
-    let secrets = std::cell::RefCell::new(Vec::new());
-    // Nothing is changed: the texts that are visited are gathered.
-    with_secrets(kept, &|path, secret| {
-        secrets.borrow_mut().push((path.to_owned(), secret.to_owned()));
-        None
-    });
-    let secrets = secrets.into_inner();
-    let kept = |path: &str, given: &str| {
-        let (_, secret) = secrets.iter().rfind(|(have, _)| have == path)?;
-        (shown(path, secret)? == given).then(|| secret.clone())
+/// Returns a configuration that replaces `kept`. Where the client sends a shown address or password back, the stored
+/// one stays, unless it would go to another server or user.
+///
+/// # Errors
+///
+/// Fails if another placeholder stands in the place of a stored secret: storing it would destroy the secret.
+pub(super) fn restored<'c>(config: &'c str, kept: &str) -> Result<Cow<'c, str>, StrayPlaceholder> {
+    let (given, kept) = (secrets(config), secrets(kept));
+    let stays = |path: &str| {
+        let (given, kept) = (at(&given, path), at(&kept, path));
+        given == kept || given.is_some() && given == kept.and_then(|kept| shown(path, kept)).as_deref()
     };
-    with_secrets(config, &kept).map_or(Cow::Borrowed(config), Cow::Owned)
+    let is_same_login = stays("endpoint") && stays(USERNAME);
+    let stored = |path: &'static str, text: &str| {
+        let secret = at(&kept, path)?;
+        let is_placeholder = shown(path, secret)? == text && (path != PASSWORD || is_same_login);
+        is_placeholder.then(|| secret.to_owned())
+    };
+    for (path, text) in &given {
+        let secret = at(&kept, path);
+        let replaces_secret = secret.is_some_and(|secret| secret != text && shown(path, secret).is_some());
+        if replaces_secret && text.contains(HIDDEN) && stored(path, text).is_none() {
+            return Err(StrayPlaceholder { path });
+        }
+    }
+    Ok(with_secrets(config, &stored).map_or(Cow::Borrowed(config), Cow::Owned))
 }
 
 #[cfg(test)]
@@ -155,22 +199,29 @@ mod tests {
 
     #[test]
     fn a_password_is_hidden_and_everything_else_stays() {
-        for (address, shown) in [
-            ("https://me:secret@sink.example/in?a=b:c@d", "https://me:xxxxx@sink.example/in?a=b:c@d"),
+        for (address, wanted) in [
+            ("https://me:secret@sink.example/in?a=b:c@d", "https://me:xxxxx@sink.example/in?a=xxxxx"),
             ("http://me:a:b@c@[::1]:8/", "http://me:xxxxx@[::1]:8/"),
             ("http://:secret@h", "http://:xxxxx@h"),
-            ("http://me@h/x:y@z", "http://me@h/x:y@z"),
             ("http://me:@h", "http://me:@h"),
-            ("http://h:80/a:b@c", "http://h:80/a:b@c"),
+            ("http://h:80/a:b@c", "http://h:80/xxxxx"),
             ("nonsense", "nonsense"),
+        ] {
+            for path in ["url", "endpoint"] {
+                assert_eq!(shown(path, address).as_deref().unwrap_or(address), wanted);
+            }
+        }
+        for (dsn, wanted) in [
             (
                 "clickhouse://h:9000/db?username=u&password=secret",
                 "clickhouse://h:9000/db?username=u&password=xxxxx",
             ),
-            ("clickhouse://u:p@h?password=secret&a=b", "clickhouse://u:xxxxx@h?password=xxxxx&a=b"),
+            ("clickhouse://u:p@h?password=secret&a=b", "clickhouse://u:xxxxx@h?password=xxxxx&a=xxxxx"),
+            ("https://h/db?access_token=t&secure=true&x", "https://h/db?access_token=xxxxx&secure=true&x"),
             ("clickhouse://h?password=", "clickhouse://h?password="),
+            ("clickhouse://u@h:9000/db1", "clickhouse://u@h:9000/db1"),
         ] {
-            assert_eq!(without_password(address), shown);
+            assert_eq!(shown("dsn", dsn).as_deref().unwrap_or(dsn), wanted);
         }
         let config =
             r#"{"more":[1,{"url":"http://a:b@c"}],"url":"http://u:p\u0022@h/","batching":{"maxItems":7}}"#;
@@ -190,36 +241,35 @@ mod tests {
             ("https://token@h/in?S3CRET", "https://xxxxx@h/in?xxxxx"),
             ("https://u:p@h/T0?a=b", "https://u:xxxxx@h/xxxxx?a=xxxxx"),
         ] {
-            let config = |url: &str| format!(r#"{{"url":"{url}"}}"#);
-            assert_eq!(hidden(&config(url)), config(shown));
-            assert_eq!(restored(&config(shown), &config(url)), config(url));
-            let elsewhere = config(&shown.replace("://", "://x"));
-            assert_eq!(restored(&elsewhere, &config(url)), elsewhere);
+            for member in ["url", "endpoint"] {
+                let config = |url: &str| format!(r#"{{"{member}":"{url}"}}"#);
+                assert_eq!(hidden(&config(url)), config(shown));
+                assert_eq!(restored(&config(shown), &config(url)).as_deref(), Ok(&*config(url)));
+                let elsewhere = config(&shown.replace("://", "://x"));
+                assert_eq!(restored(&elsewhere, &config(url)), Err(StrayPlaceholder { path: member }));
+            }
         }
         assert_eq!(without_tokens("http://h?a=b&c&d=&e=f#g"), "http://h?a=xxxxx&c&d=&e=xxxxx");
-        // Those of a database are names.
-        let dsn = r#"{"dsn":"clickhouse://u@h:9000/db1"}"#;
-        assert_eq!(hidden(dsn), dsn);
     }
 
     #[test]
     fn placeholder_restores_stored_password() {
         let kept = r#"{"url":"http://u:p@h/"}"#;
         let shown = hidden(kept);
-        assert_eq!(restored(&shown, kept), kept);
+        assert_eq!(restored(&shown, kept).as_deref(), Ok(kept));
         let more = r#"{"batching":{"maxItems":7},"url":"http://u:xxxxx@h/"}"#;
-        assert_eq!(restored(more, kept), r#"{"batching":{"maxItems":7},"url":"http://u:p@h/"}"#);
-        // With another host or user, the placeholder is an ordinary password: the stored one must not go to another
-        // destination.
-        for other in [
-            r#"{"url":"http://u:xxxxx@evil/"}"#,
-            r#"{"url":"http://v:xxxxx@h/"}"#,
-            r#"{"url":"http://u:q@h/"}"#,
-            "{}",
-        ] {
-            assert_eq!(restored(other, kept), other);
+        let wanted = r#"{"batching":{"maxItems":7},"url":"http://u:p@h/"}"#;
+        assert_eq!(restored(more, kept).as_deref(), Ok(wanted));
+        // The stored password must not go to another destination or user, and must not be lost either.
+        for other in [r#"{"url":"http://u:xxxxx@evil/"}"#, r#"{"url":"http://v:xxxxx@h/"}"#] {
+            assert_eq!(restored(other, kept), Err(StrayPlaceholder { path: "url" }));
         }
-        assert_eq!(restored(r#"{"url":"http://u:xxxxx@h/"}"#, "{}"), r#"{"url":"http://u:xxxxx@h/"}"#);
+        for other in [r#"{"url":"http://u:q@h/"}"#, r#"{"url":"http://evil/"}"#, "{}"] {
+            assert_eq!(restored(other, kept).as_deref(), Ok(other));
+        }
+        // Where nothing was hidden it is an ordinary text.
+        assert_eq!(restored(&shown, "{}").as_deref(), Ok(&*shown));
+        assert_eq!(restored(&shown, &shown).as_deref(), Ok(&*shown));
     }
 
     #[test]
@@ -227,8 +277,17 @@ mod tests {
         let kept = r#"{"endpoint":"http://h","authentication":{"username":"u","password":"secret"},"dsn":"clickhouse://u:p@h"}"#;
         let shown = r#"{"endpoint":"http://h","authentication":{"username":"u","password":"xxxxx"},"dsn":"clickhouse://u:xxxxx@h"}"#;
         assert_eq!(hidden(kept), shown);
-        assert_eq!(restored(shown, kept), kept);
+        assert_eq!(restored(shown, kept).as_deref(), Ok(kept));
         let other = shown.replace("\"xxxxx\"", "\"new\"");
-        assert_eq!(restored(&other, kept), other.replace("u:xxxxx@", "u:p@"));
+        assert_eq!(restored(&other, kept).as_deref(), Ok(&*other.replace("u:xxxxx@", "u:p@")));
+    }
+
+    #[test]
+    fn password_never_moves_to_another_server_or_user() {
+        let kept = r#"{"endpoint":"http://h","authentication":{"username":"u","password":"secret"}}"#;
+        for (from, to) in [("//h", "//evil"), ("\"u\"", "\"v\""), (r#""username":"u","#, "")] {
+            let given = hidden(kept).replace(from, to);
+            assert_eq!(restored(&given, kept), Err(StrayPlaceholder { path: PASSWORD }), "{given}");
+        }
     }
 }

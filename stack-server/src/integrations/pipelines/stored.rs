@@ -234,7 +234,7 @@ fn file_taken(error: WriteError) -> ApiError {
 ///
 /// # Errors
 ///
-/// `NOT_FOUND`, and as [`create_exporter`].
+/// `NOT_FOUND`, `VALIDATION` if a placeholder would replace a secret, and as [`create_exporter`].
 pub(crate) fn update_exporter(
     store: &Store,
     id: &str,
@@ -244,7 +244,9 @@ pub(crate) fn update_exporter(
 ) -> Result<(), ApiError> {
     again(|| {
         let found = exporter(&store.snapshot(), id)?.ok_or_else(no_exporter)?;
-        let config = password::restored(config, &found.value.config).into();
+        let config = password::restored(config, &found.value.config)
+            .map_err(|error| ApiError::validation(error.to_string()))?
+            .into();
         let changed = Exporter { driver: driver.to_owned(), config, ..found.value };
         let change = put_exporter(&changed, Some(setup), None, Expected::Version(found.version));
         Ok(store.change_documents(vec![change]))
