@@ -72,6 +72,25 @@ impl Client {
         Self { identity: Some(identity), ..Self::new(policy) }
     }
 
+    /// Opens a connection for later requests to the server of a target, unless there is one already.
+    ///
+    /// # Errors
+    ///
+    /// If there is no connection in time.
+    pub(crate) async fn open(&self, target: &Target) -> Result<(), OutboundError> {
+        let opening = async {
+            let sender = match self.kept(target) {
+                Some(sender) => sender,
+                None => self.connect(target).await?,
+            };
+            self.keep_when_ready(target, sender).await;
+            Ok(())
+        };
+        let opened = tokio::time::timeout(DELIVERY_TIMEOUT, opening).await;
+        let opened = opened.unwrap_or(Err(RequestFailure::ConnectTimeout));
+        opened.map_err(|reason| OutboundError { target: target.clone(), reason })
+    }
+
     /// Posts a JSON body and waits until the other server accepts it. The request may arrive twice.
     ///
     /// # Errors
@@ -168,9 +187,7 @@ impl Client {
             }
             read.extend_from_slice(data);
         }
-        if sender.ready().await.is_ok() {
-            self.keep(target, sender);
-        }
+        self.keep_when_ready(target, sender).await;
         Ok(Answered { status: parts.status, headers: parts.headers, body: Bytes::from(read) })
     }
 
@@ -183,9 +200,10 @@ impl Client {
         Some(idle.swap_remove(at).1)
     }
 
-    /// Keeps a connection for later requests, or closes it if enough are idle.
-    fn keep(&self, target: &Target, sender: Sender) {
-        if let Ok(mut idle) = self.idle.lock()
+    /// Keeps a connection for later requests as soon as it can take one, or closes it if enough are idle.
+    async fn keep_when_ready(&self, target: &Target, mut sender: Sender) {
+        if sender.ready().await.is_ok()
+            && let Ok(mut idle) = self.idle.lock()
             && idle.len() < DELIVERY_IDLE_MAX
         {
             idle.push((target.clone(), sender));
@@ -211,8 +229,8 @@ impl Client {
         let status = response.status();
         // A connection can take another request only after the answer was read to its end.
         let answer_body = said(response).await;
-        if answer_body.is_some() && sender.ready().await.is_ok() {
-            self.keep(target, sender);
+        if answer_body.is_some() {
+            self.keep_when_ready(target, sender).await;
         }
         Ok((status, answer_body))
     }

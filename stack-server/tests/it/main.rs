@@ -63,6 +63,7 @@ mod scripts;
 mod sdk;
 mod settings;
 mod shutdown;
+mod skipping;
 mod stream;
 mod tls;
 mod transactions;

@@ -1,6 +1,7 @@
 //! Publishers: every event arrives in order, and an unreachable broker delays no write.
 
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use serde_json::Value;
 use stack_server::{Publishers, Publishing, Topics};
 
 use crate::receiver::{Received, Receiver};
+use crate::skipping::skipped;
 
 fn http(receiver: &Receiver) -> Publishing {
     let topics = Topics::parse(&format!("*:{}", receiver.url("/in"))).expect("pairs");
@@ -146,7 +148,7 @@ fn signs_events_for_http_receivers() {
     let sign =
         |secret: &str, text: &str| format!("v1,{}", STANDARD.encode(hmac_by_openssl(secret, text)?)).into();
     let Some(expected): Option<String> = sign("new-secret", &signed) else {
-        println!("skipped: no openssl to compare with");
+        skipped("no openssl to compare with");
         publishers.stop();
         return;
     };
@@ -162,7 +164,6 @@ fn signs_events_for_http_receivers() {
 
 /// Computes the HMAC-SHA-256 with the `openssl` program.
 fn hmac_by_openssl(secret: &str, text: &str) -> Option<Vec<u8>> {
-    use std::io::Write;
     let mut openssl = Command::new("openssl")
         .args(["dgst", "-sha256", "-mac", "HMAC", "-binary", "-macopt", &format!("key:{secret}")])
         .stdin(Stdio::piped())
@@ -189,7 +190,7 @@ impl Broker {
         if broker.run() {
             return Some(broker);
         }
-        println!("skipped: no nats-server");
+        skipped("no nats-server");
         None
     }
 
@@ -217,6 +218,17 @@ impl Broker {
             child.kill().expect("it can be killed");
             child.wait().expect("it has ended");
         }
+    }
+
+    /// Subscribes to a subject, without `JetStream`.
+    fn subscribe(&self, subject: &str) -> Subscription {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the broker is there");
+        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a timeout");
+        let hello = format!("CONNECT {{\"verbose\":false,\"headers\":false}}\r\nSUB {subject} 1\r\nPING\r\n");
+        stream.write_all(hello.as_bytes()).expect("sent");
+        let mut subscription = Subscription(BufReader::new(stream));
+        while !subscription.line().starts_with("PONG") {}
+        subscription
     }
 
     pub(crate) fn url(&self) -> String {
@@ -254,6 +266,30 @@ impl Broker {
             }
             messages
         })
+    }
+}
+
+/// A connection to a broker that gets the messages of a subject.
+struct Subscription(BufReader<TcpStream>);
+
+impl Subscription {
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert!(self.0.read_line(&mut line).expect("a line in time") > 0, "the broker ends the connection");
+        line
+    }
+
+    /// Waits for the next message.
+    fn message(&mut self) -> Value {
+        loop {
+            let line = self.line();
+            if let Some(head) = line.strip_prefix("MSG ") {
+                let length = head.trim_end().rsplit(' ').next().and_then(|length| length.parse().ok());
+                let mut body = vec![0; length.expect("a length")];
+                self.0.read_exact(&mut body).expect("the message");
+                return serde_json::from_slice(&body).expect("JSON");
+            }
+        }
     }
 }
 
@@ -313,6 +349,8 @@ fn nats_streams_are_there_before_the_first_event() {
     let mut publishing = Publishing { nats: true, ..Publishing::default() };
     publishing.topics = Topics::parse("*:stack.ledger,SAVED_METADATA:meta").expect("pairs");
     publishing.nats_settings.url = broker.url();
+    // The pause is for later attempts.
+    publishing.nats_settings.reconnect_wait = Duration::from_hours(1);
     let publishers = Publishers::start(&Store::in_memory(), &publishing).expect("they start");
     assert!(broker.messages("stack_ledger", 0).is_empty());
     assert!(broker.messages("meta", 0).is_empty());
@@ -320,16 +358,72 @@ fn nats_streams_are_there_before_the_first_event() {
 }
 
 #[test]
+fn first_event_to_nats_waits_for_its_stream() {
+    let Some(broker) = Broker::start() else { return };
+    // With this subscription the broker does not tell the publisher that no stream takes the event.
+    let mut subscription = broker.subscribe("stack.ledger");
+    let store = Store::in_memory();
+    let mut publishing = Publishing { nats: true, ..Publishing::default() };
+    publishing.topics = Topics::parse("*:stack.ledger").expect("pairs");
+    publishing.nats_settings.url = broker.url();
+    let publishers = Publishers::start(&store, &publishing).expect("they start");
+    pay(&store, "one", 1);
+    pay(&store, "one", 2);
+    let received = [subscription.message(), subscription.message()].map(|event| amount(&event));
+    assert_eq!(received, [1, 2], "an event that is not acknowledged comes again");
+    publishers.stop();
+}
+
+#[test]
+fn connects_to_receivers_before_the_first_event() {
+    let (first, second) = (listener(), listener());
+    let address = |listener: &TcpListener| listener.local_addr().expect("an address");
+    let mapping = format!("*:http://{}/a,SAVED_METADATA:http://{}/b", address(&first), address(&second));
+    let store = Store::in_memory();
+    let topics = Topics::parse(&mapping).expect("pairs");
+    let publishing = Publishing { topics, http: true, ..Publishing::default() };
+    let publishers = Publishers::start(&store, &publishing).expect("they start");
+    let (mut used, _idle) = (accepted(&first), accepted(&second));
+    pay(&store, "one", 1);
+    let mut head = [0; 10];
+    used.read_exact(&mut head).expect("the event comes over the open connection");
+    assert_eq!(&head, b"POST /a HT");
+    assert!(first.accept().is_err(), "one connection is enough");
+    publishers.stop();
+}
+
+fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").expect("a free port")
+}
+
+/// Waits for a connection, but not for ever.
+#[track_caller]
+fn accepted(listener: &TcpListener) -> TcpStream {
+    listener.set_nonblocking(true).expect("it can");
+    let late = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Ok((stream, _)) = listener.accept() {
+            stream.set_nonblocking(false).expect("it can");
+            stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+            return stream;
+        }
+        assert!(Instant::now() < late, "nobody connects");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn stopping_does_not_wait_for_a_dead_receiver() {
     // The listener accepts connections but never answers.
-    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let silent = listener();
     let store = Store::in_memory();
     let topics =
         Topics::parse(&format!("*:http://{}/", silent.local_addr().expect("an address"))).expect("pairs");
     let publishers = Publishers::start(&store, &Publishing { topics, http: true, ..Publishing::default() });
     let publishers = publishers.expect("they start");
     pay(&store, "one", 1);
-    let (_waiting, _) = silent.accept().expect("an attempt");
+    let (mut waiting, _) = silent.accept().expect("a connection");
+    assert_eq!(waiting.read(&mut [0]).expect("an attempt"), 1);
     let began = Instant::now();
     publishers.stop();
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());

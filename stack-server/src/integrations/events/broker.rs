@@ -28,7 +28,7 @@ impl Broker {
     /// Makes everything ready for the first event.
     async fn prepare(&self) -> Result<(), DeliveryError> {
         match self {
-            Self::Http(_) => Ok(()),
+            Self::Http(http) => http.prepare().await,
             Self::Nats(nats) => nats.prepare().await,
         }
     }

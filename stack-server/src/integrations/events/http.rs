@@ -68,6 +68,15 @@ impl HttpPublisher {
         self.targets.iter().find(|(have, _)| have == topic).map(|(_, target)| target)
     }
 
+    /// Connects to the receivers, so that the first event does not wait for that. Tries all of them, also if one fails.
+    pub(super) async fn prepare(&self) -> Result<(), DeliveryError> {
+        let mut prepared = Ok(());
+        for (_, target) in &self.targets {
+            prepared = self.client.open(target).await.and(prepared);
+        }
+        Ok(prepared?)
+    }
+
     /// Posts an event and waits for a successful response.
     pub(super) async fn deliver(&self, message: &Message) -> Result<(), DeliveryError> {
         let target = self.target(&message.topic).ok_or(DeliveryError::NoAddress)?;

@@ -108,9 +108,13 @@ impl NatsPublisher {
     /// Connects, and creates the streams that are missing, so that the first event does not wait for that.
     pub(super) async fn prepare(&self) -> Result<(), DeliveryError> {
         let jetstream = self.connected().await?;
+        self.provision_all(&jetstream).await
+    }
+
+    async fn provision_all(&self, jetstream: &jetstream::Context) -> Result<(), DeliveryError> {
         if self.settings.auto_provision {
             for topic in &self.subjects {
-                provision(&jetstream, topic).await?;
+                provision(jetstream, topic).await?;
             }
         }
         Ok(())
@@ -125,15 +129,20 @@ impl NatsPublisher {
                 State::Pending | State::Disconnected => Err(DeliveryError::NatsAway),
             };
         }
-        let wait = self.settings.reconnect_wait;
+        let (servers, wait) = (self.servers.len(), self.settings.reconnect_wait);
+        // The client asks for the pause before the first attempt as well. It tries every server once without a pause.
+        let pause = move |attempts| if attempts <= servers { Duration::ZERO } else { wait };
         let mut options =
-            ConnectOptions::new().reconnect_delay_callback(move |_| wait).connection_timeout(ACK_TIMEOUT);
+            ConnectOptions::new().reconnect_delay_callback(pause).connection_timeout(ACK_TIMEOUT);
         if let Some(name) = &self.settings.client_id {
             options = options.name(name);
         }
         let client = options.connect(self.servers.clone()).await?;
         let context =
             jetstream::ContextBuilder::new().timeout(ACK_TIMEOUT).ack_timeout(ACK_TIMEOUT).build(client);
+        // An event that is published before its stream exists waits in vain for an acknowledgement if others subscribe
+        // to its topic. `prepare` tries again and reports what fails here; streams of others may still take events.
+        let _ = self.provision_all(&context).await;
         *jetstream = Some(context.clone());
         Ok(context)
     }
