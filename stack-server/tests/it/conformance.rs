@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::skipping::skipped;
+
 /// Conversations about features that this release does not have. All others must match.
 const NOT_YET: &[&str] = &[];
 
@@ -31,11 +33,11 @@ fn conversations(folder: &str, not_yet: &[&str]) -> Option<(PathBuf, Vec<PathBuf
 #[track_caller]
 fn play(folder: &str, not_yet: &[&str], flags: &str) {
     let Some((player, files)) = conversations(folder, not_yet) else {
-        println!("skipped: no conformance data");
+        skipped("no conformance data");
         return;
     };
     if Command::new("python3").arg("--version").output().is_err() {
-        println!("skipped: no python3");
+        skipped("no python3");
         return;
     }
     let server = env!("CARGO_BIN_EXE_stack-server");

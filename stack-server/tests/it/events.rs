@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use stack_server::Settings;
 
 use crate::client::TestServer;
+use crate::skipping::skipped;
 use crate::stream::{Block, EventStream};
 
 fn stream(server: &TestServer, query: &str, last: Option<u64>) -> EventStream {
@@ -211,7 +212,7 @@ fn events_are_those_that_other_servers_publish() {
     let beside_the_workspace = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance");
     let root = std::env::var_os("CONFORMANCE_DIR").map_or_else(beside_the_workspace, PathBuf::from);
     let Ok(recorded) = std::fs::read(root.join("events/ledger-2.4.json")) else {
-        println!("skipped: no conformance data");
+        skipped("no conformance data");
         return;
     };
     let steps: Vec<Value> = serde_json::from_slice(&recorded).expect("JSON");

@@ -6,12 +6,13 @@ use std::process::Command;
 
 use crate::client::TestServer;
 use crate::sdk::{Running, has};
+use crate::skipping::skipped;
 
 #[test]
 fn schemathesis_finds_no_undescribed_response() {
     let tester = env::var("SCHEMATHESIS").unwrap_or_else(|_| "schemathesis".to_owned());
     if !has(Command::new(&tester), "--version") {
-        println!("skipped: schemathesis is not installed; SCHEMATHESIS names it");
+        skipped("schemathesis is not installed; SCHEMATHESIS names it");
         return;
     }
     // Number of generated requests per operation, besides the fixed ones. The default is small, and the variable

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::skipping::skipped;
+
 fn script(arguments: &[&str]) -> Output {
     let server = env!("CARGO_BIN_EXE_stack-server");
     Command::new(server).arg("script").args(arguments).output().expect("the binary runs")
@@ -27,7 +29,7 @@ fn the_conformance_suites_pass() {
     let root = std::env::var_os("CONFORMANCE_DIR").map_or_else(beside_the_workspace, PathBuf::from);
     let suites = root.join("numscript");
     if !suites.exists() {
-        println!("skipped: no conformance data");
+        skipped("no conformance data");
         return;
     }
     let output = script(&["test", &suites.display().to_string()]);

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::skipping::skipped;
+
 /// Cases, given by the end of their names, in which a profile differs from its engine, and the reason.
 type Differences = &'static [(&'static [&'static str], &'static str)];
 
@@ -68,7 +70,7 @@ fn check(profile: &str, differences: Differences) {
     let root = std::env::var_os("CONFORMANCE_DIR").map_or_else(beside_the_workspace, PathBuf::from);
     let suites = root.join("numscript");
     if !suites.exists() {
-        println!("skipped: no conformance data");
+        skipped("no conformance data");
         return;
     }
     let output = Command::new(env!("CARGO_BIN_EXE_stack-server"))

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::kill::address_of;
 use crate::provider::Provider as PaymentProvider;
+use crate::skipping::skipped;
 
 /// The client of a server that asks for tokens.
 const ID: &str = "walker";
@@ -202,7 +203,7 @@ fn python_client_reads_every_v1_response() {
     asked.arg("-c");
     let wanted = "import importlib.metadata as m; assert m.version('formance-sdk-python') == '1.0.20230915'";
     if !has(asked, wanted) {
-        println!("skipped: {name} has no formance-sdk-python 1.0.20230915 (tests/sdk/README.md)");
+        skipped(format_args!("{name} has no formance-sdk-python 1.0.20230915 (tests/sdk/README.md)"));
         return;
     }
     walk(python, "walk_v1.py", 20);
@@ -220,7 +221,7 @@ fn python_client_reads_every_v2_response() {
     asked.arg("-c");
     let wanted = "import importlib.metadata as m; assert m.version('formance-sdk-python') == '2.4.1'";
     if !has(asked, wanted) {
-        println!("skipped: {name} has no formance-sdk-python 2.4.1 (tests/sdk/README.md)");
+        skipped(format_args!("{name} has no formance-sdk-python 2.4.1 (tests/sdk/README.md)"));
         return;
     }
     let python = || Command::new(&name);
@@ -245,7 +246,7 @@ fn node_with_client() -> Option<impl Fn() -> Command> {
     let wanted =
         "require('node:assert').equal(require('@formance/formance-sdk/package.json').version, '2.7.0')";
     if !has(asked, wanted) {
-        println!("skipped: there is no node with @formance/formance-sdk 2.7.0 (tests/sdk/README.md)");
+        skipped("there is no node with @formance/formance-sdk 2.7.0 (tests/sdk/README.md)");
         return None;
     }
     Some(node)
@@ -281,7 +282,7 @@ fn a_stock_oauth_library_gets_tokens() {
     let mut asked = Command::new(&name);
     asked.arg("-c");
     if !has(asked, "import authlib, requests, joserfc") {
-        println!("skipped: {name} has no authlib, requests and joserfc (tests/sdk/README.md)");
+        skipped(format_args!("{name} has no authlib, requests and joserfc (tests/sdk/README.md)"));
         return;
     }
     run(Command::new(&name), &Running::guarded(), "oauth.py", &[ID, SECRET], 2);
@@ -313,7 +314,7 @@ pub(crate) fn node_with(modules: &[&str]) -> Option<impl Fn() -> Command> {
     asked.arg("-e");
     let check = format!("{modules:?}.forEach(module => require.resolve(module))");
     if !has(asked, &check) {
-        println!("skipped: there is no node with {} (tests/sdk/README.md)", modules.join(", "));
+        skipped(format_args!("there is no node with {} (tests/sdk/README.md)", modules.join(", ")));
         return None;
     }
     Some(node)
@@ -351,7 +352,7 @@ pub(crate) fn browser() -> Option<String> {
     let mut browsers = named.into_iter().chain(usual);
     let found = browsers.find(|browser| has(Command::new(browser), "--version"));
     if found.is_none() {
-        println!("skipped: there is no Chromium (tests/sdk/README.md)");
+        skipped("there is no Chromium (tests/sdk/README.md)");
     }
     found
 }
@@ -370,7 +371,7 @@ fn a_stock_oauth_library_lets_people_log_in() {
     let mut asked = Command::new(&name);
     asked.arg("-c");
     if !has(asked, "import authlib, requests, joserfc") {
-        println!("skipped: {name} has no authlib, requests and joserfc (tests/sdk/README.md)");
+        skipped(format_args!("{name} has no authlib, requests and joserfc (tests/sdk/README.md)"));
         return;
     }
     let Some(node) = node_with(&["oidc-provider"]) else { return };
