@@ -12,6 +12,7 @@ pub mod calibration;
 pub mod child;
 pub mod compare;
 pub mod data_dir;
+pub mod deliveries;
 pub mod embedded;
 pub mod events;
 pub mod histogram;

@@ -107,6 +107,20 @@ fn measures_event_consumers_against_none() {
 }
 
 #[test]
+fn measures_deliveries_of_events() {
+    let server = Path::new(env!("CARGO_BIN_EXE_load")).with_file_name("stack-server");
+    if !server.exists() {
+        println!("skipped: the server is not built");
+        return;
+    }
+    let figures = load(&format!("deliveries --spawn {} --events 5", server.display())).expect("figures");
+    for name in ["stream_p99_ms", "http_p99_ms", "http_first_ms"] {
+        assert!(number(&figures, name) > 0.0, "{name}: {figures}");
+    }
+    assert!(load("deliveries").is_err(), "without a server");
+}
+
+#[test]
 fn measures_the_cost_of_tokens() {
     let server = Path::new(env!("CARGO_BIN_EXE_load")).with_file_name("stack-server");
     if !server.exists() {

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::net::TcpListener;
 use std::process::ExitCode;
 
+use benches::deliveries::{self, Deliveries};
 use benches::embedded::{self, Load};
 use benches::events::{self, Events};
 use benches::hot_account::{self, HotAccount};
@@ -62,6 +63,9 @@ load auth       single writes and reads with a token and without one, in turn; t
     --spawn SERVER, --turns N (5), --seconds N (2) of each turn, --connections N (64), --accounts N (10k)
 load events     writes to a server without a consumer of events, with a dead one, and with one that reads all, in turn
     --spawn SERVER, --turns N (3), --seconds N (3) of each turn, --connections N (64), --bulk N (1), --accounts N (100k)
+load deliveries   time from a commit to the delivery of its event, one at a time, the first included: to a stream, over
+    HTTP, and to a NATS server if one is given
+    --spawn SERVER, --nats PROGRAM, --events N to each (500)
 load lists      pages of the first generation, on a ledger that it is filled with
     --url http://HOST:PORT | --spawn SERVER (with a fresh data directory)
     --transactions N (1M) --accounts N (100k) --page-size N (1000) --reads N of each kind (200)
@@ -108,6 +112,7 @@ fn run() -> Result<Report, Failure> {
         Some("reopen-writer") => match reopen::write(&mut parser)? {},
         Some("http") => http_load::run(&HttpLoad::parse(&mut parser)?),
         Some("auth") => http_auth::run(&HttpAuth::parse(&mut parser)?),
+        Some("deliveries") => deliveries::run(&Deliveries::parse(&mut parser)?),
         Some("events") => events::run(&Events::parse(&mut parser)?),
         Some("reads") => http_reads::run(&HttpReads::parse(&mut parser)?),
         Some("lists") => http_lists::run(&HttpLists::parse(&mut parser)?),
