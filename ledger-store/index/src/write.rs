@@ -211,17 +211,9 @@ impl PlainTable<'_> {
         &mut self,
         entries: impl IntoIterator<Item = (&'e [u8], &'e [u8])>,
     ) -> Result<(), IndexError> {
-        self.put_each(&mut entries.into_iter())
-    }
-
-    /// As [`put_ascending`](Self::put_ascending). Compiled once, so that the caller's crate has no copy of the engine.
-    fn put_each<'e>(
-        &mut self,
-        entries: &mut dyn Iterator<Item = (&'e [u8], &'e [u8])>,
-    ) -> Result<(), IndexError> {
         let Self { name, table, buffer, broken } = self;
         attempt(broken, "writing values", || {
-            let mut entries = entries.peekable();
+            let mut entries = entries.into_iter().peekable();
             let mut one_by_one = 0;
             while let Some((first, _)) = entries.peek() {
                 let mut neighbours = 0;
