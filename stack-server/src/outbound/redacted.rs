@@ -23,9 +23,11 @@ pub(crate) fn redacted(address: &str) -> String {
 
 /// A host and its port. What is no port may be a password that has a slash.
 fn shown_host(host: &str) -> String {
-    match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') && !port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            format!("{name}:{HIDDEN}")
+    // The colons of an address are in brackets.
+    let name = host.rfind(']').unwrap_or(0);
+    match host[name..].find(':').map(|colon| name + colon) {
+        Some(colon) if !host[colon + 1..].bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{}:{HIDDEN}", &host[..colon])
         }
         _ => host.to_owned(),
     }
@@ -70,6 +72,7 @@ mod tests {
             ("user:secret@h", "xxxxx@h"),
             ("https://user:secret@h:port/x y", "https://xxxxx@h:xxxxx/xxxxx"),
             ("https://user:sec/ret@h/", "https://user:xxxxx/xxxxx/"),
+            ("http://user:secret:8123/", "http://user:xxxxx/"),
             ("http://[::1]/", "http://[::1]/"),
             ("", ""),
         ] {
