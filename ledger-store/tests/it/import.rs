@@ -370,94 +370,114 @@ fn an_imported_transaction_keeps_its_date() {
     assert!(store.verify().expect("there is room").is_clean());
 }
 
-#[test]
-fn gaps_and_backward_dates_are_imported() {
-    let clock = Arc::<SetClock>::default();
-    let disk = SimDisk::new();
-    let store = open(&disk, &clock);
-    store.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
-    let at = |second: i64| Timestamp::from_micros(1_700_000_000_000_000 + second * 1_000_000);
+/// A moment of the ledger whose log has gaps and backward dates.
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_micros(1_700_000_000_000_000 + second * 1_000_000)
+}
+
+/// The next log of `chain`: `world` pays a power of two to `users:1`.
+fn imported_payment(
+    chain: &mut ledger_core::HashChain,
+    id: u64,
+    transaction: u64,
+    date: Timestamp,
+) -> ImportedLog {
+    let Command::CreateTransaction(create) = pay("world", "users:1", 1 << id, None, None) else {
+        unreachable!("a payment is a creation")
+    };
+    let Movement::Postings(postings) = create.movement else { unreachable!("of postings") };
+    let transaction = Box::new(Transaction {
+        id: TransactionId::new(transaction),
+        postings,
+        metadata: Metadata::EMPTY,
+        timestamp: date,
+        reference: None,
+        template: None,
+        inserted_at: date,
+        updated_at: date,
+        reverted_at: None,
+        post_commit_volumes: Vec::new(),
+    });
+    let entry = LogEntry {
+        request_hash: None,
+        defaults: Vec::new(),
+        id: LogId::new(id),
+        date,
+        idempotency: None,
+        schema_version: None,
+        payload: LogPayload::NewTransaction {
+            transaction,
+            account_metadata: Vec::new(),
+            effective_volumes: None,
+        },
+    };
+    ImportedLog { hash: Some(chain.append(&entry)), entry, original_updated_at: None, tells_volumes: true }
+}
+
+/// Imports three of four logs, fails with a fourth whose transaction comes late, and imports the right one.
+fn import_with_gaps(store: &Store) {
     let mut chain = ledger_core::HashChain::default();
-    let mut entries = Vec::new();
-    for (id, transaction, second) in [(0, 0, 100), (1, 3, 50), (7, 4, 200), (8, 5, 150)] {
-        let Command::CreateTransaction(create) = pay("world", "users:1", 1 << id, None, None) else {
-            unreachable!("a payment is a creation")
-        };
-        let Movement::Postings(postings) = create.movement else { unreachable!("of postings") };
-        let transaction = Box::new(Transaction {
-            id: TransactionId::new(transaction),
-            postings,
-            metadata: Metadata::EMPTY,
-            timestamp: at(second),
-            reference: None,
-            template: None,
-            inserted_at: at(second),
-            updated_at: at(second),
-            reverted_at: None,
-            post_commit_volumes: Vec::new(),
-        });
-        let payload =
-            LogPayload::NewTransaction { transaction, account_metadata: Vec::new(), effective_volumes: None };
-        let entry = LogEntry {
-            request_hash: None,
-            defaults: Vec::new(),
-            id: LogId::new(id),
-            date: at(second),
-            idempotency: None,
-            schema_version: None,
-            payload,
-        };
-        entries.push(ImportedLog {
-            hash: Some(chain.append(&entry)),
-            entry,
-            original_updated_at: None,
-            tells_volumes: true,
-        });
-    }
-    let mut unordered = entries.clone();
-    let LogPayload::NewTransaction { transaction, .. } = &mut unordered[3].entry.payload else {
+    let entries = [(0, 0, 100), (1, 3, 50), (7, 4, 200), (8, 5, 150)]
+        .map(|(id, transaction, second)| imported_payment(&mut chain, id, transaction, at(second)));
+    store.import(&name(), &entries[..3]).expect("it is taken");
+    let mut late = entries[3].clone();
+    let LogPayload::NewTransaction { transaction, .. } = &mut late.entry.payload else {
         unreachable!("it is one")
     };
     transaction.id = TransactionId::new(2);
-    assert!(store.import(&name(), &unordered[..3]).is_ok());
-    let mut chain = ledger_core::HashChain::after(unordered[2].hash);
-    unordered[3].hash = Some(chain.append(&unordered[3].entry));
-    match store.import(&name(), &unordered[3..]) {
+    late.hash = Some(ledger_core::HashChain::after(entries[2].hash).append(&late.entry));
+    match store.import(&name(), &[late]) {
         Err(ImportError::Refused { refusal: ImportRefusal::Inconsistent { reason }, .. }) => {
             assert_eq!(reason, "transaction 2 comes when 5 is due");
         }
         other => panic!("{other:?}"),
     }
     store.import(&name(), &entries[3..]).expect("it is taken");
-    let check = |store: &Store| {
-        let all = logs(store);
-        let ids: Vec<u64> = all.iter().map(|log| log.entry.id.get()).collect();
-        assert_eq!(ids, [0, 1, 7, 8]);
-        // Transactions that were recorded before and are dated later do not count.
-        let in_effective_order = all.iter().map(|log| {
-            let LogPayload::NewTransaction { transaction, effective_volumes, .. } = &log.entry.payload else {
-                panic!("{log:?}")
-            };
-            let volumes = effective_volumes.as_ref().unwrap_or(&transaction.post_commit_volumes);
-            let held = volumes.iter().find(|held| held.account.as_str() == "users:1").expect("it received");
-            held.volumes.input.clone()
-        });
-        assert_eq!(in_effective_order.collect::<Vec<_>>(), [1_u64, 2, 131, 259].map(Amount::from));
-        let view = store.snapshot().ledger(&name()).expect("it is there");
-        let address = AccountAddress::parse("users:1").expect("an address");
-        let expand = Expand { volumes: false, effective_volumes: true };
-        for (second, held) in [(50, 2), (120, 3), (170, 259), (200, 387)] {
-            let account = view.account(&address, Some(at(second)), expand).expect("it reads");
-            let volumes = account.expect("it was used").effective_volumes.expect("it was asked for");
-            assert_eq!(volumes[0].1.input, Amount::from(held as u64), "{second}");
-        }
-        let report = store.verify().expect("there is room");
-        assert!(report.is_clean(), "{}", report.to_json_lines());
+}
+
+/// Returns the sum that `users:1` received up to each log, by effective dates.
+fn effective_inputs(logs: &[LogView]) -> Vec<Amount> {
+    let input = |log: &LogView| {
+        let LogPayload::NewTransaction { transaction, effective_volumes, .. } = &log.entry.payload else {
+            panic!("{log:?}")
+        };
+        let volumes = effective_volumes.as_ref().unwrap_or(&transaction.post_commit_volumes);
+        let held = volumes.iter().find(|held| held.account.as_str() == "users:1").expect("it received");
+        held.volumes.input.clone()
     };
-    check(&store);
+    logs.iter().map(input).collect()
+}
+
+#[track_caller]
+fn check_gaps(store: &Store) {
+    let all = logs(store);
+    let ids: Vec<u64> = all.iter().map(|log| log.entry.id.get()).collect();
+    assert_eq!(ids, [0, 1, 7, 8]);
+    // Transactions that were recorded before and are dated later do not count.
+    assert_eq!(effective_inputs(&all), [1_u64, 2, 131, 259].map(Amount::from));
+    let view = store.snapshot().ledger(&name()).expect("it is there");
+    let address = AccountAddress::parse("users:1").expect("an address");
+    let expand = Expand { volumes: false, effective_volumes: true };
+    for (second, held) in [(50, 2), (120, 3), (170, 259), (200, 387)] {
+        let account = view.account(&address, Some(at(second)), expand).expect("it reads");
+        let volumes = account.expect("it was used").effective_volumes.expect("it was asked for");
+        assert_eq!(volumes[0].1.input, Amount::from(held as u64), "{second}");
+    }
+    let report = store.verify().expect("there is room");
+    assert!(report.is_clean(), "{}", report.to_json_lines());
+}
+
+#[test]
+fn gaps_and_backward_dates_are_imported() {
+    let clock = Arc::<SetClock>::default();
+    let disk = SimDisk::new();
+    let store = open(&disk, &clock);
+    store.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
+    import_with_gaps(&store);
+    check_gaps(&store);
     drop(store);
     let store = open(&disk, &clock);
-    check(&store);
+    check_gaps(&store);
     clock.set(at(60));
     let Outcome::Done(receipt) = run(&store, pay("world", "users:1", 1, None, None)) else {
         panic!("it is accepted")

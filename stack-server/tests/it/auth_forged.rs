@@ -13,142 +13,182 @@ fn encode(text: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-/// Tokens that look like one of the server, by what is wrong with them.
-fn forgeries(valid: &str, keys: &Value) -> Vec<(String, String)> {
-    let parts: Vec<&str> = valid.split('.').collect();
-    let decode = |part: &str| -> Value {
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).expect("base64")).expect("JSON")
-    };
-    let (header, claims) = (decode(parts[0]), decode(parts[1]));
-    let other = Signer::new(ONE, Some("one"));
-    let with = |value: &Value, name: &str, change: Value| {
-        let mut value = value.clone();
-        value[name] = change;
-        value
-    };
-    let mut all: Vec<(String, String)> = Vec::new();
-    let mut add = |what: String, token: String| all.push((what, token));
+/// A copy of a JSON object with one member changed.
+fn with(value: &Value, name: &str, change: Value) -> Value {
+    let mut value = value.clone();
+    value[name] = change;
+    value
+}
 
-    // Another algorithm, with the signature that is there, with none, and with one of another key.
-    let algorithms = [
-        json!("none"),
-        json!("None"),
-        json!("NONE"),
-        json!("nOnE"),
-        json!(""),
-        Value::Null,
-        json!("HS256"),
-        json!("HS384"),
-        json!("HS512"),
-        json!("RS384"),
-        json!("RS512"),
-        json!("PS256"),
-        json!("ES256"),
-        json!("EdDSA"),
-        json!("rs256"),
-        json!("RS256 "),
-        json!(["RS256"]),
-        json!(256),
-        json!({}),
-    ];
-    for algorithm in algorithms {
-        let head = encode(with(&header, "alg", algorithm.clone()).to_string());
-        add(format!("alg {algorithm}"), format!("{head}.{}.{}", parts[1], parts[2]));
-        add(format!("alg {algorithm}, unsigned"), format!("{head}.{}.", parts[1]));
-        add(
-            format!("alg {algorithm}, signed by another"),
-            other.sign(&with(&header, "alg", algorithm), &claims),
-        );
-    }
-    // The public key as the secret of a symmetric algorithm.
-    for key in keys.as_array().expect("keys") {
-        let modulus = key["n"].as_str().expect("base64");
-        for (what, secret) in [
-            ("modulus", URL_SAFE_NO_PAD.decode(modulus).expect("base64")),
-            ("text of the modulus", modulus.as_bytes().to_vec()),
-            ("text of the key", key.to_string().into_bytes()),
-        ] {
-            let head = json!({"alg": "HS256", "kid": key["kid"], "typ": "at+jwt"});
-            let signed = format!("{}.{}", encode(head.to_string()), parts[1]);
-            let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), signed.as_bytes());
-            add(format!("HMAC with the {what}"), format!("{signed}.{}", encode(tag)));
+/// A forger with a valid token, the public keys of the server, and a private key of their own.
+struct Forger<'a> {
+    /// Header, claims and signature of the valid token.
+    parts: [&'a str; 3],
+    header: Value,
+    claims: Value,
+    keys: &'a [Value],
+    own: Signer,
+}
+
+/// Tokens that look like one of the server, by what is wrong with them.
+type Forgeries = Vec<(String, String)>;
+
+impl<'a> Forger<'a> {
+    fn new(valid: &'a str, keys: &'a Value) -> Self {
+        let parts: Vec<&str> = valid.split('.').collect();
+        let decode = |part: &str| -> Value {
+            serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).expect("base64")).expect("JSON")
+        };
+        Self {
+            parts: [parts[0], parts[1], parts[2]],
+            header: decode(parts[0]),
+            claims: decode(parts[1]),
+            keys: keys.as_array().expect("keys"),
+            own: Signer::new(ONE, Some("one")),
         }
-        // Another key under the name of one of ours, and keys that the token brings along.
-        let named = json!({"alg": "RS256", "kid": key["kid"], "typ": "at+jwt"});
-        add("another key under our name".to_owned(), other.sign(&named, &claims));
+    }
+
+    fn all(&self) -> Forgeries {
+        [
+            self.of_other_algorithms(),
+            self.with_public_key_as_secret(),
+            self.of_own_keys(),
+            self.with_names_of_no_key(),
+            self.of_other_claims(),
+            self.of_other_form(),
+        ]
+        .concat()
+    }
+
+    /// Another algorithm, with the signature that is there, with none, and with one of another key.
+    fn of_other_algorithms(&self) -> Forgeries {
+        let names = [
+            "none", "None", "NONE", "nOnE", "", "HS256", "HS384", "HS512", "RS384", "RS512", "PS256",
+            "ES256", "EdDSA", "rs256", "RS256 ",
+        ];
+        let others = [Value::Null, json!(["RS256"]), json!(256), json!({})];
+        let mut all = Forgeries::new();
+        let [_, claims, signature] = self.parts;
+        for algorithm in names.into_iter().map(Value::from).chain(others) {
+            let header = with(&self.header, "alg", algorithm.clone());
+            let head = encode(header.to_string());
+            all.push((format!("alg {algorithm}"), format!("{head}.{claims}.{signature}")));
+            all.push((format!("alg {algorithm}, unsigned"), format!("{head}.{claims}.")));
+            all.push((format!("alg {algorithm}, signed by another"), self.own.sign(&header, &self.claims)));
+        }
+        all
+    }
+
+    /// The public key as the secret of a symmetric algorithm.
+    fn with_public_key_as_secret(&self) -> Forgeries {
+        let mut all = Forgeries::new();
+        for key in self.keys {
+            let modulus = key["n"].as_str().expect("base64");
+            for (what, secret) in [
+                ("modulus", URL_SAFE_NO_PAD.decode(modulus).expect("base64")),
+                ("text of the modulus", modulus.as_bytes().to_vec()),
+                ("text of the key", key.to_string().into_bytes()),
+            ] {
+                let head = json!({"alg": "HS256", "kid": key["kid"], "typ": "at+jwt"});
+                let signed = format!("{}.{}", encode(head.to_string()), self.parts[1]);
+                let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), signed.as_bytes());
+                all.push((format!("HMAC with the {what}"), format!("{signed}.{}", encode(tag))));
+            }
+        }
+        all
+    }
+
+    /// Another key under the name of one of ours, and keys that the token brings along.
+    fn of_own_keys(&self) -> Forgeries {
+        let mut all = Forgeries::new();
+        for key in self.keys {
+            let named = json!({"alg": "RS256", "kid": key["kid"], "typ": "at+jwt"});
+            all.push(("another key under our name".to_owned(), self.own.sign(&named, &self.claims)));
+            for (name, value) in [
+                ("jwk", self.own.public()),
+                ("jku", json!("http://127.0.0.1:9/keys")),
+                ("x5u", json!("http://127.0.0.1:9/cert")),
+                ("x5c", json!([STANDARD.encode("certificate")])),
+                ("crit", json!(["exp"])),
+                ("b64", json!(false)),
+            ] {
+                let header = with(&named, name, value);
+                all.push((format!("{name} of its own"), self.own.sign(&header, &self.claims)));
+            }
+        }
+        all
+    }
+
+    fn with_names_of_no_key(&self) -> Forgeries {
+        let names = ["", "nosuch", "one", "../../etc/passwd"].map(Value::from);
+        let names = names.into_iter().chain([Value::Null, json!(7), json!(["a"])]);
+        names
+            .map(|kid| {
+                let header = with(&self.header, "kid", kid.clone());
+                (format!("kid {kid}"), self.own.sign(&header, &self.claims))
+            })
+            .collect()
+    }
+
+    /// Other claims under the signature that is there, and under one of another key.
+    fn of_other_claims(&self) -> Forgeries {
+        let [header, _, signature] = self.parts;
+        let mut all = Forgeries::new();
         for (name, value) in [
-            ("jwk", other.public()),
-            ("jku", json!("http://127.0.0.1:9/keys")),
-            ("x5u", json!("http://127.0.0.1:9/cert")),
-            ("x5c", json!([STANDARD.encode("certificate")])),
-            ("crit", json!(["exp"])),
-            ("b64", json!(false)),
+            ("scope", json!("auth:write ledger:write payments:write")),
+            ("exp", json!(now() + 1_000_000)),
+            ("exp", Value::Null),
+            ("exp", json!("9999999999")),
+            ("exp", json!(1e30)),
+            ("exp", json!(now() - 1)),
+            ("iss", json!("http://else")),
+            ("iss", json!([])),
+            ("aud", json!([])),
+            ("aud", Value::Null),
+            ("nbf", json!(now() + 600)),
+            ("jti", Value::Null),
+            ("sub", json!("root")),
+            ("client_id", json!("else")),
         ] {
-            add(format!("{name} of its own"), other.sign(&with(&named, name, value), &claims));
+            let changed = with(&self.claims, name, value.clone());
+            let payload = encode(changed.to_string());
+            all.push((format!("{name} {value}"), format!("{header}.{payload}.{signature}")));
+            all.push((format!("{name} {value}, signed by another"), self.own.sign(&self.header, &changed)));
         }
+        all
     }
-    // Names of keys that are none.
-    for kid in [
-        Value::Null,
-        json!(""),
-        json!("nosuch"),
-        json!("one"),
-        json!("../../etc/passwd"),
-        json!(7),
-        json!(["a"]),
-    ] {
-        add(format!("kid {kid}"), other.sign(&with(&header, "kid", kid), &claims));
+
+    /// Texts that are not of three parts, or not what they seem.
+    fn of_other_form(&self) -> Forgeries {
+        let (parts, header, valid) = (self.parts, &self.header, self.parts.join("."));
+        let mut flipped = URL_SAFE_NO_PAD.decode(parts[2]).expect("base64");
+        flipped[0] ^= 1;
+        let jws = json!({"protected": parts[0], "payload": parts[1], "signature": parts[2]}).to_string();
+        [
+            ("nothing", String::new()),
+            ("two parts", format!("{}.{}", parts[0], parts[1])),
+            ("no parts", "nonsense".to_owned()),
+            ("dots", "..".to_owned()),
+            ("two signatures", format!("{valid}.{}", parts[2])),
+            ("five parts", format!("{valid}.{}.{}", parts[2], parts[2])),
+            ("no signature", format!("{}.{}.", parts[0], parts[1])),
+            ("a signature of zeros", format!("{}.{}.{}", parts[0], parts[1], encode([0; 256]))),
+            ("a flipped bit", format!("{}.{}.{}", parts[0], parts[1], encode(&flipped))),
+            ("a cut signature", valid[..valid.len() - 4].to_owned()),
+            ("a longer signature", format!("{valid}AAAA")),
+            ("padding", format!("{valid}==")),
+            ("parts in another order", format!("{}.{}.{}", parts[1], parts[0], parts[2])),
+            ("no header", format!(".{}.{}", parts[1], parts[2])),
+            ("a list of headers", format!("{}.{}.{}", encode(format!("[{header}]")), parts[1], parts[2])),
+            ("a header twice", format!("{}.{}.{}", encode(format!("{header}{header}")), parts[1], parts[2])),
+            ("upper case", valid.to_uppercase()),
+            ("a comma between two", format!("{valid},{valid}")),
+            ("JSON", jws),
+            ("too long", format!("{valid}{}", "A".repeat(9_000))),
+        ]
+        .map(|(what, token)| (what.to_owned(), token))
+        .into()
     }
-    // Other claims under the signature that is there, and under one of another key.
-    for (name, value) in [
-        ("scope", json!("auth:write ledger:write payments:write")),
-        ("exp", json!(now() + 1_000_000)),
-        ("exp", Value::Null),
-        ("exp", json!("9999999999")),
-        ("exp", json!(1e30)),
-        ("exp", json!(now() - 1)),
-        ("iss", json!("http://else")),
-        ("iss", json!([])),
-        ("aud", json!([])),
-        ("aud", Value::Null),
-        ("nbf", json!(now() + 600)),
-        ("jti", Value::Null),
-        ("sub", json!("root")),
-        ("client_id", json!("else")),
-    ] {
-        let changed = with(&claims, name, value.clone());
-        add(format!("{name} {value}"), format!("{}.{}.{}", parts[0], encode(changed.to_string()), parts[2]));
-        add(format!("{name} {value}, signed by another"), other.sign(&header, &changed));
-    }
-    // Texts that are not of three parts, or not what they seem.
-    let mut flipped = URL_SAFE_NO_PAD.decode(parts[2]).expect("base64");
-    flipped[0] ^= 1;
-    let jws = json!({"protected": parts[0], "payload": parts[1], "signature": parts[2]}).to_string();
-    for (what, token) in [
-        ("nothing", String::new()),
-        ("two parts", format!("{}.{}", parts[0], parts[1])),
-        ("no parts", "nonsense".to_owned()),
-        ("dots", "..".to_owned()),
-        ("two signatures", format!("{valid}.{}", parts[2])),
-        ("five parts", format!("{valid}.{}.{}", parts[2], parts[2])),
-        ("no signature", format!("{}.{}.", parts[0], parts[1])),
-        ("a signature of zeros", format!("{}.{}.{}", parts[0], parts[1], encode([0; 256]))),
-        ("a flipped bit", format!("{}.{}.{}", parts[0], parts[1], encode(&flipped))),
-        ("a cut signature", valid[..valid.len() - 4].to_owned()),
-        ("a longer signature", format!("{valid}AAAA")),
-        ("padding", format!("{valid}==")),
-        ("parts in another order", format!("{}.{}.{}", parts[1], parts[0], parts[2])),
-        ("no header", format!(".{}.{}", parts[1], parts[2])),
-        ("a list of headers", format!("{}.{}.{}", encode(format!("[{header}]")), parts[1], parts[2])),
-        ("a header twice", format!("{}.{}.{}", encode(format!("{header}{header}")), parts[1], parts[2])),
-        ("upper case", valid.to_uppercase()),
-        ("a comma between two", format!("{valid},{valid}")),
-        ("JSON", jws),
-        ("too long", format!("{valid}{}", "A".repeat(9_000))),
-    ] {
-        add(what.to_owned(), token);
-    }
-    all
 }
 
 #[test]
@@ -156,7 +196,7 @@ fn forged_tokens_open_no_route() {
     let (server, root) = guarded(false);
     let valid = root.token(&server, "auth:write ledger:write");
     let keys = server.get("/api/auth/keys").is(200).json()["keys"].clone();
-    let forged = forgeries(&valid, &keys);
+    let forged = Forger::new(&valid, &keys).all();
     assert!(forged.len() >= 60, "{}", forged.len());
     let mut asked = 0;
     let mut services = [0; 3];

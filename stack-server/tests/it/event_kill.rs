@@ -114,6 +114,83 @@ fn written_lines(folder: &Path, ledger: &str) -> Vec<(String, String)> {
     logs.filter(|log| log["ledger"] == ledger).map(|log| (log["id"].to_string(), mark(&log))).collect()
 }
 
+/// The flags of a server that sends events to `events` and pushes logs into files in `exports`.
+fn flags(exports: &Path, events: &Receiver) -> Vec<String> {
+    [
+        "--experimental-exporters",
+        "--worker-pipelines-push-retry-period=20ms",
+        "--worker-pipelines-pull-interval=50ms",
+        "--publisher-http-enabled",
+        "--exporters-directory",
+        &exports.display().to_string(),
+        // Both publishers share one mapping. A subject may look like an address.
+        &format!("--publisher-topic-mapping=*:{}", events.url("/in")),
+    ]
+    .map(str::to_owned)
+    .into()
+}
+
+/// Creates the ledgers, and for each of them a pipeline into files and one to `pushed`.
+fn set_up(address: &str, pushed: &Receiver) {
+    for ledger in LEDGERS {
+        assert_eq!(ask(address, "POST", &format!("/v2/{ledger}"), "").map(|(status, _)| status), Some(204));
+    }
+    let batching = json!({"maxItems": 50, "flushInterval": "1ms"});
+    for config in [
+        json!({"driver": "file", "config": {"name": "all", "maxBytes": 65_536, "batching": batching}}),
+        json!({"driver": "http", "config": {"url": pushed.url("/logs"), "batching": batching}}),
+    ] {
+        let (_, made) = ask(address, "POST", "/v2/_/exporters", &config.to_string()).expect("an answer");
+        for ledger in LEDGERS {
+            let body = json!({"exporterID": made["data"]["id"]}).to_string();
+            let made = ask(address, "POST", &format!("/v2/{ledger}/pipelines"), &body);
+            assert_eq!(made.map(|(status, _)| status), Some(201));
+        }
+    }
+}
+
+/// Kills the server under load, and in some rounds the broker, which runs again when the round ends.
+fn kill_under_load(running: &mut Running, broker: &mut Option<Broker>, round: usize) {
+    let acknowledged = AtomicUsize::new(0);
+    // Kill at a different time in each round.
+    let enough = 30 + round * 37 % 90;
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (address, acknowledged) = (running.address.clone(), &acknowledged);
+            scope.spawn(move || load(&address, client, round, acknowledged));
+        }
+        let until = |count: usize| {
+            while acknowledged.load(Ordering::Relaxed) < count {
+                std::thread::yield_now();
+            }
+        };
+        if let Some(broker) = broker.as_mut().filter(|_| round.is_multiple_of(2)) {
+            until(enough / 2);
+            broker.kill();
+            if round.is_multiple_of(4) {
+                until(enough * 3 / 4);
+                assert!(broker.run());
+            }
+        }
+        until(enough);
+        stop(running);
+    });
+    if let Some(broker) = broker.as_mut().filter(|_| round % 4 == 2) {
+        assert!(broker.run());
+    }
+}
+
+/// Waits until every stream has delivered as many events as its ledger has logs.
+fn wait_for_streams(expected: &[Vec<Value>; 2], followed: &[Mutex<Vec<u64>>; 2]) {
+    let late = Instant::now() + Duration::from_mins(2);
+    for (expected, ids) in expected.iter().zip(followed) {
+        while ids.lock().expect("no panic").len() < expected.len() {
+            assert!(Instant::now() < late, "the streams do not come to their ends");
+            std::thread::yield_now();
+        }
+    }
+}
+
 #[test]
 fn every_event_arrives_in_order_after_kills() {
     let rounds = std::env::var("EVENT_KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
@@ -121,38 +198,9 @@ fn every_event_arrives_in_order_after_kills() {
     let (data, exports) = (directory.path().join("data"), directory.path().join("exports"));
     let (events, pushed) = (Receiver::start(), Receiver::start());
     let mut broker = Broker::start();
-    let mut flags: Vec<String> = [
-        "--experimental-exporters",
-        "--worker-pipelines-push-retry-period=20ms",
-        "--worker-pipelines-pull-interval=50ms",
-        "--publisher-http-enabled",
-        "--exporters-directory",
-    ]
-    .map(str::to_owned)
-    .into();
-    flags.push(exports.display().to_string());
-    // Both publishers share one mapping. A subject may look like an address.
-    flags.push(format!("--publisher-topic-mapping=*:{}", events.url("/in")));
+    let mut flags = flags(&exports, &events);
     let mut running = start_with(&data, &flags);
-    for ledger in LEDGERS {
-        assert_eq!(
-            ask(&running.address, "POST", &format!("/v2/{ledger}"), "").map(|(status, _)| status),
-            Some(204)
-        );
-    }
-    let batching = json!({"maxItems": 50, "flushInterval": "1ms"});
-    for config in [
-        json!({"driver": "file", "config": {"name": "all", "maxBytes": 65_536, "batching": batching}}),
-        json!({"driver": "http", "config": {"url": pushed.url("/logs"), "batching": batching}}),
-    ] {
-        let (_, made) =
-            ask(&running.address, "POST", "/v2/_/exporters", &config.to_string()).expect("an answer");
-        for ledger in LEDGERS {
-            let body = json!({"exporterID": made["data"]["id"]}).to_string();
-            let made = ask(&running.address, "POST", &format!("/v2/{ledger}/pipelines"), &body);
-            assert_eq!(made.map(|(status, _)| status), Some(201));
-        }
-    }
+    set_up(&running.address, &pushed);
     stop(&mut running);
     if let Some(broker) = &broker {
         flags.push("--publisher-nats-enabled".to_owned());
@@ -171,45 +219,14 @@ fn every_event_arrives_in_order_after_kills() {
             scope.spawn(move || follow(address, ledger, ids, done));
         }
         for round in 0..rounds {
-            let acknowledged = AtomicUsize::new(0);
-            // Kill at a different time in each round, while the receiver refuses some events.
-            let enough = 30 + round * 37 % 90;
+            // The receiver refuses some events.
             events.answer_next(&vec![503; round % 4]);
-            std::thread::scope(|scope| {
-                for client in 0..CLIENTS {
-                    let (address, acknowledged) = (running.address.clone(), &acknowledged);
-                    scope.spawn(move || load(&address, client, round, acknowledged));
-                }
-                let until = |count: usize| {
-                    while acknowledged.load(Ordering::Relaxed) < count {
-                        std::thread::yield_now();
-                    }
-                };
-                if let Some(broker) = broker.as_mut().filter(|_| round % 2 == 0) {
-                    until(enough / 2);
-                    broker.kill();
-                    if round % 4 == 0 {
-                        until(enough * 3 / 4);
-                        assert!(broker.run());
-                    }
-                }
-                until(enough);
-                stop(&mut running);
-            });
-            if let Some(broker) = broker.as_mut().filter(|_| round % 4 == 2) {
-                assert!(broker.run());
-            }
+            kill_under_load(&mut running, &mut broker, round);
             running = start_with(&data, &flags);
             *address.lock().expect("no panic") = running.address.parse().expect("an address");
         }
         let expected = LEDGERS.map(|ledger| logs(&running.address, ledger));
-        let late = Instant::now() + Duration::from_mins(2);
-        for (expected, ids) in expected.iter().zip(&followed) {
-            while ids.lock().expect("no panic").len() < expected.len() {
-                assert!(Instant::now() < late, "the streams do not come to their ends");
-                std::thread::yield_now();
-            }
-        }
+        wait_for_streams(&expected, &followed);
         check(&running.address, &expected, &followed, [&events, &pushed], &exports, broker.as_ref());
     });
 }

@@ -57,6 +57,100 @@ fn mutated(numbers: &mut Numbers, text: &str) -> Vec<u8> {
     bytes
 }
 
+/// Names of query parameters, and one that no route knows.
+const PARAMETERS: &[&str] = &[
+    "pageSize",
+    "cursor",
+    "sort",
+    "order",
+    "reverse",
+    "expand",
+    "pit",
+    "oot",
+    "startTime",
+    "endTime",
+    "groupBy",
+    "insertionDate",
+    "useInsertionDate",
+    "query",
+    "dryRun",
+    "force",
+    "atEffectiveDate",
+    "atomic",
+    "continueOnFailure",
+    "parallel",
+    "after",
+    "address",
+    "account",
+    "source",
+    "metadata[a.b]",
+    "balance",
+    "balanceOperator",
+    "page_size",
+    "pagination_token",
+    "start_time",
+    "preview",
+    "disableChecks",
+    "type",
+    "from",
+    "lastEventId",
+    "nosuch",
+];
+
+/// Values of query parameters.
+const VALUES: &[&str] = &[
+    "",
+    "0",
+    "1",
+    "-1",
+    "true",
+    "99999999999999999999",
+    "2024-05-01T10:00:00Z",
+    "0000-01-01T00:00:00+23:59",
+    "9999-12-31T23:59:59.9999999Z",
+    "id:asc",
+    "address",
+    "account:desc",
+    "effective",
+    "volumes",
+    "users:.*",
+    "((a*)*)*|[^x]{9}",
+    "é",
+    "\u{0}",
+];
+
+/// Texts for the variables of paths.
+const VARIABLES: &[&str] =
+    &["main", "nosuch", "users:1", "1", "0", "-1", "18446744073709551615", "a b", "é", "%", "..", "x/y", "_"];
+
+/// A path of the template at one of its mounts, with random variables and parameters.
+fn random_path(numbers: &mut Numbers, mount: &str, template: &str) -> String {
+    let mut path = String::from(mount);
+    for segment in template.split('/').skip(1) {
+        path.push('/');
+        match segment {
+            "{ledger}" if numbers.below(8) > 0 => path.push_str("main"),
+            segment if segment.starts_with('{') => {
+                path.push_str(&escape(VARIABLES[numbers.below(VARIABLES.len())]));
+            }
+            segment => path.push_str(segment),
+        }
+    }
+    // A successful stream would not end.
+    let first = if template.ends_with("/_events") { "?type=NOSUCH" } else { "" };
+    path.push_str(first);
+    for at in 0..numbers.below(3) {
+        let parameter = PARAMETERS[numbers.below(PARAMETERS.len())];
+        let value = match numbers.below(3) {
+            0 => String::from_utf8_lossy(&mutated(numbers, BODIES[3])).into_owned(),
+            _ => VALUES[numbers.below(VALUES.len())].to_owned(),
+        };
+        let divider = if at == 0 && first.is_empty() { '?' } else { '&' };
+        path.push_str(&format!("{divider}{parameter}={}", escape(&value)));
+    }
+    path
+}
+
 #[test]
 fn nonsense_never_causes_server_error() {
     let mut settings = Settings::default();
@@ -64,79 +158,6 @@ fn nonsense_never_causes_server_error() {
     let server = TestServer::with(settings);
     server.post("/v2/main", "").is(204);
     server.transfer("world", "users:1", 100, "USD/2");
-    let parameters = [
-        "pageSize",
-        "cursor",
-        "sort",
-        "order",
-        "reverse",
-        "expand",
-        "pit",
-        "oot",
-        "startTime",
-        "endTime",
-        "groupBy",
-        "insertionDate",
-        "useInsertionDate",
-        "query",
-        "dryRun",
-        "force",
-        "atEffectiveDate",
-        "atomic",
-        "continueOnFailure",
-        "parallel",
-        "after",
-        "address",
-        "account",
-        "source",
-        "metadata[a.b]",
-        "balance",
-        "balanceOperator",
-        "page_size",
-        "pagination_token",
-        "start_time",
-        "preview",
-        "disableChecks",
-        "type",
-        "from",
-        "lastEventId",
-        "nosuch",
-    ];
-    let values = [
-        "",
-        "0",
-        "1",
-        "-1",
-        "true",
-        "99999999999999999999",
-        "2024-05-01T10:00:00Z",
-        "0000-01-01T00:00:00+23:59",
-        "9999-12-31T23:59:59.9999999Z",
-        "id:asc",
-        "address",
-        "account:desc",
-        "effective",
-        "volumes",
-        "users:.*",
-        "((a*)*)*|[^x]{9}",
-        "é",
-        "\u{0}",
-    ];
-    let variables = [
-        "main",
-        "nosuch",
-        "users:1",
-        "1",
-        "0",
-        "-1",
-        "18446744073709551615",
-        "a b",
-        "é",
-        "%",
-        "..",
-        "x/y",
-        "_",
-    ];
     let mut numbers = Numbers(1);
     for _ in 0..40 {
         for route in routes() {
@@ -145,29 +166,8 @@ fn nonsense_never_causes_server_error() {
                 Mount::LedgerV1 => ["", "/api/ledger"],
                 _ => continue,
             };
-            let mut path = String::from(mounts[numbers.below(2)]);
-            for segment in route.template.split('/').skip(1) {
-                path.push('/');
-                match segment {
-                    "{ledger}" if numbers.below(8) > 0 => path.push_str("main"),
-                    segment if segment.starts_with('{') => {
-                        path.push_str(&escape(variables[numbers.below(variables.len())]));
-                    }
-                    segment => path.push_str(segment),
-                }
-            }
-            // A successful stream would not end.
-            let first = if route.template.ends_with("/_events") { "?type=NOSUCH" } else { "" };
-            path.push_str(first);
-            for at in 0..numbers.below(3) {
-                let parameter = parameters[numbers.below(parameters.len())];
-                let value = match numbers.below(3) {
-                    0 => String::from_utf8_lossy(&mutated(&mut numbers, BODIES[3])).into_owned(),
-                    _ => values[numbers.below(values.len())].to_owned(),
-                };
-                let divider = if at == 0 && first.is_empty() { '?' } else { '&' };
-                path.push_str(&format!("{divider}{parameter}={}", escape(&value)));
-            }
+            let mount = mounts[numbers.below(2)];
+            let path = random_path(&mut numbers, mount, route.template);
             let body = BODIES[numbers.below(BODIES.len())];
             let body = mutated(&mut numbers, body);
             server.send_bytes(route.method, &path, &[], &body);

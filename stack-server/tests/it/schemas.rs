@@ -4,7 +4,7 @@ use ledger_core::schema::Enforcement;
 use serde_json::{Value, json};
 use stack_server::Settings;
 
-use crate::client::{TestServer, escape};
+use crate::client::{Answer, TestServer, escape};
 
 fn chart() -> Value {
     json!({"bank": {}, "hotels": {"$hotel": {".pattern": "^h[0-9]+$", ".self": {},
@@ -206,8 +206,8 @@ fn a_template_is_run_by_its_own_runtime() {
     assert_eq!(read["data"]["template"], "pay");
 }
 
-#[test]
-fn a_stored_query_lists_what_its_variables_say() {
+/// A server with accounts and a schema of stored queries.
+fn with_queries() -> TestServer {
     let server = TestServer::with_main();
     for (account, amount) in [("hotels:h1", 5), ("hotels:h2", 50), ("hotels:h2:bar", 7), ("bank", 9)] {
         server.transfer("world", account, amount, "USD");
@@ -223,11 +223,19 @@ fn a_stored_query_lists_what_its_variables_say() {
             "sums": {"resource": "volumes", "params": {"groupBy": 1, "insertionDate": true}},
             "kinds": {"resource": "logs", "vars": {"kind": "string"}, "body": {"$match": {"type": "${kind}"}}}}}),
     );
-    let run = |query: &str, body: Value| {
-        server.post(&format!("/v2/main/queries/{query}/run?schemaVersion=v1"), &body.to_string())
-    };
+    server
+}
+
+fn run_query(server: &TestServer, query: &str, body: &Value) -> Answer {
+    server.post(&format!("/v2/main/queries/{query}/run?schemaVersion=v1"), &body.to_string())
+}
+
+#[test]
+fn a_stored_query_lists_what_its_variables_say() {
+    let server = with_queries();
+    let run = |query: &str, body: Value| run_query(&server, query, &body);
     let all = json!({"vars": {"who": "..."}});
-    let first = run("rich", all.clone()).is(200);
+    let first = run("rich", all).is(200);
     assert_eq!(first.json()["resource"], "accounts");
     assert_eq!(first.column("address"), ["hotels:h2:bar"]);
     assert_eq!(first.json()["cursor"]["data"][0]["volumes"]["USD"]["balance"], 7);
@@ -251,6 +259,20 @@ fn a_stored_query_lists_what_its_variables_say() {
     assert_eq!(run("sums", Value::Null).is(200).json()["resource"], "volumes");
     let logs = run("kinds", json!({"vars": {"kind": "INSERTED_SCHEMA"}})).is(200);
     assert_eq!(logs.column("type"), ["INSERTED_SCHEMA"]);
+    let big = server.send(
+        "POST",
+        "/v2/main/queries/sums/run?schemaVersion=v1",
+        &[("Formance-Bigint-As-String", "true")],
+        "{}",
+    );
+    assert_eq!(big.is(200).json()["cursor"]["data"][0]["balance"], "9");
+}
+
+#[test]
+fn refuses_a_stored_query_that_does_not_fit() {
+    let server = with_queries();
+    let run = |query: &str, body: Value| run_query(&server, query, &body);
+    let next = run("rich", json!({"vars": {"who": "..."}})).is(200).json()["cursor"]["next"].clone();
     // Cursors belong to their query.
     run("since", json!({"cursor": next})).refused(400, "VALIDATION");
     server
@@ -275,13 +297,6 @@ fn a_stored_query_lists_what_its_variables_say() {
         let path = format!("/v2/main/queries/sums/run{version}");
         server.post(&path, "{}").refused(400, "VALIDATION");
     }
-    let big = server.send(
-        "POST",
-        "/v2/main/queries/sums/run?schemaVersion=v1",
-        &[("Formance-Bigint-As-String", "true")],
-        "{}",
-    );
-    assert_eq!(big.is(200).json()["cursor"]["data"][0]["balance"], "9");
 }
 
 #[test]

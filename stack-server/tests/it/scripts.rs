@@ -130,13 +130,12 @@ fn records_send_of_zero() {
     run(&server, "/v2", &json!({"script": {"plain": plain}})).refused(400, "NO_POSTINGS");
 }
 
-#[test]
-fn script_faults_have_codes_and_change_nothing() {
-    let server = TestServer::with_main();
-    server.transfer("world", "poor", 1, "EUR");
+/// Scripts that fail on a ledger where `poor` has EUR 1: script, code of the machine, code of the interpreter, and the
+/// beginning of the message.
+fn faults() -> [(Value, &'static str, &'static str, &'static str); 11] {
     let send = "send $m (source = @poor destination = @rich)";
     let with_m = format!("vars {{ monetary $m }} {send}");
-    let cases = [
+    [
         (json!({"plain": "send [EUR 1] (source = )"}), "COMPILATION_FAILED", "INTERPRETER_PARSE", "1:24 "),
         (json!({"plain": send}), "COMPILATION_FAILED", "INTERPRETER_RUNTIME", "1:6 "),
         (json!({"plain": with_m}), "COMPILATION_FAILED", "INTERPRETER_RUNTIME", "Variable is missing"),
@@ -183,8 +182,14 @@ fn script_faults_have_codes_and_change_nothing() {
             "METADATA_OVERRIDE",
             "cannot override metadata 'k'",
         ),
-    ];
-    for (script, machine, interpreter, message) in cases {
+    ]
+}
+
+#[test]
+fn script_faults_have_codes_and_change_nothing() {
+    let server = TestServer::with_main();
+    server.transfer("world", "poor", 1, "EUR");
+    for (script, machine, interpreter, message) in faults() {
         for (runtime, code) in [("machine", machine), ("experimental-interpreter", interpreter)] {
             for mount in MOUNTS {
                 // Clients of the stack profile cannot decode the newer codes.

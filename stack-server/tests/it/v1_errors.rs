@@ -38,20 +38,28 @@ fn state(server: &TestServer) -> Value {
     json!([read("logs"), read("balances"), read("accounts"), read("stats"), read("mapping"), ledgers])
 }
 
-#[test]
-fn refused_write_names_reason_and_changes_nothing() {
-    let server = server();
-    let before = state(&server);
-    let one = |body: String| format!(r#"{{"postings":[{body}]}}"#);
-    let batch = |bodies: &[String]| format!(r#"{{"transactions":[{}]}}"#, bodies.join(","));
-    let good = || posting("world", "a", "1", "CHF");
-    let named = format!(r#"{{"postings":[{}],"reference":"taken"}}"#, posting("poor", "a", "1", "CHF"));
-    for (method, path, body, status, code, message) in [
+/// A refused write: method, path, body, status, code and the beginning of the message.
+type RefusedWrite = (&'static str, &'static str, String, u16, &'static str, &'static str);
+
+fn one(posting: &str) -> String {
+    format!(r#"{{"postings":[{posting}]}}"#)
+}
+
+fn batch(bodies: &[String]) -> String {
+    format!(r#"{{"transactions":[{}]}}"#, bodies.join(","))
+}
+
+fn good() -> String {
+    posting("world", "a", "1", "CHF")
+}
+
+fn refused_transactions() -> Vec<RefusedWrite> {
+    vec![
         ("POST", "transactions", "[]".to_owned(), 400, "VALIDATION", "invalid transaction format"),
         (
             "POST",
             "transactions",
-            one(posting("a", "b", "\"1\"", "CHF")),
+            one(&posting("a", "b", "\"1\"", "CHF")),
             400,
             "VALIDATION",
             "invalid transaction format",
@@ -72,10 +80,16 @@ fn refused_write_names_reason_and_changes_nothing() {
             "VALIDATION",
             "invalid payload: should contain either postings or script",
         ),
+    ]
+}
+
+fn refused_postings() -> Vec<RefusedWrite> {
+    let named = format!(r#"{{"postings":[{}],"reference":"taken"}}"#, posting("poor", "a", "1", "CHF"));
+    vec![
         (
             "POST",
             "transactions",
-            one(posting("a", "b", "-1", "chf")),
+            one(&posting("a", "b", "-1", "chf")),
             400,
             "VALIDATION",
             "invalid posting 0: negative amount",
@@ -83,7 +97,7 @@ fn refused_write_names_reason_and_changes_nothing() {
         (
             "POST",
             "transactions",
-            one(posting("a", "b", "null", "CHF")),
+            one(&posting("a", "b", "null", "CHF")),
             400,
             "VALIDATION",
             "invalid posting 0: no amount defined",
@@ -91,7 +105,7 @@ fn refused_write_names_reason_and_changes_nothing() {
         (
             "POST",
             "transactions",
-            one(format!("{},{}", good(), posting("a.b", "c.d", "1", "chf"))),
+            one(&format!("{},{}", good(), posting("a.b", "c.d", "1", "chf"))),
             400,
             "VALIDATION",
             "invalid posting 1: invalid source address",
@@ -99,7 +113,7 @@ fn refused_write_names_reason_and_changes_nothing() {
         (
             "POST",
             "transactions",
-            one(posting("a", "c.d", "1", "chf")),
+            one(&posting("a", "c.d", "1", "chf")),
             400,
             "VALIDATION",
             "invalid posting 0: invalid destination address",
@@ -107,7 +121,7 @@ fn refused_write_names_reason_and_changes_nothing() {
         (
             "POST",
             "transactions",
-            one(posting("a", "c", "1", "chf")),
+            one(&posting("a", "c", "1", "chf")),
             400,
             "VALIDATION",
             "invalid posting 0: invalid asset",
@@ -115,13 +129,18 @@ fn refused_write_names_reason_and_changes_nothing() {
         (
             "POST",
             "transactions",
-            one(posting("poor", "a", "1", "CHF")),
+            one(&posting("poor", "a", "1", "CHF")),
             400,
             "INSUFFICIENT_FUND",
             "balance.insufficient.CHF",
         ),
         // The reference is checked before the funds.
         ("POST", "transactions", named, 409, "CONFLICT", "conflict error on reference"),
+    ]
+}
+
+fn refused_batches() -> Vec<RefusedWrite> {
+    vec![
         ("POST", "transactions/batch", "{}".to_owned(), 400, "VALIDATION", "invalid transactions format"),
         (
             "POST",
@@ -135,7 +154,7 @@ fn refused_write_names_reason_and_changes_nothing() {
         (
             "POST",
             "transactions/batch",
-            batch(&[one(good()), "{}".to_owned()]),
+            batch(&[one(&good()), "{}".to_owned()]),
             400,
             "VALIDATION",
             "invalid transaction 1: no postings",
@@ -143,7 +162,7 @@ fn refused_write_names_reason_and_changes_nothing() {
         (
             "POST",
             "transactions/batch",
-            batch(&[one(good()), one(posting("a", "b", "-7", "CHF"))]),
+            batch(&[one(&good()), one(&posting("a", "b", "-7", "CHF"))]),
             400,
             "VALIDATION",
             "invalid transaction 1: posting 0: negative amount",
@@ -151,11 +170,16 @@ fn refused_write_names_reason_and_changes_nothing() {
         (
             "POST",
             "transactions/batch",
-            batch(&[one(good()), one(posting("a", "b", "2", "CHF"))]),
+            batch(&[one(&good()), one(&posting("a", "b", "2", "CHF"))]),
             400,
             "INSUFFICIENT_FUND",
             "balance.insufficient.CHF",
         ),
+    ]
+}
+
+fn other_refused_writes() -> Vec<RefusedWrite> {
+    vec![
         ("POST", "transactions/x/revert", String::new(), 400, "VALIDATION", "invalid transaction ID"),
         ("POST", "transactions/+1/revert", String::new(), 400, "VALIDATION", "invalid transaction ID"),
         ("POST", "transactions/7/revert", String::new(), 404, "NOT_FOUND", "transaction 7 not found"),
@@ -198,7 +222,16 @@ fn refused_write_names_reason_and_changes_nothing() {
             "invalid account pattern: ",
         ),
         ("POST", "script", "[".to_owned(), 400, "VALIDATION", "invalid transaction format"),
-    ] {
+    ]
+}
+
+#[test]
+fn refused_write_names_reason_and_changes_nothing() {
+    let server = server();
+    let before = state(&server);
+    let writes =
+        [refused_transactions(), refused_postings(), refused_batches(), other_refused_writes()].concat();
+    for (method, path, body, status, code, message) in writes {
         let answer = server.send(method, &format!("{BASE}/{path}"), &[], &body);
         let text = refused(answer, status, code);
         assert!(text.starts_with(message), "{method} {path} {body}: {text}");

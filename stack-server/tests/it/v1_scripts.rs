@@ -110,16 +110,16 @@ fn scripts_read_typed_metadata_of_v1() {
     assert_eq!(amounts, [2, 6], "{made}");
 }
 
-#[test]
-fn refused_script_has_form_of_route_changes_nothing() {
-    let server = TestServer::start();
-    let first = json!({"reference": "taken"});
-    server.post("/old/script", &run(PAY, &json!({"to": "a", "sum": "GEM 1"}), &first)).is(200);
-    let before = log_head(&server);
+/// A refused script: its text, its variables, other members of the request, code, the beginning of the message, and
+/// whether the answer of the route `transactions` has a link to a description.
+type RefusedScript = (&'static str, Value, Value, &'static str, &'static str, bool);
+
+fn refused_scripts() -> Vec<RefusedScript> {
+    let taken = || json!({"reference": "taken"});
     let poor = "send [GEM 2] (source = @a destination = @b)";
     let keyed = "send [GEM 1] (source = @a destination = @b) set_tx_meta(\"k\", 1)";
     let none = || json!({});
-    for (plain, variables, others, code, text, has_link) in [
+    vec![
         ("send [GEM 1", none(), none(), "COMPILATION_FAILED", "1:", true),
         (poor, none(), none(), "INSUFFICIENT_FUND", "account had insufficient funds", true),
         (
@@ -173,10 +173,19 @@ fn refused_script_has_form_of_route_changes_nothing() {
         ("fail", none(), none(), "COMPILATION_FAILED", "1:1 ", true),
         ("set_tx_meta(\"k\", 1)", none(), none(), "VALIDATION", "transaction has no postings", false),
         // The reference is checked before the script, its variables and its funds.
-        (poor, none(), first.clone(), "CONFLICT", "conflict error on reference", false),
-        ("nonsense", none(), first.clone(), "CONFLICT", "conflict error on reference", false),
-        (PAY, json!({"to": true}), first.clone(), "CONFLICT", "conflict error on reference", false),
-    ] {
+        (poor, none(), taken(), "CONFLICT", "conflict error on reference", false),
+        ("nonsense", none(), taken(), "CONFLICT", "conflict error on reference", false),
+        (PAY, json!({"to": true}), taken(), "CONFLICT", "conflict error on reference", false),
+    ]
+}
+
+#[test]
+fn refused_script_has_form_of_route_changes_nothing() {
+    let server = TestServer::start();
+    let first = json!({"reference": "taken"});
+    server.post("/old/script", &run(PAY, &json!({"to": "a", "sum": "GEM 1"}), &first)).is(200);
+    let before = log_head(&server);
+    for (plain, variables, others, code, text, has_link) in refused_scripts() {
         let status = if code == "CONFLICT" { 409 } else { 400 };
         let answer = server.post("/old/transactions", &create(plain, &variables, &others));
         let details = answer.json().get("details").is_some();

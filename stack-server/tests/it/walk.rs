@@ -24,9 +24,31 @@ const CLOCKED: [&str; 6] =
 #[test]
 fn typical_day_of_a_v2_client() {
     let server = TestServer::start();
-    let get = |path: &str| server.get(path).is(200).json();
+    ledgers(&server);
+    first_transaction(&server);
+    scripted_transaction(&server);
+    metadata(&server);
+    lists(&server);
+    revert_and_bulk(&server);
+    let export = copy(&server);
+    rules(&server);
+    whole_buckets(&server);
+    // Work in other ledgers must not have changed this one.
+    assert_eq!(server.post("/v2/main/logs/export", "").is(200).body, export);
+}
 
-    // Ledgers.
+/// The first transaction of the ledger `main`.
+const TOPUP: &str = r#"{"postings":[{"source":"world","destination":"users:001","amount":10000,"asset":"USD/2"}],
+    "reference":"topup-1","metadata":{"kind":"topup"},"timestamp":"2024-05-01T12:00:00.12+02:00",
+    "accountMetadata":{"users:001":{"tier":"gold"}}}"#;
+
+fn volumes(input: u64, output: u64) -> Value {
+    json!({"input": input, "output": output, "balance": input as i64 - output as i64})
+}
+
+/// Creates a ledger, changes its metadata and finds it in lists.
+fn ledgers(server: &TestServer) {
+    let get = |path: &str| server.get(path).is(200).json();
     let body = r#"{"bucket":"eu","metadata":{"env":"test"}}"#;
     server.post("/v2/main", body).is(204);
     server.post("/v2/main", body).refused(400, "LEDGER_ALREADY_EXISTS");
@@ -40,15 +62,13 @@ fn typical_day_of_a_v2_client() {
     assert_eq!(get(&format!("/v2?query={by_bucket}"))["cursor"]["data"], json!([ledger]));
     assert_eq!(get("/v2/main/_info")["data"], json!({"name": "main", "storage": {"migrations": []}}));
     assert_eq!(get("/v2/_info")["data"]["config"]["storage"]["ledgers"], json!(["main"]));
+}
 
-    // Transactions: ids begin at 1, and the answer has the volumes before and after.
-    let topup = r#"{"postings":[{"source":"world","destination":"users:001","amount":10000,"asset":"USD/2"}],
-        "reference":"topup-1","metadata":{"kind":"topup"},"timestamp":"2024-05-01T12:00:00.12+02:00",
-        "accountMetadata":{"users:001":{"tier":"gold"}}}"#;
-    let dry = server.post("/v2/main/transactions?dryRun=true", topup).is(200).json();
-    let made = server.post("/v2/main/transactions", topup).is(200).json();
+/// Creates a transaction. Ids begin at 1, and the answer has the volumes before and after.
+fn first_transaction(server: &TestServer) {
+    let dry = server.post("/v2/main/transactions?dryRun=true", TOPUP).is(200).json();
+    let made = server.post("/v2/main/transactions", TOPUP).is(200).json();
     assert_eq!(without(&dry, &CLOCKED), without(&made, &CLOCKED));
-    let volumes = |input: u64, output: u64| json!({"input": input, "output": output, "balance": input as i64 - output as i64});
     assert_eq!(
         without(&made["data"], &["insertedAt", "updatedAt"]),
         json!({
@@ -67,7 +87,11 @@ fn typical_day_of_a_v2_client() {
                 {"users:001": {"USD/2": volumes(10_000, 0)}, "world": {"USD/2": volumes(0, 10_000)}},
         })
     );
-    server.post("/v2/main/transactions", topup).refused(409, "CONFLICT");
+    server.post("/v2/main/transactions", TOPUP).refused(409, "CONFLICT");
+}
+
+/// Creates a transaction by a script, twice under one idempotency key.
+fn scripted_transaction(server: &TestServer) {
     let script = r#"{"script":{"plain":"vars { account $to\n monetary $sum }\nsend $sum (source = @users:001 destination = $to)",
         "vars":{"to":"shops:1","sum":{"asset":"USD/2","amount":2500}}}}"#;
     let key = [("Idempotency-Key", "once")];
@@ -75,11 +99,14 @@ fn typical_day_of_a_v2_client() {
     let again = server.send("POST", "/v2/main/transactions", &key, script).is(200);
     assert_eq!((first.header("idempotency-hit"), again.header("idempotency-hit")), (None, Some("true")));
     assert_eq!(first.json(), again.json());
-    server.send("POST", "/v2/main/transactions", &key, topup).refused(400, "VALIDATION");
+    server.send("POST", "/v2/main/transactions", &key, TOPUP).refused(400, "VALIDATION");
     let quoted = server.send("GET", "/v2/main/transactions/2", &[("Formance-Bigint-As-String", "true")], "");
     assert_eq!(quoted.is(200).json()["data"]["postings"][0]["amount"], "2500");
+}
 
-    // Metadata, lists and counts.
+/// Writes and deletes metadata.
+fn metadata(server: &TestServer) {
+    let get = |path: &str| server.get(path).is(200).json();
     server.post("/v2/main/transactions/1/metadata", r#"{"checked":"yes"}"#).is(204);
     server.send("DELETE", "/v2/main/transactions/1/metadata/kind", &[], "").is(204);
     server.send("DELETE", "/v2/main/transactions/1/metadata/kind", &[], "").refused(404, "NOT_FOUND");
@@ -89,6 +116,11 @@ fn typical_day_of_a_v2_client() {
     let account = get("/v2/main/accounts/users%3A001?expand=volumes,effectiveVolumes")["data"].clone();
     assert_eq!(account["volumes"], json!({"USD/2": volumes(10_000, 2_500)}));
     assert_eq!((&account["effectiveVolumes"], &account["metadata"]), (&account["volumes"], &json!({})));
+}
+
+/// Lists, counts and sums.
+fn lists(server: &TestServer) {
+    let get = |path: &str| server.get(path).is(200).json();
     assert_eq!(
         server.get("/v2/main/accounts?sort=address:desc").column("address"),
         ["world", "users:001", "shops:1"]
@@ -112,8 +144,11 @@ fn typical_day_of_a_v2_client() {
         rows[1],
         json!({"account": "users", "asset": "USD/2", "input": 10_000, "output": 2_500, "balance": 7_500})
     );
+}
 
-    // Revert and bulk.
+/// Reverts a transaction, and sends a bulk in which commands fail.
+fn revert_and_bulk(server: &TestServer) {
+    let get = |path: &str| server.get(path).is(200).json();
     let reverted =
         server.post("/v2/main/transactions/2/revert", r#"{"metadata":{"why":"refund"}}"#).is(201).json();
     assert_eq!(
@@ -135,8 +170,11 @@ fn typical_day_of_a_v2_client() {
         (&json!("ALREADY_REVERT"), &json!("context canceled"))
     );
     assert_eq!(get("/v2/main/stats")["data"], json!({"transactions": 4, "accounts": 4}));
+}
 
-    // Copy the whole log into another ledger, which is then equal.
+/// Copies the whole log into another ledger, which is then equal. Returns the log.
+fn copy(server: &TestServer) -> String {
+    let get = |path: &str| server.get(path).is(200).json();
     let export = server.post("/v2/main/logs/export", "").is(200).body;
     server.post("/v2/copy", "").is(204);
     server.post("/v2/copy/logs/import", &export).is(204);
@@ -146,11 +184,7 @@ fn typical_day_of_a_v2_client() {
         assert_eq!(without(&main, &["updatedAt"]), without(&copy, &["updatedAt"]), "{list}");
     }
     server.post("/v2/main/logs/import", &export).refused(400, "IMPORT");
-
-    rules(&server);
-    whole_buckets(&server);
-    // Work in other ledgers must not have changed this one.
-    assert_eq!(server.post("/v2/main/logs/export", "").is(200).body, export);
+    export
 }
 
 /// Uses schemas: versions, a template, a stored query, and their logs in an export and an import.
