@@ -166,7 +166,7 @@ fn replay_chunk(
         Ok(())
     })
     .map_err(ReadError::from)?;
-    for violation in state.audit.iter_mut().flat_map(std::mem::take) {
+    for violation in state.take_violations() {
         found(violation)?;
     }
     if let Some(error) = failed {

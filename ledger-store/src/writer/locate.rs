@@ -67,8 +67,8 @@ impl State {
 
     /// Finds an existing account by number. Only during a replay.
     pub(crate) fn locate_number(&mut self, ledger: u32, account: u32) -> Result<Place, ReadError> {
-        let by_number = self.by_number.as_ref().expect("accounts are located by number only in a replay");
-        if let Some(place) = by_number.get(&(ledger, account)) {
+        let replay = self.replay.as_ref().expect("accounts are located by number only in a replay");
+        if let Some(place) = replay.places.get(&(ledger, account)) {
             return Ok(*place);
         }
         let stored = lookup::stored_account(&self.index.snapshot, ledger, account)?;
@@ -108,8 +108,8 @@ impl State {
     pub(crate) fn put_account(&mut self, hash: u64, new: NewState, flush: u64) -> Place {
         let key = (new.ledger, new.account);
         let place = self.accounts.insert(hash, new, flush);
-        if let Some(by_number) = &mut self.by_number {
-            by_number.insert(key, place);
+        if let Some(replay) = &mut self.replay {
+            replay.places.insert(key, place);
         }
         place
     }

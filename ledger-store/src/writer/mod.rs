@@ -34,6 +34,7 @@ mod recent;
 mod recent_keys;
 mod removal;
 mod replay;
+mod replay_state;
 mod schema;
 mod schema_cache;
 mod script;

@@ -85,21 +85,4 @@ impl State {
         let due = heads.filter(|head| !head.is_removed && !waiting.contains(&head.section));
         due.take(most).map(|head| head.info.id).collect()
     }
-
-    /// Records that entries of a section are missing from the journal. The replayed state of its ledgers may be
-    /// incomplete, so their other entries are skipped.
-    pub(crate) fn note_hole(&mut self, section: u32) {
-        self.holes.insert(section);
-    }
-
-    /// Returns whether a replay skips the entries of a ledger, because it is removed by then or later in the journal.
-    pub(crate) fn is_passed_over(&self, ledger: u32) -> bool {
-        let head = self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| &ledger.head);
-        head.is_some_and(|head| head.is_removed || self.holes.contains(&head.section))
-    }
-
-    /// Returns a section with missing entries of which not all ledgers are removed.
-    pub(crate) fn unexplained_hole(&self) -> Option<u32> {
-        self.holes.iter().copied().find(|section| !self.section(*section).is_gone())
-    }
 }

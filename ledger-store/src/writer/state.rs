@@ -23,6 +23,7 @@ use super::ledgers::LedgerState;
 use super::miscount::Miscount;
 use super::recent::Recent;
 use super::recent_keys::{RecentKey, RecentKeys};
+use super::replay_state::ReplayState;
 use super::schema_cache::SchemaCache;
 use crate::documents::overlay::{Before, Merged, Overlay};
 use crate::documents::{TransactionDocument, read_ledger_name};
@@ -34,7 +35,6 @@ use crate::projection::{PieceMark, value_of};
 use crate::query::LedgerInfo;
 use crate::sections::SectionLedgers;
 use crate::view::{Counters, Directory, LedgerHead};
-use crate::violation::Violation;
 
 /// The record for undoing an atomic submission or a dry run.
 pub(crate) struct Undo {
@@ -58,8 +58,6 @@ pub(crate) struct State {
     pub(super) buckets: BTreeMap<BucketName, u32>,
     /// The sections that were ever assigned to a ledger.
     pub(super) sections: BTreeMap<u32, SectionLedgers>,
-    /// Sections with missing entries. Only used during a replay.
-    pub(super) holes: BTreeSet<u32>,
     pub(crate) accounts: AccountTable,
     /// Recent references and idempotency keys.
     pub(crate) keys: RecentKeys,
@@ -83,11 +81,8 @@ pub(crate) struct State {
     /// Reusable memory for running scripts.
     pub(crate) scratch: Scratch,
     pub(super) index: StoredState,
-    /// The slots of accounts by number. Only used during a replay.
-    pub(super) by_number: Option<HashMap<(u32, u32), Place, RandomState>>,
-    /// Violations in the replayed entries. Only used during a replay, because newly decided entries follow the rules
-    /// by construction.
-    pub(crate) audit: Option<Vec<Violation>>,
+    /// Present while entries are replayed.
+    pub(super) replay: Option<Box<ReplayState>>,
     /// Numbers that no entry may use again.
     pub(crate) fence: Fence,
     pub(crate) undo: Option<Undo>,
@@ -133,7 +128,6 @@ impl State {
             directory: Directory::default(),
             buckets: BTreeMap::new(),
             sections: BTreeMap::new(),
-            holes: BTreeSet::new(),
             accounts: AccountTable::new(shares.accounts),
             keys: RecentKeys::new(flush),
             known,
@@ -148,8 +142,7 @@ impl State {
             last_commands: 0,
             scratch: Scratch::default(),
             index,
-            by_number: None,
-            audit: None,
+            replay: None,
             fence: Fence::default(),
             undo: None,
             half_changed: false,
@@ -259,7 +252,7 @@ impl State {
 
     /// Frees memory between submissions.
     pub(crate) fn evict(&mut self) {
-        if self.by_number.is_none() {
+        if self.replay.is_none() {
             self.accounts.evict(self.index.flushed);
         }
     }

@@ -103,7 +103,7 @@ impl State {
         if state.holding != holding.holding {
             return Err(Corrupt { what: "number of a holding" }.into());
         }
-        let before = self.audit.is_some().then(|| state.totals());
+        let before = self.replay.is_some().then(|| state.totals());
         let (mut is_source, mut is_destination) = (false, false);
         for posting in &transaction.moves {
             is_source |= posting.source as usize == at;
