@@ -148,7 +148,7 @@ const LAYERS: &[Layers] = &[
         from_the_bottom: &[
             &["limits", "log", "descriptors", "duration", "schedule", "uuid", "collections"],
             &["http", "documents"],
-            &["shapes", "outbound", "sealing"],
+            &["blocking", "shapes", "outbound", "sealing"],
             &["auth"],
             &["settings"],
             &["payments"],

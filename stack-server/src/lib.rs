@@ -11,6 +11,7 @@ pub mod log;
 
 mod api;
 mod auth;
+mod blocking;
 mod collections;
 mod connectors;
 mod documents;

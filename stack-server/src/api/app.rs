@@ -11,7 +11,7 @@ use ledger_core::{LedgerName, LedgerOptions, LogId, Rejection, Rules};
 use ledger_store::{
     Detail, LedgerView, Mode, Outcome, Receipt, Request, Snapshot, Store, Submission, WriteError,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, oneshot, watch};
 
 use crate::api::cursor::CursorKey;
 use crate::api::ledger_v1::rules::KnownRules;
@@ -20,6 +20,7 @@ use crate::api::openapi::texts::Texts;
 use crate::api::rehearsal::Rehearsal;
 use crate::auth::authority::Authority;
 use crate::auth::guard::Guard;
+use crate::blocking;
 use crate::connectors::clock::SystemClock;
 use crate::connectors::engine::Engine;
 use crate::connectors::http::Tools;
@@ -268,11 +269,7 @@ impl App {
         detail: Detail,
     ) -> Result<Vec<Outcome>, ApiError> {
         let app = self.clone();
-        let answer = tokio::task::spawn_blocking(move || app.0.rehearsal.try_out(options, requests, detail));
-        match answer.await {
-            Ok(outcomes) => Ok(outcomes?),
-            Err(panic) => Err(ApiError::fault(&panic.to_string())),
-        }
+        blocking::answer(move || Ok(app.0.rehearsal.try_out(options, requests, detail)?)).await
     }
 
     /// Runs what may take long, or blocks, on a thread of its own, a few at a time.
@@ -280,19 +277,22 @@ impl App {
         &self,
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let Ok(_waiting) = self.0.waiting.try_acquire() else {
-            return Err(ApiError::busy("too many queries are waiting"));
-        };
-        let running = self.0.running.clone().acquire_owned().await.expect("the semaphore is never closed");
-        let work = move || {
+        let (_waiting, running) = self.slots_for_long().await?;
+        blocking::answer(move || {
             // The read goes on if its client leaves, so it keeps the slot itself.
             let _running = running;
             work()
+        })
+        .await
+    }
+
+    /// Waits until it may run what may take long. Returns the place among all that wait or run, and the slot to run.
+    async fn slots_for_long(&self) -> Result<(SemaphorePermit<'_>, OwnedSemaphorePermit), ApiError> {
+        let Ok(waiting) = self.0.waiting.try_acquire() else {
+            return Err(ApiError::busy("too many queries are waiting"));
         };
-        match tokio::task::spawn_blocking(work).await {
-            Ok(answer) => answer,
-            Err(panic) => Err(ApiError::fault(&panic.to_string())),
-        }
+        let running = self.0.running.clone().acquire_owned().await.expect("the semaphore is never closed");
+        Ok((waiting, running))
     }
 
     /// Whether the server is to end.
@@ -348,9 +348,6 @@ impl App {
         work: impl FnOnce(&Store) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let store = self.0.store.clone();
-        match tokio::task::spawn_blocking(move || work(&store)).await {
-            Ok(answer) => answer,
-            Err(panic) => Err(ApiError::fault(&panic.to_string())),
-        }
+        blocking::answer(move || work(&store)).await
     }
 }

@@ -23,6 +23,7 @@ use crate::auth::rates::Rates;
 use crate::auth::refused;
 use crate::auth::resources::known_secrets::KnownSecrets;
 use crate::auth::static_clients::{HashError, StaticClient, StaticClients};
+use crate::blocking;
 use crate::http::error::ApiError;
 use crate::limits::{
     LOGINS_PER_MINUTE, SIGNING_MAX, SIGNING_WAITING_MAX, SLOW_HASHES_MAX, SLOW_HASHES_WAITING_MAX,
@@ -76,7 +77,7 @@ pub(crate) enum AuthorityError {
     Clients(#[from] HashError),
 }
 
-/// Threads for work that takes long: so many at once, and so many that wait.
+/// Limits of slow work: how much of it runs at once, and how much may wait.
 #[derive(Debug)]
 pub(crate) struct Slots {
     running: Semaphore,
@@ -101,7 +102,7 @@ impl Slots {
             return Err(ApiError::busy("too many requests for tokens are waiting"));
         };
         let _running = self.running.acquire().await.expect("the semaphore is never closed");
-        tokio::task::spawn_blocking(work).await.map_err(|panic| ApiError::fault(&panic.to_string()))
+        blocking::run(work).await.map_err(|panic| ApiError::fault(&panic.to_string()))
     }
 }
 

@@ -5,13 +5,14 @@ use std::future::Future;
 use ledger_core::Timestamp;
 use ledger_store::{Expected, Snapshot};
 
+use crate::blocking;
 use crate::collections::CONNECTORS;
 use crate::connectors::Start;
 use crate::connectors::config::Values;
 use crate::connectors::definition::Row;
 use crate::connectors::engine::Engine;
 use crate::connectors::error::{TaskError, log_fault};
-use crate::connectors::runner::{blocking, start_changes};
+use crate::connectors::runner::start_changes;
 use crate::http::error::ApiError;
 use crate::limits::INSTALLATIONS_MAX;
 use crate::payments::account::Account;
@@ -48,7 +49,7 @@ impl Engine {
         let _alone = self.change_alone(&installation.id.installation).await;
         let engine = self.clone();
         let (added, first) = (installation.clone(), starts.clone());
-        let tasks = blocking(move || engine.add(&added, &first)).await?;
+        let tasks = blocking::answer(move || engine.add(&added, &first)).await?;
         if let Err(error) = self.begin_first(&installation, &starts, tasks).await {
             self.remove(&installation.id, false).await?;
             return Err(error);
@@ -64,7 +65,7 @@ impl Engine {
     ) -> Result<(Installation, Vec<Start>), ApiError> {
         let connector = (row.build)(values, &self.0.tools)?;
         let starts = connector.first_tasks();
-        let checked = blocking(move || Ok(connector.check())).await?;
+        let checked = blocking::answer(move || Ok(connector.check())).await?;
         checked.map_err(|failure| not_set_up(&failure.reason))?;
         let uuid = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;
         let id = ConnectorId { provider: row.provider.into(), installation: uuid };
@@ -142,7 +143,7 @@ impl Engine {
         installation::find(&snapshot, id)?.ok_or_else(not_installed)?;
         self.end(&id.installation).await;
         let (engine, leaving) = (self.clone(), id.clone());
-        let found = match blocking(move || engine.mark_leaving(&leaving)).await {
+        let found = match blocking::answer(move || engine.mark_leaving(&leaving)).await {
             Ok(found) => found,
             Err(error) => {
                 self.begin_again(id).await;
@@ -150,7 +151,7 @@ impl Engine {
             }
         };
         let (engine, leaving) = (self.clone(), id.clone());
-        blocking(move || engine.finish_removal(&leaving, tells)).await?;
+        blocking::answer(move || engine.finish_removal(&leaving, tells)).await?;
         self.cleaned(&found).await;
         Ok(())
     }
@@ -158,7 +159,7 @@ impl Engine {
     /// Runs an installation that was stopped and is still there.
     async fn begin_again(&self, id: &ConnectorId) {
         let (engine, id) = (self.clone(), id.clone());
-        let begun = blocking(move || {
+        let begun = blocking::answer(move || {
             let current = installation::find(&engine.0.payments.snapshot(), &id)?;
             Ok(current.map_or(Ok(()), |current| engine.begin(&current.value))?)
         });
@@ -172,7 +173,7 @@ impl Engine {
         let Ok((row, values)) = self.values(installation) else { return };
         if let Some(clean) = row.clean {
             // What is left behind harms nobody.
-            let _ = blocking(move || {
+            let _ = blocking::answer(move || {
                 clean(&values);
                 Ok(())
             })
@@ -258,7 +259,7 @@ impl Engine {
         self.end(&id.installation).await;
         let engine = self.clone();
         let (old, added, first) = (id.clone(), new.clone(), starts.clone());
-        let tasks = match blocking(move || engine.replace(&old, &added, &first)).await {
+        let tasks = match blocking::answer(move || engine.replace(&old, &added, &first)).await {
             Ok(tasks) => tasks,
             Err(error) => {
                 self.begin_again(id).await;
@@ -272,7 +273,7 @@ impl Engine {
         }
         let (engine, old) = (self.clone(), id.clone());
         // The new one is installed. The rest of the old one goes at the next start.
-        if let Err(error) = blocking(move || engine.finish_removal(&old, true)).await {
+        if let Err(error) = blocking::answer(move || engine.finish_removal(&old, true)).await {
             log_fault(&new.name, error.reason());
         }
         Ok(new.id)
@@ -303,7 +304,7 @@ impl Engine {
     async fn restore(&self, old: &ConnectorId, new: &ConnectorId) -> Result<(), ApiError> {
         self.end(&new.installation).await;
         let (engine, returning, going) = (self.clone(), old.clone(), new.clone());
-        blocking(move || {
+        blocking::answer(move || {
             let payments = &engine.0.payments;
             let alone = payments.change_installations();
             record::change(&payments.store, |snapshot| {
@@ -348,7 +349,7 @@ impl Engine {
             engine.end(&id.installation).await;
             let (writer, target) = (engine.clone(), id.clone());
             let changed =
-                blocking(move || writer.replace_config(&target, &name, &config, &starts, now)).await;
+                blocking::answer(move || writer.replace_config(&target, &name, &config, &starts, now)).await;
             // The installation runs, with the old configuration if the new one is refused.
             engine.begin_again(&id).await;
             changed

@@ -2,9 +2,10 @@
 
 use ledger_store::Expected;
 
+use crate::blocking;
 use crate::connectors::engine::Engine;
 use crate::connectors::money::{self, Action};
-use crate::connectors::runner::{blocking, start_changes};
+use crate::connectors::runner::start_changes;
 use crate::connectors::transfers::{self, NewTransfer};
 use crate::connectors::{Order, Outcome, Paid};
 use crate::http::error::{ApiError, Code};
@@ -29,7 +30,7 @@ pub(crate) async fn begin(engine: &Engine, id: &InitiationId, action: Action) ->
         return Err(ApiError::validation(format!("the connector {} moves no money", row.provider)));
     }
     let (begun, id) = (engine.clone(), id.clone());
-    let task = blocking(move || {
+    let task = blocking::answer(move || {
         let payments = begun.payments();
         payments.write(|snapshot| {
             installed(snapshot, &id.connector)?;
@@ -81,7 +82,7 @@ pub(crate) async fn begin_transfer(
     };
     let start = transfers::start(&id);
     let begun = engine.clone();
-    let task = blocking(move || {
+    let task = blocking::answer(move || {
         begun.payments().write(|snapshot| {
             installed(snapshot, &transfer.connector)?;
             let starts = std::slice::from_ref(&start);

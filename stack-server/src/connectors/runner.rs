@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::blocking;
 use crate::connectors::clock::Clock;
 use crate::connectors::error::{TaskError, log_fault};
 use crate::connectors::money;
@@ -149,7 +150,7 @@ impl Runner {
         self.lock().remove(&task.id);
         let (payments, installation, id) =
             (self.context.payments.clone(), self.installation.installation, task.id);
-        let found = blocking(move || Ok(task::find(&payments.snapshot(), &installation, &id)?)).await;
+        let found = blocking::answer(move || Ok(task::find(&payments.snapshot(), &installation, &id)?)).await;
         let again = found.ok().flatten()?.value;
         // Whoever began it meanwhile has put it there.
         (again.status == TaskStatus::Active && self.lock().insert(task.id)).then_some(again)
@@ -199,14 +200,14 @@ impl Runner {
     async fn move_money(&self, task: &mut Task, subject: Subject, failures: &mut u32) -> Stepped {
         let now = self.context.clock.now();
         let (payments, asked, asking) = (self.context.payments.clone(), subject.clone(), task.clone());
-        let next = blocking(move || asked.prepare(&payments, &asking, now)).await;
+        let next = blocking::answer(move || asked.prepare(&payments, &asking, now)).await;
         let next = match next {
             Ok(money::Next::Ask(order)) => Ok(order),
             Ok(money::Next::Nothing) => return Stepped::Done,
             Err(error) if error.is_temporary() => {
                 return self.failed(task, later(error), failures).await;
             }
-            // The order is refused: whoever asked for it sees why.
+            // Refuse the order, and record the reason for its caller.
             Err(error) => Err(Failure::final_(error.message)),
         };
         let came = match next {
@@ -216,7 +217,7 @@ impl Runner {
         };
         let (payments, noted, asking) = (self.context.payments.clone(), came.clone(), task.clone());
         let now = self.context.clock.now();
-        let ends = blocking(move || subject.note(&payments, &asking, &noted, now)).await;
+        let ends = blocking::answer(move || subject.note(&payments, &asking, &noted, now)).await;
         match (ends, came) {
             (Ok(true), _) => Stepped::Done,
             (Ok(false), Ok(_)) => {
@@ -275,7 +276,7 @@ impl Runner {
         let (payments, connector) = (self.context.payments.clone(), self.installation.clone());
         let recorded = after.clone();
         let (batch, children) = (page.batch, page.children);
-        let begun = blocking(move || {
+        let begun = blocking::answer(move || {
             ingest::ingest(&payments, &connector, batch, now, |snapshot| {
                 let mut changes = Vec::new();
                 if recorded != before {
@@ -306,7 +307,7 @@ impl Runner {
             task.updated_at = self.context.clock.now();
             let (payments, connector, recorded) =
                 (self.context.payments.clone(), self.installation.clone(), task.clone());
-            let noted = blocking(move || {
+            let noted = blocking::answer(move || {
                 ingest::ingest(&payments, &connector, ingest::Batch::default(), recorded.updated_at, |_| {
                     Ok((vec![record::put(&recorded, Expected::Anything)], ()))
                 })
@@ -339,7 +340,7 @@ fn jittered(pause: Duration) -> Duration {
     pause + pause * u32::from(random[0]) / (5 * 256)
 }
 
-/// A task of the runtime that ends with whoever waits for it.
+/// A task of the runtime that is aborted when its waiter is dropped.
 struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
 
 impl<T> AbortOnDrop<T> {
@@ -358,16 +359,6 @@ impl<T> Drop for AbortOnDrop<T> {
 fn later(error: ApiError) -> Failure {
     error.log_cause();
     Failure::later(error.message)
-}
-
-/// Works with the store on a thread that may wait.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(answer) => answer,
-        Err(panic) => Err(ApiError::fault(&panic.to_string())),
-    }
 }
 
 /// The documents of tasks that begin, and the tasks. One that was there keeps its id, its date and its state.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::net::IpAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -21,6 +21,7 @@ use crate::api::routing::{self, EnabledParts, Match};
 use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
 use crate::auth::authority;
 use crate::auth::guard::{Admission, LastToken, Pass};
+use crate::blocking;
 use crate::http::error::{ApiError, Code, Profile};
 use crate::http::request::{self, Query, ReadBody};
 use crate::http::response::{self, Reply};
@@ -205,7 +206,7 @@ impl<'a> Admitted<'a> {
 async fn apart(route: &'static Route, admitted: Admitted<'_>, head: Head) -> Result<Reply, ApiError> {
     let Admitted { app, profile, peer, pass, body, stream } = admitted;
     let (app, http, id) = (app.clone(), Handle::current(), RequestId::current());
-    let handling = tokio::task::spawn_blocking(move || {
+    blocking::answer(move || {
         let segments = segments(&app, &head)?;
         let found = routing::find(head.method.as_str(), &segments, parts_of(&app));
         let Match::Found { variables, .. } = found else {
@@ -215,11 +216,8 @@ async fn apart(route: &'static Route, admitted: Admitted<'_>, head: Head) -> Res
         let call = admitted.call(&head, variables);
         let operating = pin!(operate(route.operation, &call));
         http.block_on(RequestId::scope_if(id, operating))
-    });
-    match handling.await {
-        Ok(answer) => answer,
-        Err(panic) => Err(ApiError::fault(&panic.to_string())),
-    }
+    })
+    .await
 }
 
 /// Makes a large answer hold memory until the client has it. The answer to a request that changed something is sent
@@ -262,6 +260,13 @@ fn allow_origin(app: &App, request: &HeaderMap, reply: &mut Reply) {
     }
 }
 
+/// A future on the heap whose type is erased, so that the code that drops it is compiled once.
+fn boxed<'a>(
+    answering: impl Future<Output = Result<Reply, ApiError>> + Send + 'a,
+) -> Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send + 'a>> {
+    Box::pin(answering)
+}
+
 /// Does what a route is for.
 async fn operate(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiError> {
     match operation {
@@ -269,8 +274,8 @@ async fn operate(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiErro
         Operation::V2(operation) => ledger_v2::answer(operation, call).await,
         // On the heap: their futures are several times as large as those of ledgers, and would make the future of every
         // request as large, which is copied more than once.
-        Operation::Auth(operation) => Box::pin(auth::answer(operation, call)).await,
-        Operation::Payments(operation) => Box::pin(payments::answer(operation, call)).await,
+        Operation::Auth(operation) => boxed(auth::answer(operation, call)).await,
+        Operation::Payments(operation) => boxed(payments::answer(operation, call)).await,
         Operation::Generic(operation) => generic::answer(operation, call).await,
         Operation::Info(form) => service::info(call, form).await,
         Operation::Health(form) => Ok(service::health(call, form).await),

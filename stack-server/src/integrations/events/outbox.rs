@@ -14,6 +14,7 @@ use super::commits::Commits;
 use super::error::StorageError;
 use super::message::Message;
 use super::topics::Topics;
+use crate::blocking;
 use crate::collections::PAYMENT_EVENTS;
 use crate::limits::DELIVERY_PAUSE_MAX;
 use crate::payments::record::prefixed;
@@ -76,7 +77,7 @@ impl Outbox {
     /// Reads the oldest stored events of the broker.
     async fn oldest_batch(&self) -> Result<Vec<Document>, StorageError> {
         let (store, prefix) = (self.store.clone(), [self.broker.name().as_bytes(), &[0]].concat());
-        let read = tokio::task::spawn_blocking(move || {
+        let read = blocking::run(move || {
             let range = DocumentRange { limit: BATCH_MAX, ..prefixed(&prefix, Direction::Ascending) };
             store.snapshot().documents(PAYMENT_EVENTS, &range)
         });
@@ -103,7 +104,7 @@ impl Outbox {
             action: DocumentAction::Delete,
         });
         let changes: Vec<_> = changes.collect();
-        let deleted = tokio::task::spawn_blocking(move || store.change_documents(changes)).await;
+        let deleted = blocking::run(move || store.change_documents(changes)).await;
         deleted??;
         Ok(())
     }

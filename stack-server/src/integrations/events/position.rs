@@ -6,6 +6,7 @@ use ledger_store::{DocumentAction, DocumentChange, Expected, FeedPosition, Store
 
 use super::broker::log_fault;
 use super::error::StartFailure;
+use crate::blocking;
 use crate::collections::PUBLISHERS;
 use crate::limits::{POSITION_ENTRIES, POSITION_INTERVAL};
 
@@ -66,7 +67,7 @@ impl Position {
     /// Writes the document. If the write fails, a later one includes the position.
     pub(super) async fn write(&mut self, store: &Store) {
         let (store, name, at) = (store.clone(), self.name, self.at);
-        let written = tokio::task::spawn_blocking(move || write(&store, name, at)).await;
+        let written = blocking::run(move || write(&store, name, at)).await;
         self.written_at = Instant::now();
         match written {
             Ok(Ok(())) => (self.written, self.delivered) = (at, false),

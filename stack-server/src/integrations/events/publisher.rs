@@ -21,6 +21,7 @@ use super::error::StorageError;
 use super::message::{Message, message_id};
 use super::position::Position;
 use super::topics::Topics;
+use crate::blocking;
 use crate::limits::DELIVERY_LANES;
 use crate::log;
 
@@ -100,7 +101,7 @@ impl Publisher {
 
     async fn read(&self, at: FeedPosition) -> Result<FeedPart, StorageError> {
         let store = self.store.clone();
-        let read = tokio::task::spawn_blocking(move || store.snapshot().feed(at)).await;
+        let read = blocking::run(move || store.snapshot().feed(at)).await;
         Ok(read??)
     }
 

@@ -10,6 +10,7 @@ use ledger_store::FedLog;
 use super::error::{NoFolder, PushError};
 use super::exporter::{Allowed, Driver};
 use super::file::Files;
+use crate::blocking;
 use crate::http::response::{Json, Numbers};
 use crate::outbound::Client;
 use crate::shapes::log::write_log_of;
@@ -52,11 +53,11 @@ impl Destinations {
             Driver::File(config) => {
                 let files = self.files.clone().ok_or(NoFolder)?;
                 let (config, lines) = (config.clone(), lines(logs));
-                blocking(move || files.append(&config, &lines)).await
+                off_thread(move || files.append(&config, &lines)).await
             }
             Driver::Stdout => {
                 let lines = lines(logs).concat();
-                blocking(move || {
+                off_thread(move || {
                     let mut out = std::io::stdout().lock();
                     out.write_all(&lines)?;
                     out.flush()
@@ -77,6 +78,6 @@ fn lines(logs: &[FedLog]) -> Vec<Vec<u8>> {
     logs.iter().map(line).collect()
 }
 
-async fn blocking(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<(), PushError> {
-    Ok(tokio::task::spawn_blocking(work).await??)
+async fn off_thread(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<(), PushError> {
+    Ok(blocking::run(work).await??)
 }

@@ -12,6 +12,7 @@ use super::error::LogsError;
 use super::exporter::Setup;
 use super::live::{Live, Progress};
 use super::stored::{KeptPosition, Pipeline, move_position, position};
+use crate::blocking;
 use crate::integrations::events::commits::Commits;
 use crate::limits::{PIPELINE_PART_BYTES, POSITION_INTERVAL};
 
@@ -137,7 +138,7 @@ impl Running {
         let (store, ledger, number) =
             (self.store.clone(), self.pipeline.ledger.clone(), self.pipeline.number);
         let size = FeedSize { logs: self.setup.batching.items, bytes: PIPELINE_PART_BYTES };
-        let read = tokio::task::spawn_blocking(move || {
+        let read = blocking::run(move || {
             let view =
                 store.snapshot().ledger(&ledger).filter(|view| number.is_none_or(|is| is == view.info().id));
             Ok(view.ok_or(LogsError::LedgerNotFound)?.logs_after(after, size, true)?)
@@ -149,7 +150,7 @@ impl Running {
     /// later one includes the position.
     async fn keep(&self, place: &mut Place) -> Result<(), ()> {
         let (store, id, kept, last) = (self.store.clone(), self.pipeline.id.clone(), place.kept, place.last);
-        let moved = tokio::task::spawn_blocking(move || move_position(&store, &id, kept, last)).await;
+        let moved = blocking::run(move || move_position(&store, &id, kept, last)).await;
         place.kept_at = Instant::now();
         match moved {
             Ok(Ok(kept)) => place.kept = kept,
