@@ -89,6 +89,11 @@ fn published_crates_carry_readme_and_licences() {
         }
         assert!(package["description"].as_str().is_some_and(|text| text.len() > 20), "{name} says nothing");
         assert!(!package["keywords"].as_array().expect("a list").is_empty(), "{name} has no keywords");
+        let features = package["features"].as_object().expect("a table");
+        if features.keys().any(|feature| feature != "testing") {
+            let shown = &package["metadata"]["docs"]["rs"]["all-features"];
+            assert_eq!(*shown, true, "docs.rs would not show all features of {name}");
+        }
         checked += 1;
     }
     assert!(checked >= 5, "only {checked} crates are published");
