@@ -39,7 +39,7 @@ struct Counts {
     right: HashMap<(String, IpAddr), Instant>,
 }
 
-/// The part of an address that is counted as one: whoever has an address of IPv6 has all of its network.
+/// The part of an address that is counted as one client. Somebody with one IPv6 address has the whole network of it.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -55,7 +55,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// Allows so many wrong secrets a minute, of each address and of each client.
+    /// Allows this number of wrong secrets a minute, for each address and for each client.
     pub(crate) fn new(per_minute: u32) -> Self {
         Self { per_minute: f64::from(per_minute), counts: Mutex::default() }
     }

@@ -269,7 +269,7 @@ async fn stopped_writing(store: &Store) -> String {
     }
 }
 
-/// Where the journal of a store ends, for whoever keeps it to compare history with later.
+/// Returns the end of a journal. An operator can keep it and later check that history was not rewritten.
 fn head_of(store: &Store) -> String {
     let status = store.status();
     format!("{}:{}", status.entries, status.chain)

@@ -78,7 +78,7 @@ pub(super) fn prepare(
     now: Timestamp,
 ) -> Result<Next, ApiError> {
     use InitiationStatus as S;
-    // That the task ends is recorded with the reason for it: whoever asks for more begins it again.
+    // Record the end of the task with its reason. A later order starts the task again.
     let ended = || vec![record::put(&terminated(task, now), Expected::Anything)];
     payments.write(|snapshot| {
         let Some(Versioned { value: mut initiation, version }) = initiation::find(snapshot, id)? else {

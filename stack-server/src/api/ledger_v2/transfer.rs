@@ -174,7 +174,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Notes that the text was handed over, of which the importer keeps so many bytes.
+    /// Notes that the importer received the text and keeps this number of bytes of it.
     fn keep(&mut self, bytes: usize) {
         self.kept = bytes;
         self.held.set(self.kept + self.text.capacity());

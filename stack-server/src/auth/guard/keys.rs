@@ -149,7 +149,7 @@ struct Shared {
     issuer: String,
     url: Url,
     known: Mutex<Known>,
-    /// When the issuer was last asked; whoever asks holds this.
+    /// When the issuer was last asked. A thread holds this lock while it asks.
     asked: tokio::sync::Mutex<Option<Instant>>,
     /// Whether somebody refreshes the keys for all.
     is_refreshing: AtomicBool,

@@ -85,7 +85,7 @@ impl Issuer {
         Guard::new(&settings, &Store::in_memory(), None).expect("a guard")
     }
 
-    /// The headers of a request with a token that is good for so many seconds.
+    /// Returns the headers of a request with a token that is valid for this number of seconds.
     fn request(&self, signer: &Authority, audience: &Value, seconds: u64) -> HeaderMap {
         let claims = json!({"iss": format!("http://{}", self.address), "aud": audience, "exp": signer.now() + seconds});
         let token = signer.open().expect("keys").keys.current().sign("JWT", &claims).expect("signed");

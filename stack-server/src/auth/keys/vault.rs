@@ -74,7 +74,7 @@ impl Vault {
     ///
     /// # Errors
     ///
-    /// If the key cannot be had, is not the one that sealed the vault, or the store fails; for the operator.
+    /// If the key cannot be read, is not the one that sealed the vault, or the store fails; for the operator.
     pub(crate) fn open(store: &Store, source: &KeySource) -> Result<Self, VaultError> {
         let stored = |store: &Store| {
             let found = store.snapshot().document(AUTH_VAULT, PEPPER)?;

@@ -59,7 +59,7 @@ impl Topic {
     }
 }
 
-/// The head of a journal as it once was: what its hash was after so many entries.
+/// An earlier head of a journal: a number of entries, and the hash after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptHead {
     /// How many entries there were.
