@@ -57,4 +57,4 @@ pub use run::{Blank, Need, Progress, Reads, Run, Scratch, Variables};
 pub use span::{Position, Range, Span};
 pub use trace::{Bound, Drawn, PostingTrace, Trace};
 pub use tree::Tree;
-pub use types::Type;
+pub use types::{Type, function_names};

@@ -2,6 +2,8 @@
 
 pub use ledger_values::Type;
 
+use crate::options::Flag;
+
 /// A function that an expression may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
@@ -13,29 +15,48 @@ pub(super) enum Function {
     Meta,
 }
 
+/// How a script calls a function.
+#[derive(Clone, Copy)]
+pub(super) struct Signature {
+    pub(super) name: &'static str,
+    /// The types of the parameters.
+    pub(super) parameters: &'static [Type],
+    /// The type of the value. `None` if it is the type of the variable that receives it.
+    pub(super) value: Option<Type>,
+    /// The flag without which a run refuses the call.
+    pub(super) flag: Option<Flag>,
+}
+
 impl Function {
-    /// Name of the function that only the origin of a variable may call.
-    pub(super) const META: &str = "meta";
+    const ALL: [Self; 5] = [Self::Balance, Self::Overdraft, Self::GetAsset, Self::GetAmount, Self::Meta];
+
+    pub(super) const fn signature(self) -> Signature {
+        let (name, parameters, value, flag): (_, &[Type], _, _) = match self {
+            Self::Balance => ("balance", &[Type::Account, Type::Asset], Some(Type::Monetary), None),
+            Self::Overdraft => {
+                let flag = Some(Flag::OverdraftFunction);
+                ("overdraft", &[Type::Account, Type::Asset], Some(Type::Monetary), flag)
+            }
+            Self::GetAsset => {
+                ("get_asset", &[Type::Monetary], Some(Type::Asset), Some(Flag::GetAssetFunction))
+            }
+            Self::GetAmount => {
+                ("get_amount", &[Type::Monetary], Some(Type::Number), Some(Flag::GetAmountFunction))
+            }
+            Self::Meta => ("meta", &[Type::Account, Type::Text], None, None),
+        };
+        Signature { name, parameters, value, flag }
+    }
 
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "balance" => Self::Balance,
-            "overdraft" => Self::Overdraft,
-            "get_asset" => Self::GetAsset,
-            "get_amount" => Self::GetAmount,
-            Self::META => Self::Meta,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|function| function.signature().name == name)
     }
+}
 
-    /// Returns the types of the parameters.
-    pub(super) const fn parameters(self) -> &'static [Type] {
-        match self {
-            Self::Balance | Self::Overdraft => &[Type::Account, Type::Asset],
-            Self::GetAsset | Self::GetAmount => &[Type::Monetary],
-            Self::Meta => &[Type::Account, Type::Text],
-        }
-    }
+/// Returns the names of the functions that scripts can call: in expressions first, then as statements.
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    let functions = Function::ALL.into_iter().map(|function| function.signature().name);
+    functions.chain(Action::ALL.into_iter().map(Action::name))
 }
 
 /// A function whose call is a statement.
@@ -46,12 +67,17 @@ pub(super) enum Action {
 }
 
 impl Action {
+    const ALL: [Self; 2] = [Self::SetTxMeta, Self::SetAccountMeta];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::SetTxMeta => "set_tx_meta",
+            Self::SetAccountMeta => "set_account_meta",
+        }
+    }
+
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "set_tx_meta" => Self::SetTxMeta,
-            "set_account_meta" => Self::SetAccountMeta,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|action| action.name() == name)
     }
 
     /// Returns the types of the parameters. `None` accepts any type.

@@ -23,6 +23,19 @@ pub(super) enum Value {
     Text(Arc<str>),
 }
 
+impl Value {
+    pub(super) const fn type_of(&self) -> Type {
+        match self {
+            Self::Account(_) => Type::Account,
+            Self::Asset(_) => Type::Asset,
+            Self::Number(_) => Type::Number,
+            Self::Monetary(..) => Type::Monetary,
+            Self::Portion(_) => Type::Portion,
+            Self::Text(_) => Type::Text,
+        }
+    }
+}
+
 /// A value parsed from text, before its names get numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Literal {

@@ -197,7 +197,9 @@ impl Builder<'_> {
                 Ok(TextTest::In(texts))
             }
             (Operator::In, _) => Err(self.wrong_value(ValueType::Texts)),
-            _ => Err(self.operator_refused()),
+            (Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte | Operator::Exists, _) => {
+                Err(self.operator_refused())
+            }
         }
     }
 }

@@ -25,19 +25,13 @@ pub enum Operator {
 }
 
 impl Operator {
+    /// All operators.
+    pub const ALL: [Self; 8] =
+        [Self::Match, Self::Lt, Self::Lte, Self::Gt, Self::Gte, Self::Like, Self::In, Self::Exists];
+
     /// Finds an operator by its name, which begins with `$`.
     pub fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "$match" => Self::Match,
-            "$lt" => Self::Lt,
-            "$lte" => Self::Lte,
-            "$gt" => Self::Gt,
-            "$gte" => Self::Gte,
-            "$like" => Self::Like,
-            "$in" => Self::In,
-            "$exists" => Self::Exists,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|operator| operator.name() == name)
     }
 
     /// Returns the name of the operator with its `$`.

@@ -110,3 +110,22 @@ pub(crate) fn filter_of_ledgers(dice: &mut Dice<'_>) -> FilterOf<Ledgers> {
     };
     FilterOf::new(root).expect("a small filter")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_filters_use_every_operator() {
+        let mut dice = Dice::from_seed(1);
+        let there = ["users:1".to_owned()];
+        let drawn: Vec<Operator> = (0..200)
+            .flat_map(|_| {
+                [on_address(&mut dice, &there, "address"), on_metadata(&mut dice), on_balance(&mut dice)]
+            })
+            .map(|(_, operator, _)| operator)
+            .collect();
+        let missing: Vec<Operator> = Operator::ALL.into_iter().filter(|one| !drawn.contains(one)).collect();
+        assert!(missing.is_empty(), "no random filter uses {missing:?}");
+    }
+}

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 
+use ledger_core::Operator;
 use ledger_store::Store;
 use stack_server::{Server, Settings};
 
@@ -49,4 +50,21 @@ fn every_documented_filter_selects_as_shown() {
         }
     }
     assert!(examples > 10, "{examples} examples");
+}
+
+#[test]
+fn documents_and_describes_every_operator() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/filters.md");
+    let text = std::fs::read_to_string(path).expect("the documentation is there");
+    let document = TestServer::start().get("/openapi.json").is(200).json();
+    let described = document["components"]["schemas"]["V2Filter"]["properties"].as_object().expect("members");
+    for operator in Operator::ALL {
+        let name = operator.name();
+        assert!(text.contains(&format!("`{name}`")), "docs/filters.md does not describe {name}");
+        assert!(described.contains_key(name), "schemas.json does not describe {name}");
+    }
+    let of_nodes = ["$and", "$or", "$not"];
+    let unknown =
+        described.keys().find(|name| Operator::parse(name).is_none() && !of_nodes.contains(&name.as_str()));
+    assert_eq!(unknown, None, "schemas.json describes an operator that `Operator::ALL` lacks");
 }

@@ -18,6 +18,18 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
+fn every_function_is_documented_and_coloured() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let read = |name: &str| std::fs::read_to_string(docs.join(name)).expect(name);
+    let (guide, grammar) = (read("script-language.md"), read("script-language.tmLanguage.json"));
+    for name in ledger_numscript::function_names() {
+        assert!(guide.contains(&format!("{name}(")), "docs/script-language.md does not describe {name}");
+        let is_coloured = grammar.split(['(', ')', '|']).any(|word| word == name);
+        assert!(is_coloured, "docs/script-language.tmLanguage.json does not colour {name}");
+    }
+}
+
+#[test]
 fn every_documented_example_runs_as_shown() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/script-language.md");
     let text = std::fs::read_to_string(path).expect("the documentation is there");

@@ -8,7 +8,7 @@ use crate::diagnostic::{DiagnosticKind, Misplaced, Version};
 use crate::options::Flag;
 use crate::span::Span;
 use crate::tree::{self, Call, Expr, Sign};
-use crate::types::{Action, Function, Type};
+use crate::types::{Action, Function, Signature, Type};
 
 /// Result of checking an expression. A wrong expression has a vaguer type than its own, so that it causes no
 /// further findings.
@@ -192,13 +192,7 @@ impl<'t> Checker<'t> {
             let arguments = self.unknown_function(call, misplaced);
             return (of_call(None, arguments), Typed::UNKNOWN);
         };
-        let (of, flag) = match function {
-            Function::Balance => (Some(Type::Monetary), None),
-            Function::Overdraft => (Some(Type::Monetary), Some(Flag::OverdraftFunction)),
-            Function::GetAsset => (Some(Type::Asset), Some(Flag::GetAssetFunction)),
-            Function::GetAmount => (Some(Type::Number), Some(Flag::GetAmountFunction)),
-            Function::Meta => (None, None),
-        };
+        let Signature { parameters, value: of, flag, .. } = function.signature();
         if let Some(flag) = flag {
             self.feature(call.span, flag);
         }
@@ -206,7 +200,6 @@ impl<'t> Checker<'t> {
             self.feature(call.span, Flag::MidScriptFunctionCall);
         }
         let mut asset = None;
-        let parameters = function.parameters();
         let mut arguments = Arguments::with_capacity(call.arguments.len());
         for (at, argument) in call.arguments.iter().enumerate() {
             let checked = match parameters.get(at) {

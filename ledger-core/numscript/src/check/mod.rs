@@ -185,7 +185,9 @@ impl<'t> Checker<'t> {
                 self.unify(expr.span, asset, origins);
             }
             match &expr.kind {
-                Syntax::Call(call) if call.name.text == Function::META => Origin::Meta(checked.id),
+                Syntax::Call(call) if call.name.text == Function::Meta.signature().name => {
+                    Origin::Meta(checked.id)
+                }
                 Syntax::Call(_) => Origin::Call(checked.id),
                 _ => Origin::Free(checked.id),
             }

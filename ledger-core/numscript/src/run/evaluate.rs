@@ -15,10 +15,13 @@ use crate::portion::Portion;
 use crate::program::{AccountId, AssetId, Call, Expr, ExprKind, Part};
 use crate::span::Span;
 use crate::tree::Sign;
-use crate::types::{Function, Type};
+use crate::types::{Function, Signature, Type};
 use crate::value::{Value, excerpt};
 use ledger_values::limits::ADDRESS_BYTES_MAX;
 use ledger_values::{AccountAddress, Balance};
+
+/// The values of the arguments of a call.
+pub(super) type Arguments = smallvec::SmallVec<[Value; 3]>;
 
 impl<'a> Run<'a> {
     /// Evaluates an expression.
@@ -132,39 +135,52 @@ impl<'a> Run<'a> {
         let Some(function) = call.function else {
             return Err(Stop::at(call.span, ErrorKind::UnboundFunction { name: call.name.clone() }));
         };
-        match function {
-            Function::Meta => return Err(Stop::at(call.span, ErrorKind::InvalidNestedMeta)),
-            Function::Overdraft => self.require(Flag::OverdraftFunction, call.span)?,
-            Function::GetAsset => self.require(Flag::GetAssetFunction, call.span)?,
-            Function::GetAmount => self.require(Flag::GetAmountFunction, call.span)?,
-            Function::Balance => {}
+        if function == Function::Meta {
+            return Err(Stop::at(call.span, ErrorKind::InvalidNestedMeta));
+        }
+        let Signature { parameters, flag, .. } = function.signature();
+        if let Some(flag) = flag {
+            self.require(flag, call.span)?;
         }
         // Evaluate the arguments first, then check their number, then their types.
-        let arguments = self.arguments(call.span, &call.arguments, function.parameters().len())?;
-        let typed = self.typed(&call.arguments, arguments, function)?;
-        match typed {
-            Typed::Holding(account, asset) => {
-                let holding = self.scratch.books.holding(account, asset, 0);
-                let balance = self.balance(holding)?;
-                let is_negative = balance < IBig::ZERO;
-                match function {
-                    Function::Balance if is_negative => Err(Stop::at(
-                        call.span,
-                        ErrorKind::NegativeBalance {
-                            account: self.account(account).clone(),
-                            balance: Balance::of_integer(balance),
-                        },
-                    )),
-                    Function::Balance => Ok(Value::Monetary(asset, balance)),
-                    _ if is_negative => Ok(Value::Monetary(asset, -balance)),
-                    _ => Ok(Value::Monetary(asset, IBig::ZERO)),
+        let arguments = self.arguments(call.span, &call.arguments, parameters.len())?;
+        self.check_types(&call.arguments, &arguments, parameters)?;
+        self.result(function, arguments, call.span)
+    }
+
+    /// Returns the value of a function for arguments of its types.
+    fn result(&mut self, function: Function, arguments: Arguments, span: Span) -> Step<Value> {
+        let mut arguments = arguments.into_iter();
+        match (function, arguments.next(), arguments.next()) {
+            (Function::Balance, Some(Value::Account(account)), Some(Value::Asset(asset))) => {
+                let balance = self.balance_of(account, asset)?;
+                if balance < IBig::ZERO {
+                    let account = self.account(account).clone();
+                    let balance = Balance::of_integer(balance);
+                    return Err(Stop::at(span, ErrorKind::NegativeBalance { account, balance }));
                 }
+                Ok(Value::Monetary(asset, balance))
             }
-            Typed::Monetary(asset, amount) => match function {
-                Function::GetAsset => Ok(Value::Asset(asset)),
-                _ => Ok(Value::Number(amount)),
-            },
+            (Function::Overdraft, Some(Value::Account(account)), Some(Value::Asset(asset))) => {
+                let balance = self.balance_of(account, asset)?;
+                Ok(Value::Monetary(asset, IBig::ZERO.max(-balance)))
+            }
+            (Function::GetAsset, Some(Value::Monetary(asset, _)), _) => Ok(Value::Asset(asset)),
+            (Function::GetAmount, Some(Value::Monetary(_, amount)), _) => Ok(Value::Number(amount)),
+            (
+                Function::Balance
+                | Function::Overdraft
+                | Function::GetAsset
+                | Function::GetAmount
+                | Function::Meta,
+                ..,
+            ) => unreachable!("the types of the arguments were checked"),
         }
+    }
+
+    fn balance_of(&mut self, account: AccountId, asset: AssetId) -> Step<IBig> {
+        let holding = self.scratch.books.holding(account, asset, 0);
+        self.balance(holding)
     }
 
     /// Evaluates arguments and refuses too many or too few.
@@ -173,8 +189,8 @@ impl<'a> Run<'a> {
         span: Span,
         arguments: &'a [Expr],
         expected: usize,
-    ) -> Step<smallvec::SmallVec<[Value; 3]>> {
-        let mut values = smallvec::SmallVec::with_capacity(arguments.len());
+    ) -> Step<Arguments> {
+        let mut values = Arguments::with_capacity(arguments.len());
         for argument in arguments {
             values.push(self.evaluate(argument)?);
         }
@@ -185,26 +201,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn typed(
-        &mut self,
-        exprs: &'a [Expr],
-        values: smallvec::SmallVec<[Value; 3]>,
-        function: Function,
-    ) -> Step<Typed> {
-        let mut values = values.into_iter();
-        let parameters = function.parameters();
-        let mut typed = None;
-        for ((value, expr), parameter) in values.by_ref().zip(exprs).zip(parameters) {
-            typed = match (value, parameter, typed) {
-                (Value::Account(account), Type::Account, _) => Some(Typed::Holding(account, AssetId(0))),
-                (Value::Asset(asset), Type::Asset, Some(Typed::Holding(account, _))) => {
-                    Some(Typed::Holding(account, asset))
-                }
-                (Value::Monetary(asset, amount), Type::Monetary, _) => Some(Typed::Monetary(asset, amount)),
-                (other, parameter, _) => return Err(self.type_error(expr.span, parameter.name(), &other)),
-            };
+    fn check_types(&self, exprs: &'a [Expr], values: &[Value], parameters: &[Type]) -> Step<()> {
+        for ((value, expr), parameter) in values.iter().zip(exprs).zip(parameters) {
+            if value.type_of() != *parameter {
+                return Err(self.type_error(expr.span, parameter.name(), value));
+            }
         }
-        Ok(typed.expect("every function has parameters"))
+        Ok(())
     }
 
     // Expressions of one type.
@@ -304,10 +307,4 @@ impl<'a> Run<'a> {
     pub(super) fn type_error(&self, span: Span, expected: &'static str, value: &Value) -> Stop {
         Stop::at(span, ErrorKind::TypeError { expected, value: excerpt(&self.text(value)).to_string() })
     }
-}
-
-/// Arguments after their types were checked, in the two shapes that functions take.
-enum Typed {
-    Holding(AccountId, AssetId),
-    Monetary(AssetId, IBig),
 }
