@@ -199,6 +199,25 @@ fn no_files_import_each_other() {
     assert!(circles.is_empty(), "{circles:#?}");
 }
 
+/// Modules of the server's `api` that translate for one API each.
+const APIS: [&str; 3] = ["ledger_v1", "ledger_v2", "auth"];
+
+#[test]
+fn apis_do_not_import_each_other() {
+    let server = LAYERS.iter().find(|layers| layers.sources == "stack-server/src").expect("the server");
+    let edges = imports_of(server).edges;
+    let api = |module: &Module| match module.as_slice() {
+        [top, name, ..] if top == "api" => APIS.into_iter().find(|api| *api == name),
+        _ => None,
+    };
+    assert_eq!(edges.keys().filter_map(api).collect::<BTreeSet<_>>(), BTreeSet::from(APIS));
+    for (from, targets) in &edges {
+        let Some(of) = api(from) else { continue };
+        let other = targets.iter().find(|to| api(to).is_some_and(|api| api != of));
+        assert_eq!(other, None, "{} imports it", from.join("::"));
+    }
+}
+
 #[test]
 fn a_circle_and_its_direction_are_found() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/imports/sample");

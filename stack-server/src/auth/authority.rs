@@ -325,3 +325,57 @@ pub(crate) fn check_base(base: &str) -> Result<(), UrlError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use ledger_store::Options;
+    use ledger_testkit::SetClock;
+
+    use super::*;
+    use crate::auth::keys::master::MasterKey;
+    use crate::auth::keys::signing::State;
+    use crate::limits::RETIRED_KEY_KEPT;
+
+    #[test]
+    fn work_beyond_the_waiting_room_is_refused() {
+        let slots = Slots::new(1, 1);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let (release, released) = std::sync::mpsc::channel();
+        let (running, waiting, refused) = runtime.block_on(async {
+            tokio::join!(slots.run(move || released.recv_timeout(Duration::from_secs(20)).is_ok()), slots.run(|| true), async {
+                let refused = slots.run(|| true).await;
+                release.send(()).expect("the first one waits for it");
+                refused
+            })
+        });
+        assert_eq!((running, waiting), (Ok(true), Ok(true)));
+        assert!(refused.is_err_and(|error| error.transient));
+    }
+
+    #[test]
+    fn rotates_keys_on_schedule() {
+        let clock = Arc::new(SetClock::default());
+        let mut options = Options::default();
+        options.clock = clock.clone();
+        let settings = AuthorizationSettings::new(KeySource::Given(MasterKey::random().expect("a key")));
+        let period = settings.key_rotation;
+        let authority = Authority::new(&Store::in_memory_with(&options), settings, "http://127.0.0.1:1");
+        let authority = authority.expect("an authorization server");
+        let keep_house_at = |time: Duration| {
+            let micros = i64::try_from(time.as_micros()).expect("a date");
+            clock.set(Timestamp::from_micros(micros));
+            authority.keep_house().expect("no fault");
+            authority.open().expect("keys").keys
+        };
+        let first = authority.open().expect("keys").keys;
+        let next = first.all().find(|key| key.state == State::Next).expect("it is published").id.clone();
+        let signer = &first.current().id;
+        assert_eq!(keep_house_at(period.saturating_sub(Duration::from_micros(1))).current().id, *signer);
+        let second = keep_house_at(period);
+        assert!(second.current().id == next && second.get(signer).is_some(), "its tokens are good");
+        let kept = period + RETIRED_KEY_KEPT;
+        assert!(keep_house_at(kept.saturating_sub(Duration::from_micros(1))).get(signer).is_some());
+        let third = keep_house_at(kept);
+        assert!(third.current().id == next && third.get(signer).is_none());
+    }
+}

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ledger_store::{Collection, DocumentAction, DocumentChange, DocumentRange, Expected, Store};
 use ring::digest;
 use serde_json::{Value, json};
+use stack_server::{KeySource, MasterKey, StaticClient};
 
 use crate::auth::{Signer, TWO, now};
 use crate::auth_tokens::{Known, claims};
@@ -459,6 +460,14 @@ fn what_was_used_stays_used_through_a_restart() {
 
 #[test]
 fn settings_show_no_secret() {
-    let shown = format!("{:?}", settings_of(&Provider::start()));
-    assert!(shown.contains("root") && !shown.contains("its secret"), "{shown}");
+    let mut settings = settings_of(&Provider::start());
+    let authorization = settings.authorization.as_mut().expect("there is one");
+    authorization.key = KeySource::Given(MasterKey::parse(&"a7".repeat(32)).expect("a key"));
+    let file = "clients: [{id: canary, secrets: ['secret of the file']}]";
+    authorization.clients = StaticClient::parse(file).expect("a client");
+    let shown = format!("{settings:?}");
+    assert!(shown.contains("canary"), "{shown}");
+    for secret in ["its secret", "secret of the file", "a7a7", "167, 167"] {
+        assert!(!shown.contains(secret), "{secret}: {shown}");
+    }
 }

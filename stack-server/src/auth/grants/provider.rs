@@ -86,7 +86,7 @@ pub(crate) enum IdentityError {
 }
 
 /// The values that a login is bound to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Binding<'a> {
     /// Where the provider sends the user back.
     pub(crate) callback: &'a str,
