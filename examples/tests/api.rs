@@ -59,8 +59,11 @@ fn items_of(source: &str) -> Vec<String> {
         }
         if text.starts_with("#[") {
             if line.starts_with("#[cfg(test)]") {
-                // Tests stand at the end of a file.
-                break;
+                // A module of tests is the end of a file. One in a file of its own is a single line.
+                if lines.next().is_none_or(|item| item.ends_with('{')) {
+                    break;
+                }
+                continue;
             }
             while !text.ends_with(']') && lines.next().is_some_and(|line| !line.trim().ends_with(']')) {}
             continue;
