@@ -27,6 +27,7 @@ pub mod http_reads;
 pub mod in_flight;
 pub mod mixed;
 pub mod naive;
+pub mod payments;
 pub mod process;
 pub mod reads;
 pub mod reopen;

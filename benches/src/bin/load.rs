@@ -17,6 +17,7 @@ use benches::http_load::{self, HttpLoad};
 use benches::http_mixed::{self, HttpMixed};
 use benches::http_reads::{self, HttpReads};
 use benches::mixed::{self, Mixed};
+use benches::payments::{self, HttpPayments};
 use benches::{Failure, bare, compare, reopen, report::Report};
 use lexopt::{Arg, Parser};
 
@@ -66,6 +67,12 @@ load events     writes to a server without a consumer of events, with a dead one
 load deliveries   time from a commit to the delivery of its event, one at a time, the first included: to a stream, over
     HTTP, and to a NATS server if one is given
     --spawn SERVER, --nats PROGRAM, --events N to each (500)
+load payments   payments that a connector brings in from a provider in this process, without and with a posting rule, and
+    pages of their list; what idle connectors cost; requests and another connector beside providers that hang, in turns
+    --spawn SERVER, --payments N (1M), --reads N of each kind of page (500)
+    --connectors N (1000: idle ones), --period SECONDS (120: they poll so often, and are measured so long)
+    --turns N (3), --seconds N (5) of requests in each turn
+    --only ingestion | postings | lists | idle | hanging
 load lists      pages of the first generation, on a ledger that it is filled with
     --url http://HOST:PORT | --spawn SERVER (with a fresh data directory)
     --transactions N (1M) --accounts N (100k) --page-size N (1000) --reads N of each kind (200)
@@ -115,6 +122,7 @@ fn run() -> Result<Report, Failure> {
         Some("deliveries") => deliveries::run(&Deliveries::parse(&mut parser)?),
         Some("events") => events::run(&Events::parse(&mut parser)?),
         Some("reads") => http_reads::run(&HttpReads::parse(&mut parser)?),
+        Some("payments") => payments::run(&HttpPayments::parse(&mut parser)?),
         Some("lists") => http_lists::run(&HttpLists::parse(&mut parser)?),
         // The child process that `http` starts to measure HTTP without a ledger. It runs until it is killed.
         Some("bare") => {

@@ -342,11 +342,15 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let (release, released) = std::sync::mpsc::channel();
         let (running, waiting, refused) = runtime.block_on(async {
-            tokio::join!(slots.run(move || released.recv_timeout(Duration::from_secs(20)).is_ok()), slots.run(|| true), async {
-                let refused = slots.run(|| true).await;
-                release.send(()).expect("the first one waits for it");
-                refused
-            })
+            tokio::join!(
+                slots.run(move || released.recv_timeout(Duration::from_secs(20)).is_ok()),
+                slots.run(|| true),
+                async {
+                    let refused = slots.run(|| true).await;
+                    release.send(()).expect("the first one waits for it");
+                    refused
+                }
+            )
         });
         assert_eq!((running, waiting), (Ok(true), Ok(true)));
         assert!(refused.is_err_and(|error| error.transient));

@@ -1,0 +1,90 @@
+//! Measures how fast a connector brings in payments, with and without a posting rule, and how fast the provider gives
+//! them to a client that keeps nothing.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::api::{Api, escape};
+use super::options::HttpPayments;
+use super::provider;
+use crate::Failure;
+use crate::http_client::Connection;
+use crate::http_load::refused;
+use crate::process::processor_time;
+use crate::report::{Report, rate};
+
+/// Rows of a page that the connector asks for.
+const PAGE_SIZE: u64 = 100;
+
+/// Moves each payment between the ledger accounts of its two sides.
+const SCRIPT: &str = "vars {\n  monetary $amount\n  account $source\n  account $destination\n}\n\
+    send $amount (\n  source = $source allowing unbounded overdraft\n  destination = $destination\n)\n";
+
+/// Fetches all pages with one connection, as the connector does, and parses them.
+///
+/// # Errors
+///
+/// If the provider answers wrongly.
+pub(super) async fn bound(run: &HttpPayments, endpoint: &str, report: &mut Report) -> Result<(), Failure> {
+    let (address, path) = endpoint.trim_start_matches("http://").split_once('/').ok_or("an endpoint")?;
+    let mut connection = Connection::connect(address).await?;
+    let (mut since, mut fetched) = (0, 0);
+    let begin = Instant::now();
+    while since + 1 < run.payments {
+        let from = escape(&provider::date(since).to_string());
+        let request = format!(
+            "GET /{path}/transactions?pageSize={PAGE_SIZE}&page=1&updatedAtFrom={from} HTTP/1.1\r\n\
+             host: localhost\r\n\r\n"
+        );
+        let answer = connection.exchange(request.as_bytes()).await?;
+        if answer.status != 200 {
+            return Err(refused(answer.status, answer.body));
+        }
+        let rows: Vec<Value> = serde_json::from_slice(answer.body)?;
+        fetched += rows.len() as u64;
+        since += rows.len() as u64 - 1;
+    }
+    let figure = rate(fetched, begin.elapsed());
+    report.number("provider_payments_per_s", figure);
+    println!("a bare client of the provider: {figure:.0} payments/s");
+    Ok(())
+}
+
+/// Installs a connector and waits until the newest payment is listed. Returns the connector.
+///
+/// # Errors
+///
+/// If the server or the connector fails.
+pub(super) async fn ingest(
+    run: &HttpPayments,
+    server: u32,
+    api: &mut Api,
+    endpoint: &str,
+    has_rule: bool,
+    report: &mut Report,
+) -> Result<String, Failure> {
+    let name = if has_rule { "posted" } else { "plain" };
+    // The rule must be there before the first payment, so the connector gets its address after it.
+    let connector = api.install(name, if has_rule { "" } else { endpoint }, "1h").await?;
+    let used = || processor_time(server).unwrap_or_default();
+    let (mut begin, mut used_before) = (Instant::now(), used());
+    if has_rule {
+        api.ask("POST", "/v2/payments", "{}").await?;
+        let path = format!("/api/payments/connectors/GENERIC/{connector}");
+        let rule = json!({"ledger": "payments", "script": SCRIPT});
+        api.ask("PUT", &format!("{path}/postings"), &rule.to_string()).await?;
+        let config = json!({"name": name, "apiKey": "key", "endpoint": endpoint, "pollingPeriod": "1h"});
+        (begin, used_before) = (Instant::now(), used());
+        api.ask("POST", &format!("{path}/config"), &config.to_string()).await?;
+    }
+    let newest = provider::date(run.payments - 1).to_string();
+    api.wait_for_payment(&connector, &newest).await?;
+    let took = begin.elapsed();
+    let micros = (used() - used_before).as_secs_f64() * 1e6 / run.payments as f64;
+    let figure = rate(run.payments, took);
+    report.number(&format!("{name}_payments_per_s"), figure);
+    report.number(&format!("{name}_cpu_us_per_payment"), micros);
+    println!("{name}: {figure:.0} payments/s, processor of the server {micros:.2} us each");
+    Ok(connector)
+}

@@ -1,0 +1,96 @@
+//! The options of the sub-command `payments`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lexopt::{Arg, Parser, ValueExt};
+
+use crate::{Failure, arguments};
+
+/// The options of a run.
+#[derive(Clone, Debug)]
+pub struct HttpPayments {
+    /// The server program.
+    pub spawn: PathBuf,
+    /// Number of payments to bring in.
+    pub payments: u64,
+    /// Number of reads of each kind of page.
+    pub reads: u64,
+    /// Number of idle connectors.
+    pub connectors: u64,
+    /// Polling period of idle connectors, during which they are measured.
+    pub period: Duration,
+    /// Time of the requests in each turn.
+    pub time: Duration,
+    /// Number of turns without and with hanging providers.
+    pub turns: u64,
+    /// The only part to measure; all if empty.
+    pub only: String,
+}
+
+/// The parts of a run.
+const PARTS: [&str; 5] = ["ingestion", "postings", "lists", "idle", "hanging"];
+
+impl HttpPayments {
+    /// Parses the options of the sub-command.
+    ///
+    /// # Errors
+    ///
+    /// If an option is unknown, its value is invalid, or there is no server.
+    pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
+        let mut run = Self {
+            spawn: PathBuf::new(),
+            payments: 1_000_000,
+            reads: 500,
+            connectors: 1_000,
+            period: Duration::from_secs(120),
+            time: Duration::from_secs(5),
+            turns: 3,
+            only: String::new(),
+        };
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Arg::Long("spawn") => run.spawn = parser.value()?.into(),
+                Arg::Long("payments") => run.payments = arguments::count(parser)?,
+                Arg::Long("reads") => run.reads = arguments::count(parser)?,
+                Arg::Long("connectors") => run.connectors = arguments::count(parser)?,
+                Arg::Long("period") => run.period = Duration::from_secs(arguments::count(parser)?),
+                Arg::Long("seconds") => run.time = Duration::from_secs(arguments::count(parser)?),
+                Arg::Long("turns") => run.turns = arguments::count(parser)?,
+                Arg::Long("only") => run.only = parser.value()?.string()?,
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        if run.spawn.as_os_str().is_empty() || run.payments < 2 || run.reads == 0 {
+            return Err("there must be the program of a server, two payments and a read".into());
+        }
+        if run.connectors == 0 || run.turns == 0 || run.period.is_zero() || run.time.is_zero() {
+            return Err("there must be a connector, a turn, a polling period and a time".into());
+        }
+        if !run.only.is_empty() && !PARTS.contains(&&*run.only) {
+            return Err(format!("the parts are {}", PARTS.join(", ")).into());
+        }
+        Ok(run)
+    }
+
+    /// Whether a part is measured.
+    pub(super) fn wants(&self, part: &str) -> bool {
+        self.only.is_empty() || self.only == part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_options() {
+        let parse = |arguments: &[&str]| HttpPayments::parse(&mut Parser::from_args(arguments));
+        let run = parse(&["--spawn", "server", "--payments", "20k", "--only", "lists"]).expect("options");
+        assert_eq!((run.payments, run.turns), (20_000, 3));
+        assert!(run.wants("lists") && !run.wants("idle"));
+        assert!(parse(&["--payments", "20k"]).is_err());
+        assert!(parse(&["--spawn", "server", "--only", "else"]).is_err());
+        assert!(parse(&["--spawn", "server", "--period", "0"]).is_err());
+    }
+}
