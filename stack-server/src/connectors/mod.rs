@@ -27,6 +27,7 @@ mod runner;
 mod session;
 mod stripe;
 mod stripe_mapping;
+mod stripe_timeline;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transfers;

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::connectors::currency;
 use crate::http::json::{self, Array, Entries, Text};
+use crate::payments::codec::Metadata;
 
 /// Maximum number of characters of an id in a warning.
 const SHOWN_CHARS_MAX: usize = 64;
@@ -43,10 +44,20 @@ impl<'a> Row<'a> {
         self.member(name).map(text_of).unwrap_or_default()
     }
 
+    /// An object; `None` if there is none.
+    pub(super) fn object(&self, name: &str) -> Option<Self> {
+        self.member(name).and_then(Self::of)
+    }
+
     /// An object; one without members if there is none.
     pub(super) fn row(&self, name: &str) -> Self {
-        let empty = Self { raw: RawValue::NULL, members: vec![] };
-        self.member(name).and_then(Self::of).unwrap_or(empty)
+        self.object(name).unwrap_or(Self { raw: RawValue::NULL, members: vec![] })
+    }
+
+    /// The members that are texts.
+    pub(super) fn texts(&self) -> Metadata {
+        let texts = self.members.iter().filter(|(_, value)| value.get().starts_with('"'));
+        texts.map(|(Text(name), value)| (name.clone().into_owned(), text_of(value))).collect()
     }
 
     /// The elements of a list; `None` if there is no list.
@@ -57,6 +68,11 @@ impl<'a> Row<'a> {
     /// A date and time. One without an offset is in UTC.
     pub(super) fn date(&self, name: &str) -> Option<Timestamp> {
         parse_date(&self.text(name))
+    }
+
+    /// A whole number; `None` for everything else.
+    pub(super) fn whole(&self, name: &str) -> Option<Balance> {
+        Balance::parse(&self.text(name)).ok()
     }
 
     /// A boolean; `false` if there is none.
@@ -172,6 +188,9 @@ mod tests {
         }
         assert_eq!(row.raw(), text);
         assert!(row.required("n").is_err() && row.row("t").text("x").is_empty());
+        assert_eq!((row.whole("id"), row.whole("a")), (Some(Balance::from(7)), None));
+        assert_eq!(row.texts().into_iter().collect::<Vec<_>>(), [("t".to_owned(), "x".to_owned())]);
+        assert!(row.object("o").is_some() && row.object("l").is_none());
         assert_eq!(row.amount("a", "EUR").expect("an amount").to_string(), "1234567890123456789010");
         assert!(row.amount("t", "EUR").is_err() && row.amount("a", "XYZ").is_err());
     }

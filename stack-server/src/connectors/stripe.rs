@@ -4,20 +4,23 @@
 use std::sync::Arc;
 
 use ledger_core::Timestamp;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Row, SLOTS};
 use crate::connectors::error::{ConfigError, ParameterError};
 use crate::connectors::http::{Provider, Tools, escape};
-use crate::connectors::stripe_mapping::{self, rows, text};
+use crate::connectors::rows::Row as Record;
+use crate::connectors::stripe_mapping::{self, id_of};
+use crate::connectors::stripe_timeline::Timeline;
 use crate::connectors::{
-    Connector, Failure, Order, Outcome, Page, Paid, Pending, Restart, Start, Transfer, Work, currency,
+    Connector, Failure, Order, Outcome, Page, Paid, Pending, Restart, Start, Transfer, Work, currency, object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
 use crate::payments::balance::NewBalance;
 use crate::payments::codec::Metadata;
+use crate::payments::task::NO_STATE;
 use crate::payments::words::{AccountType, InitiationType, PaymentType};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -120,7 +123,7 @@ impl Connector for Stripe {
                 Order::Send(transfer) => self.payout(transfer).await,
                 Order::Look { provider_id, source, .. } => {
                     let path = format!("/v1/payouts/{}", escape(provider_id));
-                    payout_outcome(&self.get(&path, source).await?)
+                    payout_outcome(&record(&self.get(&path, source).await?)?)
                 }
                 Order::Reverse { transfer, provider_id } => self.reverse(transfer, provider_id).await,
             }
@@ -129,7 +132,7 @@ impl Connector for Stripe {
 }
 
 impl Stripe {
-    async fn get(&self, path: &str, account: &str) -> Result<Value, Failure> {
+    async fn get(&self, path: &str, account: &str) -> Result<Box<RawValue>, Failure> {
         let mut headers = vec![("authorization", &*self.authorization)];
         if !account.is_empty() && account != ROOT {
             headers.push(("stripe-account", account));
@@ -143,7 +146,7 @@ impl Stripe {
         account: &str,
         key: &str,
         form: &[(&str, &str)],
-    ) -> Result<Value, Failure> {
+    ) -> Result<Box<RawValue>, Failure> {
         let mut headers = vec![
             ("authorization", &*self.authorization),
             ("content-type", "application/x-www-form-urlencoded"),
@@ -158,76 +161,65 @@ impl Stripe {
         parsed(path, &answered)
     }
 
-    /// The next page of a list that begins anew each time, and the place behind it.
-    async fn next_page(&self, work: &Work, path: &str, account: &str) -> Result<(Value, Page), Failure> {
+    /// The next page of a list that begins anew each time. `read` adds each of its records to the page.
+    async fn list(
+        &self,
+        work: &Work,
+        path: &str,
+        read: impl Fn(&Record<'_>, String, &mut Page),
+    ) -> Result<Page, Failure> {
         let mut path = format!("{path}limit={}", self.page_size);
         let after = work.kept("after");
         if !after.is_empty() {
             path.push_str(&format!("&starting_after={}", escape(&after)));
         }
-        let found = self.get(&path, account).await?;
-        let last = rows(&found).last().map(|row| text(row, "id")).unwrap_or_default();
-        let has_more = found["has_more"] == true && !last.is_empty() && last != after;
-        let mut state = Json::new(Numbers::Plain);
-        state.raw("{\"after\":").string(&last).raw("}");
-        let state = if has_more { String::from_utf8(state.into_bytes()).ok() } else { Some("{}".to_owned()) };
-        Ok((found, Page { state, has_more, ..Page::default() }))
+        let answer = self.get(&path, "").await?;
+        let listed = Listed::of(&answer)?;
+        let mut page = Page::default();
+        for row in &listed.rows {
+            read(row, row.text("id"), &mut page);
+        }
+        let last = listed.rows.last().map(|row| row.text("id")).unwrap_or_default();
+        page.has_more = listed.has_more && last != after;
+        page.state = Some(if page.has_more { object(&[("after", &last)]) } else { NO_STATE.to_owned() });
+        Ok(page)
     }
 
     async fn accounts(&self, work: &Work) -> Result<Page, Failure> {
-        let is_first = work.kept("after").is_empty();
-        let (found, mut page) = self.next_page(work, "/v1/accounts?", "").await?;
-        if is_first {
-            page.batch.accounts.push(NewAccount {
-                reference: ROOT.to_owned(),
-                // It has none; a date that changes would make another account of it each time.
-                created_at: Timestamp::from_micros(0),
-                default_asset: String::new(),
-                name: ROOT.to_owned(),
-                kind: AccountType::Internal,
-                metadata: Metadata::new(),
-                raw: Some("{}".to_owned()),
-            });
-            page.children.push(once(ROOT_BALANCE, ""));
-        }
-        for row in rows(&found) {
-            let id = text(row, "id");
-            if id.is_empty() {
-                continue;
-            }
-            page.children.extend([BALANCE, TRANSACTIONS, EXTERNAL].map(|name| once(name, &id)));
-            page.batch.accounts.push(account_of(row, &id, AccountType::Internal, "default_currency"));
+        let mut page = self
+            .list(work, "/v1/accounts?", |row, id, page| {
+                page.children.extend([BALANCE, TRANSACTIONS, EXTERNAL].map(|name| once(name, &id)));
+                page.batch.accounts.push(account_of(row, id, AccountType::Internal, "default_currency"));
+            })
+            .await?;
+        if work.kept("after").is_empty() {
+            page.batch.accounts.insert(0, root());
+            page.children.insert(0, once(ROOT_BALANCE, ""));
         }
         Ok(page)
     }
 
     async fn external_accounts(&self, work: &Work, account: &str) -> Result<Page, Failure> {
         let path = format!("/v1/accounts/{}/external_accounts?object=bank_account&", escape(account));
-        let (found, mut page) = self.next_page(work, &path, "").await?;
-        for row in rows(&found) {
-            let id = text(row, "id");
-            if !id.is_empty() {
-                page.batch.accounts.push(account_of(row, &id, AccountType::External, "currency"));
-            }
-        }
-        Ok(page)
+        self.list(work, &path, |row, id, page| {
+            page.batch.accounts.push(account_of(row, id, AccountType::External, "currency"));
+        })
+        .await
     }
 
     async fn balance(&self, work: &Work, account: &str) -> Result<Page, Failure> {
-        let found = self.get("/v1/balance", account).await?;
+        let answer = self.get("/v1/balance", account).await?;
         let mut page = Page::default();
-        for row in found["available"].as_array().into_iter().flatten() {
-            let code = text(row, "currency").to_ascii_uppercase();
-            let amount = stripe_mapping::number(&row["amount"]);
-            if let Some(amount) = amount.filter(|_| stripe_mapping::is_supported(&code)) {
-                let asset = currency::asset(&code);
-                page.batch.balances.push(NewBalance {
-                    account: account.to_owned(),
-                    asset,
-                    at: work.now,
-                    balance: amount,
-                });
-            }
+        let available = record(&answer)?.list("available").unwrap_or_default();
+        for row in available.into_iter().filter_map(Record::of) {
+            let code = row.text("currency").to_ascii_uppercase();
+            let amount = row.whole("amount").filter(|_| stripe_mapping::is_supported(&code));
+            page.batch.balances.extend(amount.map(|balance| NewBalance {
+                account: account.to_owned(),
+                asset: currency::asset(&code),
+                at: work.now,
+                balance,
+            }));
         }
         Ok(page)
     }
@@ -236,18 +228,14 @@ impl Stripe {
     /// newest that is known to the newest there is. The state is saved with each page.
     async fn transactions(&self, work: &Work, account: &str) -> Result<Page, Failure> {
         let state = Timeline::of(work);
-        let path = state.path(work, self.page_size);
-        let found = self.get(&path, account).await?;
-        let listed = rows(&found);
-        let has_more = found["has_more"] == true && !listed.is_empty();
-        let (state, goes_on) = state.after(listed, has_more);
+        let answer = self.get(&state.path(work, self.page_size), account).await?;
+        let listed = Listed::of(&answer)?;
+        let (state, goes_on) = state.after(&listed.rows, listed.has_more);
         let mut page = Page { state: Some(state.json()), has_more: goes_on, ..Page::default() };
         // News come newest first; they are taken oldest first.
-        for row in listed.iter().rev() {
-            if let Some(payment) = stripe_mapping::payment(row, work, account) {
-                page.batch.payments.push(payment);
-            }
-        }
+        let payments = listed.rows.iter().rev();
+        page.batch.payments =
+            payments.filter_map(|row| stripe_mapping::payment(row, work, account)).collect();
         Ok(page)
     }
 
@@ -263,13 +251,14 @@ impl Stripe {
         let named: Vec<_> =
             transfer.metadata.iter().map(|(key, value)| (format!("metadata[{key}]"), value)).collect();
         form.extend(named.iter().map(|(name, value)| (&**name, &***value)));
-        let made = self.post("/v1/transfers", &transfer.source, &transfer.idempotency_key, &form).await?;
-        let reference = stripe_mapping::id_of(&made["balance_transaction"]);
+        let answer = self.post("/v1/transfers", &transfer.source, &transfer.idempotency_key, &form).await?;
+        let made = record(&answer)?;
+        let reference = id_of(&made, "balance_transaction");
         Ok(Paid {
             outcome: Outcome::Done,
             payment: (!reference.is_empty()).then_some((PaymentType::Transfer, reference)),
-            provider_id: text(&made, "id"),
-            raw: made.to_string(),
+            provider_id: made.text("id"),
+            raw: made.raw(),
         })
     }
 
@@ -282,7 +271,7 @@ impl Stripe {
             ("description", &*transfer.description),
         ];
         let made = self.post("/v1/payouts", &transfer.source, &transfer.idempotency_key, &form).await?;
-        payout_outcome(&made)
+        payout_outcome(&record(&made)?)
     }
 
     async fn reverse(&self, transfer: &Transfer, id: &str) -> Result<Paid, Failure> {
@@ -294,21 +283,57 @@ impl Stripe {
     }
 }
 
-fn parsed(path: &str, body: &[u8]) -> Result<Value, Failure> {
+/// The JSON text of an answer, as the provider sent it.
+fn parsed(path: &str, body: &[u8]) -> Result<Box<RawValue>, Failure> {
     let path = path.split('?').next().unwrap_or_default();
     serde_json::from_slice(body).map_err(|error| Failure::later(format!("{path}: {error}")))
 }
 
-fn account_of(row: &Value, id: &str, kind: AccountType, asset: &str) -> NewAccount {
-    let code = text(row, asset);
+fn record(answer: &RawValue) -> Result<Record<'_>, Failure> {
+    Record::of(answer).ok_or_else(|| Failure::later("the answer is no object"))
+}
+
+/// A page of a list.
+struct Listed<'a> {
+    /// Those that have an id: without one, nobody could ask for what follows.
+    rows: Vec<Record<'a>>,
+    has_more: bool,
+}
+
+impl<'a> Listed<'a> {
+    fn of(answer: &'a RawValue) -> Result<Self, Failure> {
+        let answer = record(answer)?;
+        let rows = answer.list("data").ok_or_else(|| Failure::later("the answer holds no list"))?;
+        let rows = rows.into_iter().filter_map(Record::of).filter(|row| !row.text("id").is_empty());
+        let rows: Vec<_> = rows.collect();
+        Ok(Self { has_more: answer.flag("has_more") && !rows.is_empty(), rows })
+    }
+}
+
+/// The account of the platform, which the provider does not list.
+fn root() -> NewAccount {
     NewAccount {
-        reference: id.to_owned(),
-        created_at: stripe_mapping::date(&row["created"]).unwrap_or(Timestamp::from_micros(0)),
+        reference: ROOT.to_owned(),
+        // It has none; a date that changes would make another account of it each time.
+        created_at: Timestamp::from_micros(0),
+        default_asset: String::new(),
+        name: ROOT.to_owned(),
+        kind: AccountType::Internal,
+        metadata: Metadata::new(),
+        raw: Some("{}".to_owned()),
+    }
+}
+
+fn account_of(row: &Record<'_>, id: String, kind: AccountType, asset: &str) -> NewAccount {
+    let code = row.text(asset);
+    NewAccount {
+        reference: id,
+        created_at: stripe_mapping::date(row, "created").unwrap_or(Timestamp::from_micros(0)),
         default_asset: if code.is_empty() { String::new() } else { currency::asset(&code) },
         name: String::new(),
         kind,
-        metadata: stripe_mapping::metadata(&row["metadata"]),
-        raw: Some(row.to_string()),
+        metadata: row.row("metadata").texts(),
+        raw: Some(row.raw()),
     }
 }
 
@@ -319,114 +344,31 @@ fn minor_amount(transfer: &Transfer) -> Result<(String, String), Failure> {
     Ok((transfer.amount.to_string(), code.to_ascii_lowercase()))
 }
 
-fn payout_outcome(made: &Value) -> Result<Paid, Failure> {
-    let id = text(made, "id");
+fn payout_outcome(made: &Record<'_>) -> Result<Paid, Failure> {
+    let id = made.text("id");
     if id.is_empty() {
         return Err(Failure::later("the provider's payout has no id"));
     }
-    let outcome = match made["status"].as_str().unwrap_or_default() {
+    let outcome = match &*made.text("status") {
         "paid" => Outcome::Done,
-        "failed" => Outcome::Failed(text(made, "failure_message")),
+        "failed" => Outcome::Failed(made.text("failure_message")),
         "canceled" => Outcome::Failed("the payout was cancelled".to_owned()),
         _ => Outcome::UnderWay,
     };
-    let reference = stripe_mapping::id_of(&made["balance_transaction"]);
+    let reference = id_of(made, "balance_transaction");
     let payment = (!reference.is_empty()).then_some((PaymentType::Payout, reference));
-    Ok(Paid { outcome, payment, provider_id: id, raw: made.to_string() })
-}
-
-/// How far the balance transactions of an account are walked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Timeline {
-    oldest: String,
-    oldest_date: String,
-    newest: String,
-    newest_date: String,
-    no_more_history: bool,
-}
-
-impl Timeline {
-    fn of(work: &Work) -> Self {
-        Self {
-            oldest: work.kept("oldestID"),
-            oldest_date: work.kept("oldestDate"),
-            newest: work.kept("moreRecentID"),
-            newest_date: work.kept("moreRecentDate"),
-            no_more_history: work.kept("noMoreHistory") == "true",
-        }
-    }
-
-    fn path(&self, work: &Work, size: u64) -> String {
-        let expand = "expand[]=data.source&expand[]=data.source.charge&expand[]=data.source.payment_intent";
-        let place = if self.no_more_history && !self.newest.is_empty() {
-            format!("ending_before={}", escape(&self.newest))
-        } else if self.oldest.is_empty() {
-            format!("created[lte]={}", work.now.as_micros() / 1_000_000)
-        } else {
-            format!("starting_after={}", escape(&self.oldest))
-        };
-        format!("/v1/balance_transactions?limit={size}&{place}&{expand}")
-    }
-
-    /// The state after a page, newest first, and whether another page follows at once.
-    fn after(mut self, listed: &[Value], has_more: bool) -> (Self, bool) {
-        let date =
-            |row: &Value| stripe_mapping::date(&row["created"]).map(|at| at.to_string()).unwrap_or_default();
-        if self.no_more_history && !self.newest.is_empty() {
-            if let Some(first) = listed.first() {
-                (self.newest, self.newest_date) = (text(first, "id"), date(first));
-            }
-            return (self, has_more);
-        }
-        if let Some(first) = listed.first().filter(|_| self.newest.is_empty()) {
-            (self.newest, self.newest_date) = (text(first, "id"), date(first));
-        }
-        if let Some(last) = listed.last() {
-            (self.oldest, self.oldest_date) = (text(last, "id"), date(last));
-        }
-        // Without anything there is no history to walk, and the next run begins again.
-        self.no_more_history = !has_more && !self.oldest.is_empty();
-        // The end of the past is followed by the news since the walk began.
-        let goes_on = has_more || self.no_more_history;
-        (self, goes_on)
-    }
-
-    fn json(&self) -> String {
-        let mut json = Json::new(Numbers::Plain);
-        json.raw("{\"oldestID\":").string(&self.oldest).raw(",\"oldestDate\":").string(&self.oldest_date);
-        json.raw(",\"moreRecentID\":")
-            .string(&self.newest)
-            .raw(",\"moreRecentDate\":")
-            .string(&self.newest_date);
-        json.raw(",\"noMoreHistory\":").boolean(self.no_more_history).raw("}");
-        String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
-    }
+    Ok(Paid { outcome, payment, provider_id: id, raw: made.raw() })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
     use super::*;
 
-    fn row(id: &str) -> Value {
-        serde_json::json!({"id": id, "created": 1_700_000_000})
-    }
-
-    #[test]
-    fn the_timeline_is_walked_to_its_end_and_then_forward() {
-        let (first, goes_on) = Timeline::default().after(&[row("t9"), row("t8")], true);
-        assert!(goes_on && first.newest == "t9" && first.oldest == "t8" && !first.no_more_history);
-        let (last, goes_on) = first.after(&[row("t7")], false);
-        assert!(goes_on && last.no_more_history && last.oldest == "t7" && last.newest == "t9");
-        let (news, goes_on) = last.after(&[row("t11"), row("t10")], true);
-        assert!(goes_on && news.newest == "t11" && news.oldest == "t7");
-        let (same, goes_on) = news.clone().after(&[], false);
-        assert_eq!((same, goes_on), (news, false));
-    }
-
-    #[test]
-    fn nothing_known_is_asked_for_again() {
-        let (state, goes_on) = Timeline::default().after(&[], false);
-        assert_eq!((state, goes_on), (Timeline::default(), false));
+    fn paid_of(made: &serde_json::Value) -> Result<Paid, Failure> {
+        payout_outcome(&record(&to_raw_value(made).expect("JSON"))?)
     }
 
     #[test]
@@ -437,13 +379,13 @@ mod tests {
             ("pending", Outcome::UnderWay),
             ("canceled", Outcome::Failed("the payout was cancelled".to_owned())),
         ] {
-            let made = serde_json::json!({"id": "po_1", "status": status, "balance_transaction": "txn_1"});
-            let paid = payout_outcome(&made).expect("it has an id");
+            let made = json!({"id": "po_1", "status": status, "balance_transaction": "txn_1"});
+            let paid = paid_of(&made).expect("it has an id");
             assert_eq!(
                 (paid.outcome, paid.payment),
                 (outcome, Some((PaymentType::Payout, "txn_1".to_owned())))
             );
         }
-        assert!(payout_outcome(&serde_json::json!({"status": "paid"})).is_err());
+        assert!(paid_of(&json!({"status": "paid"})).is_err());
     }
 }

@@ -1,10 +1,9 @@
 //! Balance transactions of STRIPE as payments and adjustments of them.
 
 use ledger_core::{Balance, Timestamp};
-use serde_json::Value;
 
+use crate::connectors::rows::Row;
 use crate::connectors::{Work, currency};
-use crate::payments::codec::Metadata;
 use crate::payments::ids::AccountId;
 use crate::payments::payment::{Adjustment, NewPayment};
 use crate::payments::words::{PaymentStatus, PaymentType, Scheme};
@@ -19,42 +18,21 @@ pub(super) fn is_supported(code: &str) -> bool {
     currency::decimals(code).is_some() && !UNSUPPORTED.contains(&code)
 }
 
-/// The rows of a list.
-pub(super) fn rows(list: &Value) -> &[Value] {
-    list["data"].as_array().map_or(&[], Vec::as_slice)
+/// A date in seconds since the epoch.
+pub(super) fn date(row: &Row<'_>, name: &str) -> Option<Timestamp> {
+    let micros = row.text(name).parse::<i64>().ok()?.checked_mul(1_000_000)?;
+    Some(Timestamp::from_micros(micros)).filter(|at| (Timestamp::MIN..=Timestamp::MAX).contains(at))
 }
 
-/// A member that is a text.
-pub(super) fn text(value: &Value, name: &str) -> String {
-    value[name].as_str().unwrap_or_default().to_owned()
-}
-
-/// A whole number; `None` for all else.
-pub(super) fn number(value: &Value) -> Option<Balance> {
-    value.as_i64().map(Balance::from)
-}
-
-/// Seconds since the epoch.
-pub(super) fn date(value: &Value) -> Option<Timestamp> {
-    Some(Timestamp::from_micros(value.as_i64()?.checked_mul(1_000_000)?))
-        .filter(|at| (Timestamp::MIN..=Timestamp::MAX).contains(at))
-}
-
-/// The id of something that is expanded, or not.
-pub(super) fn id_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| text(value, "id"), str::to_owned)
-}
-
-/// The texts of an object.
-pub(super) fn metadata(value: &Value) -> Metadata {
-    let members = value.as_object().into_iter().flatten();
-    members.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+/// The id of a member that is expanded, or not.
+pub(super) fn id_of(row: &Row<'_>, name: &str) -> String {
+    row.object(name).map_or_else(|| row.text(name), |expanded| expanded.text("id"))
 }
 
 /// The payment behind a balance transaction.
-struct About<'a> {
+struct About<'r, 'a> {
     /// The charge, payout or transfer that is the payment.
-    original: &'a Value,
+    original: &'r Row<'a>,
     kind: PaymentType,
     status: PaymentStatus,
     /// The amount less refunds.
@@ -63,37 +41,34 @@ struct About<'a> {
     scheme: Scheme,
     /// The change to a payment that already existed.
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
-    /// A second source of metadata, beside the original.
-    also: &'a Value,
 }
 
 /// The payment that a balance transaction of an account tells of; `None` if it tells of none.
-pub(super) fn payment(row: &Value, work: &Work, account: &str) -> Option<NewPayment> {
-    let source = &row["source"];
+pub(super) fn payment(row: &Row<'_>, work: &Work, account: &str) -> Option<NewPayment> {
     // One that is not expanded, or not there.
-    source.as_object()?;
-    let about = about(row, source)?;
-    let id = text(row, "id");
-    let original_id = id_of(&about.original["balance_transaction"]);
+    let source = row.object("source")?;
+    let charge = source.object("charge");
+    let about = about(row, &source, charge.as_ref())?;
+    let id = row.text("id");
     let reference = match about.adjustment {
         None => id.clone(),
-        Some(_) => original_id,
+        Some(_) => id_of(about.original, "balance_transaction"),
     };
-    let code = text(about.original, "currency").to_ascii_uppercase();
+    let code = about.original.text("currency").to_ascii_uppercase();
     if reference.is_empty() || id.is_empty() || !is_supported(&code) {
         return None;
     }
-    let happened_at = date(&row["created"])?;
+    let happened_at = date(row, "created")?;
     let created_at = match about.adjustment {
         None => happened_at,
-        Some(_) => date(&about.original["created"])?,
+        Some(_) => date(about.original, "created")?,
     };
     let (source_account, destination) = sides(&about, work, account);
-    let mut found = metadata(&about.original["metadata"]);
-    found.extend(metadata(&about.also["metadata"]));
-    found.extend(metadata(&about.original["payment_intent"]["metadata"]));
-    found.extend(metadata(&source["payment_intent"]["metadata"]));
-    let raw = row.to_string();
+    let mut metadata = about.original.row("metadata").texts();
+    metadata.extend(source.row("metadata").texts());
+    metadata.extend(about.original.row("payment_intent").row("metadata").texts());
+    metadata.extend(source.row("payment_intent").row("metadata").texts());
+    let raw = row.raw();
     let adjustments = about.adjustment.map(|(status, amount)| Adjustment {
         reference: id,
         created_at: happened_at,
@@ -114,106 +89,90 @@ pub(super) fn payment(row: &Value, work: &Work, account: &str) -> Option<NewPaym
         created_at,
         raw: Some(raw),
         adjustments: adjustments.into_iter().collect(),
-        metadata: found,
+        metadata,
         // What happened later tells more.
         revision: Some(happened_at.min(work.now)),
     })
 }
 
-fn sides(about: &About<'_>, work: &Work, account: &str) -> (Option<AccountId>, Option<AccountId>) {
+fn sides(about: &About<'_, '_>, work: &Work, account: &str) -> (Option<AccountId>, Option<AccountId>) {
     match about.kind {
         PaymentType::PayIn => (None, work.account(account)),
-        PaymentType::Transfer => {
-            (work.account(account), work.account(&id_of(&about.original["destination"])))
-        }
+        PaymentType::Transfer => (work.account(account), work.account(&id_of(about.original, "destination"))),
         _ => (work.account(account), None),
     }
 }
 
-/// One number less another.
-fn less(value: &Value, less: &Value) -> Option<Balance> {
-    let left = value.as_i64()?.checked_sub(less.as_i64().unwrap_or(0))?;
-    Some(Balance::from(left))
-}
-
-fn about<'a>(row: &'a Value, source: &'a Value) -> Option<About<'a>> {
-    let of_refund = |status| Some((status, number(&source["amount"])));
-    match row["type"].as_str()? {
-        "charge" => charge(source, card(source), S::Succeeded, None, source),
-        "payment" => charge(source, Scheme::Other, S::Succeeded, None, source),
-        "refund" => refund(source, true, of_refund(S::Refunded)),
-        "payment_refund" => refund(source, false, of_refund(S::Refunded)),
-        "refund_failure" => refund(source, true, of_refund(S::RefundedFailure)),
-        "payment_failure_refund" => refund(source, false, of_refund(S::RefundedFailure)),
+fn about<'r, 'a>(row: &Row<'_>, source: &'r Row<'a>, charged: Option<&'r Row<'a>>) -> Option<About<'r, 'a>> {
+    let of_refund = |status| Some((status, source.whole("amount")));
+    let of_row = |status| Some((status, row.whole("amount")));
+    match &*row.text("type") {
+        "charge" => charge(source, card(source), S::Succeeded, None),
+        "payment" => charge(source, Scheme::Other, S::Succeeded, None),
+        "refund" => charge(charged?, card(charged?), S::Succeeded, of_refund(S::Refunded)),
+        "payment_refund" => charge(charged?, Scheme::Other, S::Succeeded, of_refund(S::Refunded)),
+        "refund_failure" => charge(charged?, card(charged?), S::Succeeded, of_refund(S::RefundedFailure)),
+        "payment_failure_refund" => {
+            charge(charged?, Scheme::Other, S::Succeeded, of_refund(S::RefundedFailure))
+        }
         "payout" => payout(source, payout_status(source), None),
         "payout_failure" => payout(source, S::Failed, Some((S::Failed, None))),
         "payout_cancel" => payout(source, S::Cancelled, Some((S::Cancelled, None))),
         "transfer" => transfer(source, S::Succeeded, None),
-        "transfer_refund" => transfer(source, S::Succeeded, Some((S::Refunded, number(&row["amount"])))),
-        "transfer_cancel" => transfer(source, S::Cancelled, Some((S::Cancelled, number(&row["amount"])))),
-        "transfer_failure" => transfer(source, S::Failed, Some((S::Failed, number(&row["amount"])))),
-        "adjustment" if source["object"] == "dispute" => {
-            let (status, event) = match source["status"].as_str().unwrap_or_default() {
+        "transfer_refund" => transfer(source, S::Succeeded, of_row(S::Refunded)),
+        "transfer_cancel" => transfer(source, S::Cancelled, of_row(S::Cancelled)),
+        "transfer_failure" => transfer(source, S::Failed, of_row(S::Failed)),
+        "adjustment" if source.text("object") == "dispute" => {
+            let (status, event) = match &*source.text("status") {
                 "won" => (S::Succeeded, S::DisputeWon),
                 "lost" => (S::Failed, S::DisputeLost),
                 _ => (S::Pending, S::Dispute),
             };
-            let charged = &source["charge"];
-            charged.as_object()?;
-            charge(charged, card(charged), status, Some((event, None)), source)
+            charge(charged?, card(charged?), status, Some((event, None)))
         }
         _ => None,
     }
 }
 
-fn charge<'a>(
-    original: &'a Value,
+/// The amount of a record less another amount of it, which may be absent.
+fn left(row: &Row<'_>, less: &str) -> Option<Balance> {
+    Some(row.whole("amount")? - row.whole(less).unwrap_or(Balance::ZERO))
+}
+
+fn charge<'r, 'a>(
+    original: &'r Row<'a>,
     scheme: Scheme,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
-    also: &'a Value,
-) -> Option<About<'a>> {
+) -> Option<About<'r, 'a>> {
     Some(About {
         original,
         kind: PaymentType::PayIn,
         status,
-        amount: less(&original["amount"], &original["amount_refunded"])?,
-        initial_amount: number(&original["amount"])?,
+        amount: left(original, "amount_refunded")?,
+        initial_amount: original.whole("amount")?,
         scheme,
         adjustment,
-        also,
     })
 }
 
-/// A refund, which tells of its charge.
-fn refund(
-    source: &Value,
-    is_card: bool,
-    adjustment: Option<(PaymentStatus, Option<Balance>)>,
-) -> Option<About<'_>> {
-    let original = &source["charge"];
-    original.as_object()?;
-    let scheme = if is_card { card(original) } else { Scheme::Other };
-    charge(original, scheme, S::Succeeded, adjustment, source)
-}
-
-fn payout(
-    source: &Value,
+fn payout<'r, 'a>(
+    original: &'r Row<'a>,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
-) -> Option<About<'_>> {
-    let amount = number(&source["amount"])?;
-    let scheme = match source["type"].as_str().unwrap_or_default() {
+) -> Option<About<'r, 'a>> {
+    let amount = original.whole("amount")?;
+    let scheme = match &*original.text("type") {
         "bank_account" => Scheme::SepaCredit,
-        "card" => brand(source["destination"]["brand"].as_str().unwrap_or_default()),
+        "card" => brand(&original.row("destination").text("brand")),
         _ => Scheme::Unknown,
     };
     let (kind, initial_amount) = (PaymentType::Payout, amount.clone());
-    Some(About { original: source, kind, status, amount, initial_amount, scheme, adjustment, also: source })
+    Some(About { original, kind, status, amount, initial_amount, scheme, adjustment })
 }
 
-fn payout_status(source: &Value) -> PaymentStatus {
-    match source["status"].as_str().unwrap_or_default() {
+fn payout_status(payout: &Row<'_>) -> PaymentStatus {
+    match &*payout.text("status") {
         "paid" => S::Succeeded,
         "pending" | "in_transit" => S::Pending,
         "failed" => S::Failed,
@@ -222,26 +181,25 @@ fn payout_status(source: &Value) -> PaymentStatus {
     }
 }
 
-fn transfer(
-    source: &Value,
+fn transfer<'r, 'a>(
+    original: &'r Row<'a>,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
-) -> Option<About<'_>> {
+) -> Option<About<'r, 'a>> {
     Some(About {
-        original: source,
+        original,
         kind: PaymentType::Transfer,
         status,
-        amount: less(&source["amount"], &source["amount_reversed"])?,
-        initial_amount: number(&source["amount"])?,
+        amount: left(original, "amount_reversed")?,
+        initial_amount: original.whole("amount")?,
         scheme: Scheme::Other,
         adjustment,
-        also: source,
     })
 }
 
 /// The card of a charge.
-fn card(charge: &Value) -> Scheme {
-    brand(charge["payment_method_details"]["card"]["brand"].as_str().unwrap_or_default())
+fn card(charge: &Row<'_>) -> Scheme {
+    brand(&charge.row("payment_method_details").row("card").text("brand"))
 }
 
 /// The scheme of a card's brand; `other` for one that clients do not know.
@@ -261,7 +219,8 @@ fn brand(word: &str) -> Scheme {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::value::to_raw_value;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::payments::ids::ConnectorId;
@@ -295,7 +254,8 @@ mod tests {
 
     fn mapped(kind: &str, source: &Value) -> Option<NewPayment> {
         let row = json!({"id": "txn_1", "type": kind, "amount": -77, "created": 200, "source": source});
-        payment(&row, &work(), "root")
+        let raw = to_raw_value(&row).expect("JSON");
+        payment(&Row::of(&raw).expect("an object"), &work(), "root")
     }
 
     #[test]

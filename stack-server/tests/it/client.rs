@@ -221,14 +221,17 @@ impl Answer {
             return;
         }
         assert_eq!(self.header("content-type"), Some("application/json"), "{method} {path}: {self:?}");
+        if self.status == 401 && path.starts_with("/api/generic/") {
+            assert_eq!(self.json()["Title"], "Unauthorized", "{method} {path}");
+            return;
+        }
         if matches!(self.status, 202 | 204 | 303 | 401 | 405) || method == "HEAD" || method == "OPTIONS" {
             assert_eq!(self.body, "", "{method} {path}");
             return;
         }
-        assert!(
-            self.body.ends_with('\n') && !self.body.trim_end().contains('\n'),
-            "{method} {path}: {self:?}"
-        );
+        // Records of providers are shown as they came.
+        let is_line = !self.body.trim_end().contains('\n') || self.body.contains("\"raw\":{");
+        assert!(self.body.ends_with('\n') && is_line, "{method} {path}: {self:?}");
         if let Some(code) = self.json()["errorCode"].as_str() {
             let later = !path.starts_with("/api/") && CODES_LATER.contains(&code);
             assert!(CODES_STACK.contains(&code) || later, "{method} {path}: {code}");

@@ -26,7 +26,7 @@ impl Bank {
         }
     }
 
-    fn config(self, url: &str) -> Value {
+    pub(crate) fn config(self, url: &str) -> Value {
         let mut config = match self {
             Self::Wise => json!({"apiKey": "canary-key"}),
             Self::Modulr => json!({"apiKey": "canary-id", "apiSecret": "canary-key"}),

@@ -52,6 +52,7 @@ mod payments;
 mod pipeline_drivers;
 mod pipelines;
 mod provider;
+mod provider_records;
 mod publisher;
 mod receiver;
 mod schemas;
