@@ -39,6 +39,7 @@ mod ingest_kill;
 mod kill;
 mod ledgers;
 mod limits;
+mod localstripe;
 mod log;
 mod logs;
 mod memory;
