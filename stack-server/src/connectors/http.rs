@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use httpdate::parse_http_date;
 use hyper::Method;
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::header::{ACCEPT, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 
 use crate::connectors::error::ParameterError;
 use crate::connectors::{Failure, Retry};
@@ -228,9 +229,7 @@ impl Provider {
         let said: String = said.chars().take(SHOWN_CHARS_MAX).collect();
         let path = path.split('?').next().unwrap_or_default();
         let reason = format!("{path}: the provider answered {}: {said}", answered.status.as_u16());
-        let asked = answered.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let retry = asked
-            .map_or(Retry::Later, |seconds| Retry::After(Duration::from_secs(seconds).min(RETRY_AFTER_MAX)));
+        let retry = asked_pause(&answered.headers).map_or(Retry::Later, Retry::After);
         Failure { reason, retry, status: answered.status.as_u16() }
     }
 
@@ -238,6 +237,22 @@ impl Provider {
     fn hidden(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(&**secret, "***"))
     }
+}
+
+/// The pause that a provider asks for, in seconds or until a date. It is bounded: a provider must not stop a task for
+/// good. The date counts from that of the answer, because the clocks of provider and server may differ.
+fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let asked = text(RETRY_AFTER)?.trim();
+    let pause = if !asked.is_empty() && asked.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than a number holds are a long time too.
+        asked.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs)
+    } else {
+        let until = parse_http_date(asked).ok()?;
+        let sent = text(DATE).and_then(|date| parse_http_date(date).ok());
+        until.duration_since(sent.unwrap_or_else(SystemTime::now)).unwrap_or_default()
+    };
+    Some(pause.min(RETRY_AFTER_MAX))
 }
 
 fn header_map(headers: Headers<'_>) -> Result<HeaderMap, Failure> {
@@ -279,4 +294,47 @@ pub(crate) fn escape(text: &str) -> String {
         }
         out
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pause(asked: &str, date: &str) -> Option<Duration> {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, HeaderValue::from_str(asked).expect("a value"));
+        headers.insert(DATE, HeaderValue::from_str(date).expect("a value"));
+        asked_pause(&headers)
+    }
+
+    #[test]
+    fn pause_is_in_seconds_or_until_a_date() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        for (asked, expected) in [
+            ("0", seconds(0)),
+            ("120", seconds(120)),
+            ("Sun, 06 Nov 1994 08:51:37 GMT", seconds(120)),
+            ("Sunday, 06-Nov-94 08:51:37 GMT", seconds(120)),
+            // A date that has passed.
+            ("Sun, 06 Nov 1994 08:49:00 GMT", seconds(0)),
+            ("", None),
+            ("-1", None),
+            ("1.5", None),
+            ("soon", None),
+        ] {
+            assert_eq!(pause(asked, date), expected, "{asked:?}");
+        }
+        assert_eq!(asked_pause(&HeaderMap::new()), None);
+        // Without a date of the answer, the clock of this server counts.
+        assert_eq!(pause("Sun, 06 Nov 1994 08:51:37 GMT", "today"), seconds(0));
+    }
+
+    #[test]
+    fn pause_is_an_hour_at_most() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        for asked in ["3601", "99999999999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+            assert_eq!(pause(asked, date), Some(RETRY_AFTER_MAX), "{asked}");
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! MODULR: accounts with their balances, their transactions, and beneficiaries; payments to both.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use httpdate::fmt_http_date;
 use ledger_core::Timestamp;
 use ring::hmac;
 
@@ -207,16 +208,8 @@ impl Modulr {
 
 /// A date as HTTP writes it: `Mon, 25 Jul 2016 16:36:07 GMT`.
 fn http_date(at: Timestamp) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let seconds = at.as_micros().div_euclid(1_000_000);
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = at.date();
-    let weekday = DAYS[days.rem_euclid(7) as usize];
-    let month = MONTHS[month as usize - 1];
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+    let since = Duration::from_micros(at.as_micros().max(0) as u64);
+    fmt_http_date(SystemTime::UNIX_EPOCH + since)
 }
 
 fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
