@@ -12,7 +12,7 @@ use crate::connectors::config::Values;
 use crate::connectors::definition::Row;
 use crate::connectors::engine::Engine;
 use crate::connectors::error::{TaskError, log_fault};
-use crate::connectors::runner::start_changes;
+use crate::connectors::runner::{start_changes, stop_changes};
 use crate::http::error::ApiError;
 use crate::limits::INSTALLATIONS_MAX;
 use crate::payments::account::Account;
@@ -26,7 +26,7 @@ use crate::payments::payment::Payment;
 use crate::payments::pool::{self, Member};
 use crate::payments::postings::posting::Posting;
 use crate::payments::postings::rule::PostingRule;
-use crate::payments::record::{self, Versioned};
+use crate::payments::record::{self, CHANGES_MAX, Versioned};
 use crate::payments::service::not_installed;
 use crate::payments::task::Task;
 use crate::payments::transfer::Transfer;
@@ -369,14 +369,21 @@ impl Engine {
         let _alone = payments.change_installations();
         // What was done when it was installed is not done again.
         let lasting: Vec<Start> = starts.iter().filter(|start| !start.is_synchronous).cloned().collect();
-        record::change(&payments.store, |snapshot| {
+        let later = record::change(&payments.store, |snapshot| {
             let Versioned { value, version } = installation::find(snapshot, id)?.ok_or_else(not_installed)?;
             let changed = Installation { name: name.to_owned(), config: config.to_vec(), ..value };
             check_name(snapshot, &changed)?;
             let (_, mut changes) = start_changes(snapshot, id, &lasting, now)?;
+            let mut stops = stop_changes(snapshot, id, &lasting, now)?;
+            let later = stops.split_off(stops.len().min(CHANGES_MAX / 2));
+            changes.append(&mut stops);
             changes.push(record::put(&changed, Expected::Version(version)));
-            Ok((changes, ()))
-        })
+            Ok((changes, later))
+        })?;
+        for stops in later.chunks(CHANGES_MAX) {
+            payments.store.change_documents(stops.to_vec())?;
+        }
+        Ok(())
     }
 }
 

@@ -393,3 +393,26 @@ pub(super) fn start_changes(
     }
     Ok((tasks, changes))
 }
+
+/// The documents of tasks that a new configuration stops, periodic ones first: periodic tasks that it does not begin, and
+/// if it begins none, also the tasks that those had begun. Orders to move money go on.
+pub(super) fn stop_changes(
+    snapshot: &Snapshot,
+    connector: &ConnectorId,
+    starts: &[Start],
+    now: Timestamp,
+) -> Result<Vec<DocumentChange>, ApiError> {
+    let is_begun = |task: &Task| starts.iter().any(|start| start.descriptor == task.descriptor);
+    let fetches = starts.iter().any(|start| start.schedule == Schedule::Periodic);
+    let stops = |task: &Task| {
+        task.status == TaskStatus::Active
+            && !is_begun(task)
+            && (task.schedule == Schedule::Periodic || !fetches)
+            && Subject::of_task(task).is_none()
+    };
+    let mut tasks = task::all(snapshot, &connector.installation)?;
+    tasks.retain(stops);
+    tasks.sort_by_key(|task| task.schedule != Schedule::Periodic);
+    let stopped = tasks.into_iter().map(|task| Task { status: TaskStatus::Stopped, updated_at: now, ..task });
+    Ok(stopped.map(|task| record::put(&task, Expected::Anything)).collect())
+}

@@ -34,6 +34,8 @@ struct Script {
     states: Vec<String>,
     /// Whether the installation waits for a task.
     has_setup: bool,
+    /// Whether the configuration has it fetch nothing.
+    is_idle: bool,
     /// The number of orders that it got, none of which it answers.
     orders: usize,
 }
@@ -43,6 +45,9 @@ struct Provider(Arc<Mutex<Script>>);
 
 impl Connector for Provider {
     fn first_tasks(&self) -> Vec<Start> {
+        if self.0.lock().expect("no panic").is_idle {
+            return vec![];
+        }
         let mut starts = vec![Start::periodic("{\"name\":\"main\"}".to_owned())];
         if self.0.lock().expect("no panic").has_setup {
             let setup = Start::once("{\"name\":\"setup\"}".to_owned(), Restart::Never);
@@ -77,6 +82,29 @@ struct Bench {
     runtime: tokio::runtime::Runtime,
 }
 
+/// An engine whose only connector, TEST, is built by this.
+fn engine<C: Connector + 'static>(
+    store: &Store,
+    clock: &ManualClock,
+    build: impl Fn() -> Arc<C> + Sync + 'static,
+) -> Engine {
+    let build = move |_: &Values, _: &Tools| Ok(build() as Arc<dyn Connector>);
+    let row = Row {
+        provider: "TEST",
+        parameters: PARAMETERS,
+        period: "pollingPeriod",
+        slots: 2,
+        abilities: Abilities { pays: true, transfers: true, ..Abilities::default() },
+        build: Box::leak(Box::new(build)),
+        clean: None,
+    };
+    let rows: &'static [Row] = Box::leak(Box::new([row]));
+    let events = Events::new(vec![], String::new(), Timestamp::default());
+    let payments = Payments::new(store.clone(), Sealer::of_secret(b"test"), events);
+    let tools = Tools::new(Outbound::Any, std::collections::BTreeMap::new(), Duration::from_secs(30));
+    Engine::new(Arc::new(payments), rows, tools, Arc::new(clock.clone()))
+}
+
 impl Bench {
     fn new() -> Self {
         Self::on(Store::in_memory(), Provider::default(), ManualClock::default())
@@ -84,21 +112,7 @@ impl Bench {
 
     fn on(store: Store, provider: Provider, clock: ManualClock) -> Self {
         let built = provider.clone();
-        let build = move |_: &Values, _: &Tools| Ok(Arc::new(built.clone()) as Arc<dyn Connector>);
-        let row = Row {
-            provider: "TEST",
-            parameters: PARAMETERS,
-            period: "pollingPeriod",
-            slots: 2,
-            abilities: Abilities { pays: true, transfers: true, ..Abilities::default() },
-            build: Box::leak(Box::new(build)),
-            clean: None,
-        };
-        let rows: &'static [Row] = Box::leak(Box::new([row]));
-        let events = Events::new(vec![], String::new(), Timestamp::default());
-        let payments = Payments::new(store.clone(), Sealer::of_secret(b"test"), events);
-        let tools = Tools::new(Outbound::Any, std::collections::BTreeMap::new(), Duration::from_secs(30));
-        let engine = Engine::new(Arc::new(payments), rows, tools, Arc::new(clock.clone()));
+        let engine = engine(&store, &clock, move || Arc::new(built.clone()));
         let worker = Worker::start(engine.clone()).expect("a thread");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { store, engine, worker, provider, clock, runtime }
@@ -106,6 +120,13 @@ impl Bench {
 
     fn answer(&self, answers: impl IntoIterator<Item = Result<Page, Failure>>) {
         self.provider.0.lock().expect("no panic").answers.extend(answers);
+    }
+
+    /// Gives an installation the same configuration anew.
+    fn configure(&self, id: &ConnectorId, is_idle: bool) {
+        self.provider.0.lock().expect("no panic").is_idle = is_idle;
+        let row = self.engine.row("test").expect("the row");
+        self.runtime.block_on(self.engine.configure(row, id, b"{}")).expect("configured");
     }
 
     fn install(&self) -> ConnectorId {

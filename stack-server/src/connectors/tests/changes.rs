@@ -102,3 +102,45 @@ fn task_pauses_while_writes_are_refused() {
     assert_eq!((bench.asked(), bench.tasks(&id)[0].status), (asked + 1, TaskStatus::Active));
     bench.worker.stop();
 }
+
+#[test]
+fn configuration_stops_tasks_that_it_does_not_begin() {
+    let bench = Bench::new();
+    let child = Start::once("{\"name\":\"child\"}".to_owned(), Restart::IfNotActive);
+    let begun = Page { state: Some("{\"at\":\"1\"}".to_owned()), children: vec![child], ..Page::default() };
+    bench.answer([Ok(begun), Err(Failure::later("down"))]);
+    let id = bench.install();
+    bench.until("main waits, and its child too", |bench| bench.clock.waiting() == 2);
+    bench.configure(&id, true);
+    let of = |bench: &Bench| {
+        let tasks = bench.tasks(&id).into_iter();
+        let mut all: Vec<_> = tasks.map(|task| (task.descriptor, task.status, task.state)).collect();
+        all.sort_by(|one, other| one.0.cmp(&other.0));
+        all
+    };
+    let expected = |status| {
+        let named = |name: &str, state: &str| (format!("{{\"name\":\"{name}\"}}"), status, state.to_owned());
+        vec![named("child", "{}"), named("main", "{\"at\":\"1\"}")]
+    };
+    assert_eq!(of(&bench), expected(TaskStatus::Stopped));
+    assert_eq!((bench.clock.waiting(), bench.asked()), (0, 2));
+    // Nothing begins them but another configuration, also not a restart.
+    let Bench { store, worker, provider, clock, .. } = bench;
+    worker.stop();
+    let bench = Bench::on(store, provider, clock);
+    assert_eq!((of(&bench), bench.asked()), (expected(TaskStatus::Stopped), 2));
+    bench.configure(&id, false);
+    bench.until("main goes on where it was", |bench| bench.clock.waiting() == 1);
+    assert_eq!(bench.provider.0.lock().expect("no panic").states[2], "main {\"at\":\"1\"}");
+    bench.worker.stop();
+}
+
+#[test]
+fn new_configuration_keeps_the_tasks_that_it_begins() {
+    let bench = Bench::new();
+    let id = with_payment(&bench);
+    bench.configure(&id, false);
+    bench.until("it is asked again", |bench| bench.asked() == 2 && bench.clock.waiting() == 1);
+    assert_eq!(bench.tasks(&id)[0].status, TaskStatus::Active);
+    bench.worker.stop();
+}
