@@ -34,6 +34,7 @@ pub use api::routes::{Mount, Route, routes};
 pub use auth::authority::AuthorizationSettings;
 pub use auth::grants::provider::ProviderSettings;
 pub use auth::guard::AuthSettings;
+pub use auth::guard::fixed_keys::{FixedKeys, FixedKeysError};
 pub use auth::keys::master::{KeySource, MasterKey};
 pub use auth::static_clients::StaticClient;
 pub use auth::{Scope, Service};

@@ -9,6 +9,7 @@ use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::auth::authority::AuthorizationSettings;
+use crate::auth::guard::fixed_keys::FixedKeys;
 use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::http::mount_path::MountPath;
@@ -100,6 +101,9 @@ pub struct Settings {
     pub redact_config: bool,
     /// The path below which the generic connector API answers, such as `/api/generic`.
     pub generic_mount: MountPath,
+    /// Keys that open the generic connector API and nothing else. With them it wants one of them, or a token where the
+    /// server asks for tokens. `None` leaves it to the tokens.
+    pub generic_keys: Option<FixedKeys>,
     /// Addresses to use instead of the payment providers' own, by the name of the connector.
     pub provider_addresses: BTreeMap<String, String>,
     /// Directory below which connectors may read and write files; `None` is the system's directory for temporary files.
@@ -153,6 +157,7 @@ impl Default for Settings {
             encryption_key: None,
             redact_config: false,
             generic_mount: MountPath::default(),
+            generic_keys: None,
             provider_addresses: BTreeMap::new(),
             connectors_directory: None,
             provider_timeout: PROVIDER_TIMEOUT,

@@ -46,6 +46,15 @@ pub(crate) fn refusal(error: &ApiError) -> Reply {
     reply
 }
 
+/// The refusal of a caller without a key or a token that is good. It does not say what was wrong.
+pub(crate) fn unauthorized() -> Reply {
+    let mut reply = response::unauthorized();
+    let mut json = Json::new(Numbers::Plain);
+    json.raw("{\"Title\":\"Unauthorized\",\"Detail\":\"no key or token that allows this\"}");
+    *reply.body_mut() = json.reply(StatusCode::UNAUTHORIZED).into_body();
+    reply
+}
+
 /// Rows of a page unless the caller says.
 const PAGE_SIZE: usize = 100;
 

@@ -102,7 +102,7 @@ async fn unlogged_answer(
         let pass = match admission(app, &parts, last_token, route).await {
             Admission::Open => None,
             Admission::By(pass) => Some(pass),
-            Admission::Refused => return Ok(response::unauthorized()),
+            Admission::Refused => return Ok(unauthorized(route)),
         };
         if app.settings().read_only && route.may_write() {
             return Err(ApiError::new(Code::ReadOnly, "Read only mode"));
@@ -146,12 +146,22 @@ fn segments<'a>(app: &App, head: &'a Head) -> Result<Vec<Cow<'a, str>>, ApiError
     Ok(routing::unmoved(segments, &app.settings().generic_mount))
 }
 
-/// Asks the guard, if there is one.
+/// Looks for a fixed key where they are good, and asks the guard, if there is one.
 async fn admission(app: &App, head: &Head, last_token: &LastToken, route: &Route) -> Admission {
+    let keys = app.settings().generic_keys.as_ref().filter(|_| route.mount == Mount::Generic);
+    if keys.is_some_and(|keys| keys.allow(&head.headers)) {
+        return Admission::Open;
+    }
     match app.guard() {
+        None if keys.is_some() => Admission::Refused,
         None => Admission::Open,
         Some(guard) => guard.admit(&head.headers, last_token, route.mount.service(), route.scope).await,
     }
+}
+
+/// The answer to a caller whose key or token does not allow what it asks for, in the form of the route.
+fn unauthorized(route: &Route) -> Reply {
+    if route.mount == Mount::Generic { generic::unauthorized() } else { response::unauthorized() }
 }
 
 /// Logs the cause of an error, and creates its response in the form of the route.

@@ -33,6 +33,7 @@ mod events;
 mod explain;
 mod fake_bank;
 mod filter_docs;
+mod generic_keys;
 mod http_docs;
 mod info;
 mod ingest_kill;

@@ -53,6 +53,10 @@ pub(crate) fn responses(route: &Route, profile: Profile, description: &Descripti
         let response = all.entry(401).or_default();
         response.summary = Some("No token that allows this; only where the server asks for tokens");
         response.headers.insert("WWW-Authenticate", challenge);
+        if route.mount == Mount::Generic {
+            let error = json!({"$ref": "#/components/schemas/GenericError"});
+            response.contents.entry("application/json").or_default().push(error);
+        }
     }
     let rendered = all.into_iter().map(|(status, mut response)| {
         response.is_generic = route.mount == Mount::Generic;

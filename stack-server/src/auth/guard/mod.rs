@@ -6,6 +6,7 @@
 
 pub(crate) mod error;
 pub(crate) mod fetch;
+pub(crate) mod fixed_keys;
 pub(crate) mod keys;
 mod last_token;
 pub(crate) mod own;

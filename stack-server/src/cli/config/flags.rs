@@ -10,6 +10,7 @@ use super::values::{FlagError, address, choice, count, key_rotation, path, perio
 use crate::auth::authority::{AuthorizationSettings, check_base};
 use crate::auth::grants::provider::ProviderSettings;
 use crate::auth::guard::fetch::check_issuer;
+use crate::auth::guard::fixed_keys::FixedKeys;
 use crate::auth::keys::master::KeySource;
 use crate::auth::static_clients::StaticClient;
 use crate::duration;
@@ -87,6 +88,8 @@ static SERVICE: &[Flag] = &[
         set: |config, value| put(&mut config.settings.redact_config, switch(value)) },
     Flag { name: "generic-mount", value: "PATH", variable: "STACK_GENERIC_MOUNT", help: "path of the generic connector API (/api/generic)",
         set: |config, value| put(&mut config.settings.generic_mount, MountPath::parse(value)) },
+    Flag { name: "generic-keys-file", value: "FILE", variable: "STACK_GENERIC_KEYS_FILE", help: "file with keys, one per line, at least 16 characters, of which a client of the generic connector API sends one as its bearer value",
+        set: |config, value| put(&mut config.settings.generic_keys, generic_keys(value)) },
     Flag { name: "provider-addresses", value: "CONNECTOR=URL,…", variable: "STACK_PROVIDER_ADDRESSES", help: "addresses of payment providers, to use instead of the real ones",
         set: |config, value| put(&mut config.settings.provider_addresses, provider_addresses(value)) },
     Flag { name: "public-url", value: "URL", variable: "STACK_PUBLIC_URL", help: "address at the start of links in payment events (http://localhost)",
@@ -226,6 +229,11 @@ fn unknown_broker(value: &str) -> Result<(), FlagError> {
 fn encryption_key(path: &str) -> Result<Option<EncryptionKey>, FlagError> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     Ok(Some(EncryptionKey::parse(&text)?))
+}
+
+fn generic_keys(path: &str) -> Result<Option<FixedKeys>, FlagError> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    Ok(Some(FixedKeys::parse(&text)?))
 }
 
 fn provider_addresses(value: &str) -> Result<BTreeMap<String, String>, FlagError> {
