@@ -108,7 +108,7 @@ pub(super) fn prepare(
 
 /// The refusal of an order for which the provider may have been asked before: it stays open and is tried again, because
 /// the money may have moved.
-fn undecided(error: ApiError) -> ApiError {
+pub(super) fn undecided(error: ApiError) -> ApiError {
     if error.is_temporary() { error } else { ApiError::busy(error.message) }
 }
 

@@ -79,6 +79,7 @@ pub(crate) async fn begin_transfer(
         status: TransferStatus::Pending,
         error: String::new(),
         provider_id: String::new(),
+        is_sent: false,
     };
     let start = transfers::start(&id);
     let begun = engine.clone();

@@ -116,11 +116,20 @@ fn prepare(
     now: Timestamp,
 ) -> Result<Next, ApiError> {
     payments.write(|snapshot| {
-        let found = find(snapshot, connector, id)?.map(|found| found.value);
-        let Some(transfer) = found.filter(|transfer| transfer.status == TransferStatus::Pending) else {
+        let found = find(snapshot, connector, id)?;
+        let Some(Versioned { value: transfer, version }) =
+            found.filter(|found| found.value.status == TransferStatus::Pending)
+        else {
             return Ok((vec![record::put(&money::terminated(task, now), Expected::Anything)], Next::Nothing));
         };
-        Ok((vec![], Next::Ask(Box::new(order(snapshot, transfer)?))))
+        if transfer.is_sent {
+            let order = order(snapshot, transfer).map_err(money::undecided)?;
+            return Ok((vec![], Next::Ask(Box::new(order))));
+        }
+        // Before the provider is asked: after a crash nobody else would know that it may have been.
+        let sent = stored::Transfer { is_sent: true, ..transfer.clone() };
+        let order = order(snapshot, transfer)?;
+        Ok((vec![record::put(&sent, Expected::Version(version))], Next::Ask(Box::new(order))))
     })
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Transfer {
     pub(crate) error: String,
     /// The provider's name of it; empty until it is known.
     pub(crate) provider_id: String,
+    /// Whether the provider may have been asked to make it.
+    pub(crate) is_sent: bool,
 }
 
 impl Record for Transfer {
@@ -47,7 +49,7 @@ impl Record for Transfer {
     fn encode(&self, out: &mut Encoder) {
         out.text(&self.connector.provider).time(self.created_at).number(&self.amount).text(&self.asset);
         out.text(&self.source).text(&self.destination).byte(self.status.number()).text(&self.error);
-        out.text(&self.provider_id);
+        out.text(&self.provider_id).byte(u8::from(self.is_sent));
     }
 
     fn decode(key: &[u8], input: &mut Decoder<'_>) -> Option<Self> {
@@ -65,6 +67,8 @@ impl Record for Transfer {
             error: input.string()?,
             // Those of earlier releases end here.
             provider_id: if input.is_empty() { String::new() } else { input.string()? },
+            // Those of earlier releases do not say it.
+            is_sent: input.is_empty() || input.byte()? != 0,
         })
     }
 }

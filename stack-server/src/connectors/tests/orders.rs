@@ -112,3 +112,35 @@ fn refused_order_fails_with_the_reason() {
     assert_eq!(bench.provider.0.lock().expect("no panic").orders, 0);
     bench.worker.stop();
 }
+
+#[test]
+fn transfer_that_may_have_been_sent_stays_open() {
+    let bench = Bench::new();
+    let id = bench.install();
+    bench.until("it waits", |bench| bench.clock.waiting() == 1);
+    begin(&bench, &id, "theirs");
+    let orders = |bench: &Bench| bench.provider.0.lock().expect("no panic").orders;
+    bench.until("the provider is asked", |bench| orders(bench) == 1 && bench.clock.waiting() == 2);
+    // Only now is it known whose account that is.
+    bench.answer([Ok(their_account())]);
+    bench.clock.advance(Duration::from_mins(1));
+    let error = "the source is an EXTERNAL account";
+    bench.until("the call ended without an answer", |bench| !transfer(bench, &id).error.is_empty());
+    bench.until("main waits, and the transfer too", |bench| bench.clock.waiting() == 2);
+    bench.clock.advance(Duration::from_secs(2));
+    bench.until("its task shows why", |bench| bench.tasks(&id).iter().any(|task| task.error == error));
+    assert_eq!((transfer(&bench, &id).status, orders(&bench)), (TransferStatus::Pending, 1));
+    bench.worker.stop();
+}
+
+#[test]
+fn transfer_notes_that_it_may_be_sent_before_it_is() {
+    let bench = Bench::new();
+    let id = bench.install();
+    bench.until("it waits", |bench| bench.clock.waiting() == 1);
+    begin(&bench, &id, "");
+    bench.until("the provider is asked", |bench| bench.provider.0.lock().expect("no panic").orders == 1);
+    assert!(transfer(&bench, &id).is_sent);
+    bench.clock.advance(Duration::from_secs(10));
+    bench.worker.stop();
+}
