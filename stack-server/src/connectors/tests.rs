@@ -26,6 +26,9 @@ use crate::sealing::Sealer;
 
 mod changes;
 mod orders;
+mod power_cuts;
+mod random_work;
+mod world;
 
 /// The next answers of the provider, and the requests that it got.
 #[derive(Default)]

@@ -1,0 +1,157 @@
+//! Power cuts at every sync while connectors are installed, fetch, are configured, reset and removed, with a rule that
+//! makes a transaction of each payment.
+//!
+//! After each cut the payments of an installation are those that the state of its task counts, and the ledger holds the
+//! transactions of just these. Changes that were answered hold.
+
+use ledger_core::{AccountAddress, Asset, LedgerName, LedgerOptions};
+use ledger_store::Expected;
+use ledger_testkit::{Faults, SimDisk};
+
+use super::world::{Pages, World};
+use super::*;
+use crate::payments::postings::rule::{NewRule, PostingRule};
+
+/// Payments of the provider.
+const PAYMENTS: usize = 7;
+
+/// Pasts of a disk that lost its power: which writes without a sync survived.
+const PASTS: u64 = 2;
+
+const SCRIPT: &str = "vars {\nmonetary $amount\n}\nsend $amount (\nsource = @world\ndestination = @till\n)";
+
+/// The answers that a caller got, and the changes that it began.
+#[derive(Default)]
+struct Answered {
+    /// Installations whose installation was answered, by name.
+    installed: Vec<(&'static str, ConnectorId)>,
+    /// Those whose removal was begun.
+    going: Vec<ConnectorId>,
+    /// Those whose removal was answered.
+    gone: Vec<ConnectorId>,
+    /// The one whose payments make transactions.
+    ruled: Option<ConnectorId>,
+}
+
+fn ledger() -> LedgerName {
+    LedgerName::parse("main").expect("a name")
+}
+
+/// Has the payments of an installation make transactions.
+fn set_rule(world: &World, id: &ConnectorId) -> Option<()> {
+    world.store.create_ledger(ledger(), LedgerOptions::default()).ok()?;
+    let new = NewRule {
+        ledger: "main".to_owned(),
+        script: SCRIPT.to_owned(),
+        account_prefix: "payments".to_owned(),
+        schema_version: String::new(),
+    };
+    let rule = PostingRule::new(id.clone(), new, Timestamp::from_micros(1)).expect("a rule");
+    world.store.change_documents(vec![record::put(&rule, Expected::Absent)]).ok().map(drop)
+}
+
+/// Works until the power fails; `None` says that it did.
+fn work(world: &World, pages: &Pages, answered: &mut Answered) -> Option<()> {
+    let first = world.install("a")?;
+    answered.installed.push(("a", first.clone()));
+    world.settle(1)?;
+    set_rule(world, &first)?;
+    answered.ruled = Some(first.clone());
+    pages.0.lock().expect("no panic").amounts = (1..=PAYMENTS as i64).map(|amount| vec![amount]).collect();
+    world.poll(1)?;
+    let row = world.engine.row("test").expect("the row");
+    world.run(world.engine.configure(row, &first, b"{\"name\":\"a\"}"))?;
+    world.settle(1)?;
+    let second = world.install("b")?;
+    answered.installed.push(("b", second.clone()));
+    world.settle(2)?;
+    answered.going.push(second.clone());
+    let third = world.run(world.engine.reset(&second))?;
+    answered.gone.push(second);
+    answered.installed.push(("b", third.clone()));
+    world.settle(2)?;
+    answered.going.push(third.clone());
+    world.run(world.engine.uninstall(&third))?;
+    answered.gone.push(third);
+    Some(())
+}
+
+fn till(world: &World) -> i64 {
+    let Some(ledger) = world.store.snapshot().ledger(&ledger()) else { return 0 };
+    let address = AccountAddress::parse("till").expect("an address");
+    let balance = ledger.balance(&address, &Asset::parse("EUR/2").expect("an asset")).expect("no fault");
+    balance.to_string().parse().expect("a small amount")
+}
+
+/// Checks what is stored, before anything runs on it.
+fn judge_stored(world: &World, answered: &Answered, place: &str) {
+    let seen = world.installations();
+    for (name, id) in answered.installed.iter().filter(|(_, id)| !answered.going.contains(id)) {
+        assert!(seen.iter().any(|one| one.id == *id && one.name == *name), "{place}: {name} is lost");
+    }
+    for id in &answered.gone {
+        assert!(!seen.iter().any(|one| one.id == *id), "{place}: a removed one is back");
+    }
+    let is_replaced = answered.going.len() == 1;
+    assert!(!is_replaced || seen.iter().any(|one| one.name == "b"), "{place}: a reset lost both");
+    for one in &seen {
+        let [task] = &world.tasks(&one.id)[..] else { panic!("{place}: {} has not one task", one.name) };
+        assert_eq!(task.status, TaskStatus::Active, "{place}");
+        let state: serde_json::Value = serde_json::from_str(&task.state).expect("JSON");
+        let read: usize = state["at"].as_str().map_or(0, |at| at.parse().expect("a number"));
+        let expected = (0..read).map(|number| (number, vec![number as i64 + 1])).collect();
+        assert_eq!(world.payments(&one.id), expected, "{place}: {} has read {read}", one.name);
+        if answered.ruled.as_ref() == Some(&one.id) {
+            let total: i64 = (1..=read as i64).sum();
+            assert_eq!(till(world), total, "{place}: the ledger does not follow");
+        }
+    }
+}
+
+/// Checks that everything goes on to its end.
+fn judge_end(world: &World, pages: &Pages, answered: &Answered, place: &str) {
+    let seen = world.installations();
+    world.settle(seen.len()).expect("there is power");
+    world.poll(seen.len()).expect("there is power");
+    world.assert_no_rest(place);
+    let amounts = pages.0.lock().expect("no panic").amounts.clone();
+    for one in &seen {
+        let expected = amounts.iter().cloned().enumerate().collect();
+        assert_eq!(world.payments(&one.id), expected, "{place}: {}", one.name);
+    }
+    if answered.ruled.is_some() {
+        let total: i64 = amounts.iter().flatten().sum();
+        assert_eq!(till(world), total, "{place}: the ledger does not follow");
+    }
+}
+
+#[test]
+fn payments_survive_a_power_cut_at_every_sync() {
+    let empty = SimDisk::new();
+    World::start(&empty, &Pages::default()).stop();
+    let mut cuts = 0;
+    loop {
+        let (disk, pages, mut answered) = (empty.copy(), Pages::default(), Answered::default());
+        let world = World::start(&disk, &pages);
+        disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cuts + 1), ..Faults::default() });
+        let is_done = work(&world, &pages, &mut answered).is_some();
+        let was_cut = disk.power_is_off();
+        world.stop();
+        for past in 0..PASTS {
+            let place = format!("cut {}, past {past}", cuts + 1);
+            let survivor = disk.after_power_cut(past);
+            let stored = World::at_rest(&survivor.copy(), &pages);
+            judge_stored(&stored, &answered, &place);
+            stored.stop();
+            let world = World::start(&survivor, &pages);
+            judge_end(&world, &pages, &answered, &place);
+            world.stop();
+        }
+        if is_done && !was_cut {
+            break;
+        }
+        cuts += 1;
+    }
+    println!("{cuts} cuts");
+    assert!(cuts > 15, "{cuts}");
+}

@@ -1,0 +1,165 @@
+//! Random work with connectors that come, change and go, against a model: a map of what each installation has fetched.
+
+use std::collections::BTreeMap;
+
+use ledger_testkit::{Dice, SimDisk};
+
+use super::world::{Pages, World};
+use super::*;
+
+/// An installation in the model.
+#[derive(Clone)]
+struct Known {
+    id: ConnectorId,
+    is_idle: bool,
+    payments: BTreeMap<usize, Vec<i64>>,
+}
+
+/// A server, its provider and the model.
+struct Trial {
+    world: World,
+    disk: SimDisk,
+    pages: Pages,
+    known: BTreeMap<String, Known>,
+    names: usize,
+}
+
+impl Trial {
+    fn new() -> Self {
+        let (disk, pages) = (SimDisk::new(), Pages::default());
+        pages.0.lock().expect("no panic").walks_again = true;
+        let world = World::start(&disk, &pages);
+        Self { world, disk, pages, known: BTreeMap::new(), names: 0 }
+    }
+
+    fn fetching(&self) -> usize {
+        self.known.values().filter(|known| !known.is_idle).count()
+    }
+
+    /// Every installation that fetches has what the provider has now.
+    fn fetched(&mut self) {
+        let amounts = self.pages.0.lock().expect("no panic").amounts.clone();
+        for known in self.known.values_mut().filter(|known| !known.is_idle) {
+            known.payments = amounts.iter().cloned().enumerate().collect();
+        }
+    }
+
+    fn step(&mut self, dice: &mut Dice<'_>) {
+        let names: Vec<_> = self.known.keys().cloned().collect();
+        let chosen = (!names.is_empty()).then(|| dice.pick(&names));
+        match (dice.below(12), chosen) {
+            (0, _) | (1, None) => self.install(),
+            (1, Some(name)) => {
+                let known = self.known.remove(&name).expect("it was chosen");
+                self.world.run(self.world.engine.uninstall(&known.id)).expect("removed");
+            }
+            (2, Some(name)) => self.reset(&name),
+            (3 | 4, Some(name)) => self.configure(&name, dice.one_in(2)),
+            (5..=7, _) => {
+                let mut book = self.pages.0.lock().expect("no panic");
+                let more = dice.below(4) as i64 + 1;
+                book.amounts.extend((0..more).map(|number| vec![100 + number]));
+            }
+            (8, _) => {
+                let mut book = self.pages.0.lock().expect("no panic");
+                let count = book.amounts.len() as u64;
+                if count > 0 {
+                    let amounts = &mut book.amounts[dice.below(count) as usize];
+                    let last = amounts[amounts.len() - 1];
+                    amounts.push(last - 1);
+                }
+            }
+            (9, _) => self.restart(None),
+            (10, _) => self.restart(Some(dice.below(1_000))),
+            _ => {
+                self.world.poll(self.fetching()).expect("there is power");
+                self.fetched();
+            }
+        }
+    }
+
+    fn install(&mut self) {
+        if self.known.len() >= 4 {
+            return;
+        }
+        self.names += 1;
+        let name = format!("n{}", self.names);
+        self.pages.0.lock().expect("no panic").is_idle = false;
+        let id = self.world.install(&name).expect("installed");
+        assert!(self.world.install(&name).is_none(), "a name was taken twice");
+        self.known.insert(name.clone(), Known { id, is_idle: false, payments: BTreeMap::new() });
+        self.settle();
+        let amounts = self.pages.0.lock().expect("no panic").amounts.clone();
+        self.known.get_mut(&name).expect("it was put").payments = amounts.into_iter().enumerate().collect();
+    }
+
+    fn reset(&mut self, name: &str) {
+        self.pages.0.lock().expect("no panic").is_idle = false;
+        let known = self.known.get_mut(name).expect("it was chosen");
+        known.id = self.world.run(self.world.engine.reset(&known.id)).expect("reset");
+        known.is_idle = false;
+        let amounts = self.pages.0.lock().expect("no panic").amounts.clone();
+        known.payments = amounts.into_iter().enumerate().collect();
+        self.settle();
+    }
+
+    fn configure(&mut self, name: &str, is_idle: bool) {
+        self.pages.0.lock().expect("no panic").is_idle = is_idle;
+        let known = self.known.get_mut(name).expect("it was chosen");
+        let row = self.world.engine.row("test").expect("the row");
+        let body = format!("{{\"name\":{name:?}}}");
+        self.world.run(self.world.engine.configure(row, &known.id, body.as_bytes())).expect("configured");
+        known.is_idle = is_idle;
+        // It fetches at once if it fetches.
+        if !is_idle {
+            let amounts = self.pages.0.lock().expect("no panic").amounts.clone();
+            known.payments = amounts.into_iter().enumerate().collect();
+        }
+        self.settle();
+    }
+
+    /// Opens the server anew, after a power cut or not. Tasks fetch when a server starts.
+    fn restart(&mut self, past: Option<u64>) {
+        let next = past.map_or_else(|| self.disk.clone(), |past| self.disk.after_power_cut(past));
+        let nothing = World::at_rest(&SimDisk::new(), &self.pages);
+        std::mem::replace(&mut self.world, nothing).stop();
+        self.disk = next;
+        self.world = World::start(&self.disk, &self.pages);
+        self.settle();
+        self.fetched();
+    }
+
+    fn settle(&self) {
+        self.world.settle(self.fetching()).expect("there is power");
+    }
+
+    fn compare(&self, place: &str) {
+        let seen = self.world.installations();
+        assert_eq!(seen.len(), self.known.len(), "{place}");
+        for (name, known) in &self.known {
+            assert!(
+                seen.iter().any(|one| one.id == known.id && one.name == *name),
+                "{place}: {name} is lost"
+            );
+            assert_eq!(self.world.payments(&known.id), known.payments, "{place}: {name}");
+            let expected = if known.is_idle { TaskStatus::Stopped } else { TaskStatus::Active };
+            let tasks = self.world.tasks(&known.id);
+            assert!(tasks.len() == 1 && tasks[0].status == expected, "{place}: {name}: {tasks:?}");
+        }
+        self.world.assert_no_rest(place);
+    }
+}
+
+#[test]
+fn random_work_matches_the_model() {
+    // The variable allows longer campaigns.
+    let seeds = std::env::var("CONNECTOR_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
+    for seed in 0..seeds {
+        let (mut trial, mut dice) = (Trial::new(), Dice::from_seed(seed));
+        for step in 0..40 {
+            trial.step(&mut dice);
+            trial.compare(&format!("seed {seed}, step {step}"));
+        }
+        trial.world.stop();
+    }
+}

@@ -1,0 +1,185 @@
+//! A provider with a book of payments, and a server on a simulated disk that fetches them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use ledger_store::Options;
+use ledger_testkit::{Disk, SimDisk};
+
+use super::*;
+use crate::http::error::ApiError;
+use crate::payments::installation::{self, Installation};
+use crate::payments::payment::Adjustment;
+use crate::payments::record::Record as _;
+
+/// The payments of the provider.
+#[derive(Default)]
+pub(super) struct Book {
+    /// The amounts that each payment had, the present one last.
+    pub(super) amounts: Vec<Vec<i64>>,
+    /// Whether a walk that reached the end begins anew. Else it goes on behind what it has seen.
+    pub(super) walks_again: bool,
+    /// Whether configurations have it fetch nothing.
+    pub(super) is_idle: bool,
+}
+
+impl Book {
+    /// A payment as it is now, with an adjustment for each amount that it had before.
+    fn payment(&self, number: usize) -> NewPayment {
+        let amounts = &self.amounts[number];
+        let adjustments = (1..amounts.len()).map(|change| Adjustment {
+            reference: format!("{number}-{change}"),
+            created_at: Timestamp::from_micros(change as i64),
+            status: PaymentStatus::Refunded,
+            amount: Some(Balance::from(amounts[change - 1] - amounts[change])),
+            raw: "{}".to_owned(),
+        });
+        let revision = Some(Timestamp::from_micros(amounts.len() as i64));
+        let adjustments = adjustments.collect();
+        NewPayment { adjustments, revision, ..payment(&number.to_string(), amounts[amounts.len() - 1]) }
+    }
+}
+
+/// A provider that gives two payments a page. Each page repeats the last payment of the page before.
+#[derive(Clone, Default)]
+pub(super) struct Pages(pub(super) Arc<Mutex<Book>>);
+
+impl Connector for Pages {
+    fn first_tasks(&self) -> Vec<Start> {
+        let is_idle = self.0.lock().expect("no panic").is_idle;
+        let main = Start::periodic("{\"name\":\"main\"}".to_owned());
+        if is_idle { vec![] } else { vec![main] }
+    }
+
+    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+        let book = self.0.lock().expect("no panic");
+        let at: usize = work.kept("at").parse().unwrap_or(0);
+        let end = (at + 2).min(book.amounts.len());
+        let payments: Vec<_> = (at.saturating_sub(1)..end).map(|number| book.payment(number)).collect();
+        let has_more = end < book.amounts.len();
+        let next = if has_more || !book.walks_again { end } else { 0 };
+        let answer = page(&payments, &format!("{{\"at\":\"{next}\"}}"), has_more);
+        Box::pin(async move { Ok(answer) })
+    }
+
+    fn pay<'a>(&'a self, _: &'a Order) -> Pending<'a, Paid> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// A server on a disk.
+pub(super) struct World {
+    pub(super) store: Store,
+    pub(super) engine: Engine,
+    pub(super) clock: ManualClock,
+    pub(super) runtime: tokio::runtime::Runtime,
+    /// `None` where nothing runs.
+    worker: Option<Worker>,
+    disk: SimDisk,
+}
+
+impl World {
+    pub(super) fn start(disk: &SimDisk, pages: &Pages) -> Self {
+        let mut world = Self::at_rest(disk, pages);
+        world.worker = Some(Worker::start(world.engine.clone()).expect("a thread"));
+        world
+    }
+
+    /// One that runs no task, and removes nothing.
+    pub(super) fn at_rest(disk: &SimDisk, pages: &Pages) -> Self {
+        let opened: Arc<dyn Disk> = Arc::new(disk.clone());
+        let store = Store::open_on_disk(opened, Path::new("data"), &Options::default()).expect("it opens");
+        let clock = ManualClock::default();
+        let built = pages.clone();
+        let engine = engine(&store, &clock, move || Arc::new(built.clone()));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        Self { store, engine, clock, runtime, worker: None, disk: disk.clone() }
+    }
+
+    pub(super) fn stop(self) {
+        if let Some(worker) = self.worker {
+            worker.stop();
+        }
+        // A disk without power refuses it.
+        let _ = self.store.close();
+    }
+
+    /// Runs a change of installations. `None` says that the server did not answer that it is done.
+    pub(super) fn run<T>(&self, change: impl Future<Output = Result<T, ApiError>>) -> Option<T> {
+        self.runtime.block_on(change).ok()
+    }
+
+    pub(super) fn install(&self, name: &str) -> Option<ConnectorId> {
+        let row = self.engine.row("test").expect("the row");
+        self.run(self.engine.install(row, format!("{{\"name\":{name:?}}}").as_bytes()))
+    }
+
+    /// Waits until this number of tasks waits for the next period; `None` if the power fails before.
+    #[track_caller]
+    pub(super) fn settle(&self, tasks: usize) -> Option<()> {
+        let began = Instant::now();
+        while !self.disk.power_is_off() {
+            if self.clock.waiting() == tasks {
+                return Some(());
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "{} of {tasks} wait", self.clock.waiting());
+            std::thread::yield_now();
+        }
+        None
+    }
+
+    /// Lets a period pass.
+    #[track_caller]
+    pub(super) fn poll(&self, tasks: usize) -> Option<()> {
+        self.clock.advance(Duration::from_mins(1));
+        self.settle(tasks)
+    }
+
+    /// The installations that callers see.
+    pub(super) fn installations(&self) -> Vec<Installation> {
+        let mut all = installation::all(&self.store.snapshot()).expect("installations");
+        all.retain(|one| !one.is_leaving);
+        let names: BTreeSet<_> = all.iter().map(|one| one.name.clone()).collect();
+        assert_eq!(names.len(), all.len(), "two installations have one name");
+        all
+    }
+
+    pub(super) fn tasks(&self, id: &ConnectorId) -> Vec<Task> {
+        task::all(&self.store.snapshot(), &id.installation).expect("tasks")
+    }
+
+    /// The payments of an installation by their numbers: the amounts that each had.
+    pub(super) fn payments(&self, id: &ConnectorId) -> BTreeMap<usize, Vec<i64>> {
+        let prefix = id.installation.bytes();
+        let found = record::with_prefix::<Payment>(&self.store.snapshot(), None, prefix).expect("payments");
+        let amount = |balance: &Balance| balance.to_string().parse::<i64>().expect("a small amount");
+        let read = |payment: Payment| {
+            let mut amounts = vec![amount(&payment.amount)];
+            let mut changes = payment.adjustments;
+            changes.sort_by_key(|change| change.created_at);
+            for change in changes.iter().rev() {
+                let less = change.amount.as_ref().map_or(0, amount);
+                amounts.insert(0, amounts[0] + less);
+            }
+            (payment.id.reference.parse().expect("a number"), amounts)
+        };
+        found.into_iter().map(|found| read(found.value)).collect()
+    }
+
+    /// Checks that nothing is stored but what belongs to the installations that callers see.
+    pub(super) fn assert_no_rest(&self, place: &str) {
+        let snapshot = self.store.snapshot();
+        let all = installation::all(&snapshot).expect("installations");
+        let known: BTreeSet<_> = self.installations().iter().map(|one| one.id.installation).collect();
+        let leaving = all.iter().filter(|one| one.is_leaving).count();
+        assert_eq!(leaving, 0, "{place}: an installation is leaving still");
+        let payments = record::with_prefix::<Payment>(&snapshot, None, &[]).expect("payments");
+        let tasks = record::with_prefix::<Task>(&snapshot, None, &[]).expect("tasks");
+        let keys =
+            payments.iter().map(|found| found.value.key()).chain(tasks.iter().map(|found| found.value.key()));
+        for key in keys {
+            let owner = key.first_chunk::<16>().expect("a key begins with an installation");
+            assert!(known.iter().any(|one| one.bytes() == owner), "{place}: something is left of another");
+        }
+    }
+}
