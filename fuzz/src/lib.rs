@@ -13,6 +13,8 @@ pub mod import_line;
 pub mod journal_chunk;
 pub mod ledger_model;
 pub mod oauth_form;
+pub mod payment_filter;
+pub mod provider_answer;
 pub mod request;
 pub mod script_parse;
 pub mod script_run;
@@ -20,7 +22,7 @@ pub mod timestamp;
 pub mod token_parse;
 
 /// All targets by name. The corpus of a target has the same name.
-pub const TARGETS: [(&str, fn(&[u8])); 13] = [
+pub const TARGETS: [(&str, fn(&[u8])); 15] = [
     ("address_filter", address_filter::run),
     ("authorization_header", authorization_header::run),
     ("cursor", cursor::run),
@@ -29,6 +31,8 @@ pub const TARGETS: [(&str, fn(&[u8])); 13] = [
     ("journal_chunk", journal_chunk::run),
     ("ledger_model", ledger_model::run),
     ("oauth_form", oauth_form::run),
+    ("payment_filter", payment_filter::run),
+    ("provider_answer", provider_answer::run),
     ("request", request::run),
     ("script_parse", script_parse::run),
     ("script_run", script_run::run),

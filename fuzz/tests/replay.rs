@@ -115,6 +115,16 @@ fn oauth_form() {
 }
 
 #[test]
+fn payment_filter() {
+    replay("payment_filter", 50_000);
+}
+
+#[test]
+fn provider_answer() {
+    replay("provider_answer", 20_000);
+}
+
+#[test]
 fn corpus_requests_are_valid() {
     // Mutations should break good requests in one place only.
     let corpus = corpus("request");

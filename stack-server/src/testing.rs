@@ -29,6 +29,12 @@ use crate::outbound::Outbound;
 use crate::server;
 use crate::settings::Settings;
 
+mod payment_filters;
+mod providers;
+
+pub use payment_filters::payment_filter_laws;
+pub use providers::Providers;
+
 /// A server without a listener.
 pub struct Exchange {
     app: App,

@@ -1,0 +1,27 @@
+//! Fuzz target: a connector reads any answer of its provider without a panic, and what it makes of it is no larger than
+//! the answer could fill.
+
+use std::cell::OnceCell;
+
+use stack_server::testing::Providers;
+
+thread_local! {
+    static PROVIDERS: OnceCell<Providers> = const { OnceCell::new() };
+}
+
+fn providers() -> Providers {
+    let made = rcgen::generate_simple_self_signed(["client".to_owned()]).expect("a certificate");
+    let thread = std::thread::current().id();
+    let folder = std::env::temp_dir().join(format!("fuzz-provider-{}-{thread:?}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    Providers::new(&made.cert.pem(), &made.signing_key.serialize_pem(), &folder)
+}
+
+/// Reads a byte that says which task fetches, a line with its state, and the answer.
+pub fn run(data: &[u8]) {
+    let Some((task, rest)) = data.split_first() else { return };
+    let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+    let state = String::from_utf8_lossy(&rest[..end]);
+    let answer = rest.get(end + 1..).unwrap_or_default();
+    PROVIDERS.with(|made| made.get_or_init(providers).poll(*task, &state, answer));
+}

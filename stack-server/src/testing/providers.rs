@@ -1,0 +1,195 @@
+//! Answers of payment providers, read by every connector as it reads those of its own provider.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ledger_core::{Balance, Timestamp};
+use tokio::runtime::Runtime;
+
+use crate::connectors::config::Values;
+use crate::connectors::http::Tools;
+use crate::connectors::{Connector, Order, Page, Transfer, Work, registry};
+use crate::outbound::Outbound;
+use crate::payments::codec::Metadata;
+use crate::payments::ids::ConnectorId;
+use crate::payments::words::InitiationType;
+use crate::uuid::Uuid;
+
+/// The tasks of every connector: the provider, and the descriptor.
+const TASKS: [(&str, &str); 29] = [
+    ("STRIPE", r#"{"name":"Fetch accounts from client"}"#),
+    ("STRIPE", r#"{"name":"Fetch payments from client"}"#),
+    ("STRIPE", r#"{"name":"Fetch transactions for a specific connected account","account":"acct_1"}"#),
+    ("STRIPE", r#"{"name":"Fetch balance for the root account"}"#),
+    ("STRIPE", r#"{"name":"Fetch balance for a specific connected account","account":"acct_1"}"#),
+    ("STRIPE", r#"{"name":"Fetch external account for a specific connected account","account":"acct_1"}"#),
+    ("GENERIC", r#"{"key":"fetch-accounts"}"#),
+    ("GENERIC", r#"{"key":"fetch-beneficiaries"}"#),
+    ("GENERIC", r#"{"key":"fetch-transactions"}"#),
+    ("GENERIC", r#"{"key":"fetch-balances","accountID":"a"}"#),
+    ("WISE", r#"{"key":"fetch-profiles"}"#),
+    ("WISE", r#"{"key":"fetch-balances","profileID":"1"}"#),
+    ("WISE", r#"{"key":"fetch-recipient-accounts","profileID":"1"}"#),
+    ("WISE", r#"{"key":"fetch-transfers","profileID":"1"}"#),
+    ("MODULR", r#"{"key":"fetch-accounts"}"#),
+    ("MODULR", r#"{"key":"fetch-beneficiaries"}"#),
+    ("MODULR", r#"{"key":"fetch-transactions","accountID":"A1"}"#),
+    ("CURRENCY-CLOUD", r#"{"key":"fetch-accounts"}"#),
+    ("CURRENCY-CLOUD", r#"{"key":"fetch-beneficiaries"}"#),
+    ("CURRENCY-CLOUD", r#"{"key":"fetch-balances"}"#),
+    ("CURRENCY-CLOUD", r#"{"key":"fetch-transactions"}"#),
+    ("BANKING-CIRCLE", r#"{"key":"fetch-accounts"}"#),
+    ("BANKING-CIRCLE", r#"{"key":"fetch-payments"}"#),
+    ("DUMMY-PAY", r#"{"key":"ingest","fileName":"x.json"}"#),
+    // Orders to move money.
+    ("STRIPE", ""),
+    ("WISE", ""),
+    ("MODULR", ""),
+    ("CURRENCY-CLOUD", ""),
+    ("BANKING-CIRCLE", ""),
+];
+
+/// Connectors whose provider gives the same answer to every request.
+pub struct Providers {
+    connectors: BTreeMap<&'static str, Arc<dyn Connector>>,
+    answer: Arc<Mutex<Vec<u8>>>,
+    file: PathBuf,
+    runtime: Runtime,
+}
+
+impl Providers {
+    /// All connectors. Certificate and key, in PEM form, are for the one that needs them; the folder is for the one that
+    /// reads files.
+    ///
+    /// # Panics
+    ///
+    /// If a connector cannot be built.
+    pub fn new(certificate: &str, key: &str, folder: &Path) -> Self {
+        let answer: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let url = serve(answer.clone());
+        let names = registry::ROWS.iter().map(|row| row.provider);
+        let addresses = names.map(|name| (name.to_owned(), url.clone())).collect();
+        let tools =
+            Tools::new(Outbound::Any, addresses, Duration::from_secs(10)).within(Some(folder.to_owned()));
+        let config = serde_json::json!({
+            "name": "fuzz", "apiKey": "key", "apiSecret": "secret", "loginID": "me", "username": "me",
+            "password": "password", "endpoint": url, "authorizationEndpoint": url, "directory": folder,
+            "userCertificate": certificate, "userCertificateKey": key
+        });
+        let config = config.to_string();
+        let built = registry::ROWS.iter().map(|row| {
+            let values = Values::read(config.as_bytes(), row.parameters).expect("it has all parameters");
+            (row.provider, (row.build)(&values, &tools).expect("a connector"))
+        });
+        let connectors = built.collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        Self { connectors, answer, file: folder.join("x.json"), runtime }
+    }
+
+    /// Has a task fetch once while every answer of its provider is this one.
+    ///
+    /// # Panics
+    ///
+    /// If the page holds more than the answer could fill.
+    pub fn poll(&self, task: u8, state: &str, answer: &[u8]) {
+        let (provider, descriptor) = TASKS[usize::from(task) % TASKS.len()];
+        answer.clone_into(&mut self.answer.lock().unwrap_or_else(PoisonError::into_inner));
+        let connector = &self.connectors[provider];
+        if descriptor.is_empty() {
+            // Refused or not: it is the panic that matters.
+            let _ = self.runtime.block_on(connector.pay(&order()));
+            return;
+        }
+        if provider == "DUMMY-PAY" {
+            std::fs::write(&self.file, answer).expect("the folder takes files");
+        }
+        let work = Work {
+            connector: ConnectorId { provider: provider.into(), installation: Uuid::from_bytes([7; 16]) },
+            descriptor: descriptor.to_owned(),
+            state: state.to_owned(),
+            now: Timestamp::from_micros(1_700_000_000_000_000),
+        };
+        if let Ok(page) = self.runtime.block_on(connector.poll(&work)) {
+            let (held, sent) = (extent(&page), answer.len());
+            // A record is kept as it came, and again in parts; a task or an empty field costs a constant.
+            assert!(held <= 64 * sent + 4_096, "{provider} {descriptor}: {sent} bytes became {held}");
+        }
+    }
+}
+
+/// Counts the bytes of the texts and the rows of a page.
+fn extent(page: &Page) -> usize {
+    let batch = &page.batch;
+    let texts =
+        |metadata: &Metadata| metadata.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+    let accounts = batch.accounts.iter().map(|row| {
+        row.raw.as_ref().map_or(0, String::len) + row.name.len() + row.reference.len() + texts(&row.metadata)
+    });
+    let payments = batch.payments.iter().map(|row| {
+        let adjustments: usize = row.adjustments.iter().map(|one| one.raw.len()).sum();
+        row.raw.as_ref().map_or(0, String::len) + row.reference.len() + texts(&row.metadata) + adjustments
+    });
+    let rows = batch.accounts.len() + batch.balances.len() + batch.payments.len();
+    let children: usize = page.children.iter().map(|child| child.descriptor.len()).sum();
+    let state = page.state.as_ref().map_or(0, String::len);
+    accounts.sum::<usize>() + payments.sum::<usize>() + rows + children + state
+}
+
+fn order() -> Order {
+    Order::Send(Transfer {
+        kind: InitiationType::Payout,
+        source: "1".to_owned(),
+        destination: "2".to_owned(),
+        amount: Balance::from(100_i64),
+        asset: "EUR/2".to_owned(),
+        description: "d".to_owned(),
+        idempotency_key: "k".to_owned(),
+        metadata: Metadata::new(),
+        source_metadata: Metadata::from([("profile_id".to_owned(), "1".to_owned())]),
+        bank_account: None,
+    })
+}
+
+/// A server that gives the answer to every request but those for a token.
+fn serve(answer: Arc<Mutex<Vec<u8>>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    // It ends with the process.
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = answer.clone();
+            std::thread::spawn(move || exchange(&stream, &answer));
+        }
+    });
+    format!("http://{address}")
+}
+
+/// Answers the requests of a connection until it ends.
+fn exchange(stream: &TcpStream, answer: &Mutex<Vec<u8>>) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let (mut length, mut is_login, mut line) = (0, false, String::new());
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        is_login |= line.contains("/authenticate/") || line.contains("/authorizations/");
+        while line != "\r\n" {
+            line.clear();
+            reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+            if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = text.trim().parse().ok()?;
+            }
+        }
+        std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink()).ok()?;
+        let body = if is_login {
+            br#"{"auth_token":"t","access_token":"t"}"#.to_vec()
+        } else {
+            answer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        let mut writer = stream;
+        writer.write_all(&[head.as_bytes(), &body].concat()).ok()?;
+    }
+}
