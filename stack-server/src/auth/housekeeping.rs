@@ -25,7 +25,7 @@ impl Housekeeping {
     ///
     /// # Errors
     ///
-    /// If the operating system cannot start a thread.
+    /// Fails if the operating system cannot start a thread.
     pub(crate) fn start(authority: Arc<Authority>) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let is_stopped = stop.clone();

@@ -1,5 +1,5 @@
-//! Power cuts at every sync while clients and secrets come and go, tokens are revoked, and codes, refresh tokens and
-//! assertions are used. What was answered before the cut holds after it.
+//! Tests power cuts at every sync while clients and secrets are created and removed, tokens are revoked, and codes,
+//! refresh tokens and assertions are used. Every change that was answered before the cut must be there after it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::auth::resources::users::{self, Known};
 pub(super) const REDIRECT: &str = "https://app.example/cb";
 const ROUNDS: usize = 2;
 
-/// Pasts of a disk that lost its power: which writes without a sync survived.
+/// Number of possible disk contents to test after each cut. They differ in the unsynced writes that survived.
 const PASTS: u64 = 3;
 
 fn open(disk: &SimDisk, key: &KeySource) -> Authority {
@@ -35,18 +35,18 @@ fn open(disk: &SimDisk, key: &KeySource) -> Authority {
     Authority::new(&store, settings, "http://127.0.0.1:1").expect("an authorization server")
 }
 
-/// Everything that was answered. A thing whose change was begun and not answered is in no list.
+/// All answered changes. Objects with an unanswered change are in none of the lists.
 #[derive(Default)]
 struct Answered {
-    /// Clients by id, with secrets that are good.
+    /// Ids of clients, with their valid secrets.
     secrets: Vec<(String, String)>,
-    /// Clients by id, with secrets that are gone.
+    /// Ids of clients, with their removed secrets.
     removed: Vec<(String, String)>,
-    /// Users by id.
+    /// Ids of users.
     users: Vec<String>,
     kept: Vec<String>,
     revoked: Vec<String>,
-    /// The client of the codes and refresh tokens.
+    /// The client to which the codes and refresh tokens belong.
     client: Option<String>,
     codes: Vec<String>,
     used_codes: Vec<String>,
@@ -69,7 +69,7 @@ impl Answered {
     }
 }
 
-/// The client with an id, as it is when it has shown its secret.
+/// Returns the client with this id as authenticated.
 pub(super) fn caller(authority: &Authority, id: &str) -> Option<Caller> {
     let snapshot = authority.store().snapshot();
     let client = clients::client(&snapshot, id).expect("no fault")?;
@@ -99,7 +99,7 @@ fn exchange(authority: &Authority, caller: &Caller, code: &str) -> Result<Tokens
     authority.exchange_code(caller, code, REDIRECT, None)
 }
 
-/// An assertion. Its signature is checked before it gets here.
+/// Returns the text of an assertion. Its signature does not matter, because the tested code expects a verified one.
 fn assertion(authority: &Authority, id: &str) -> String {
     let claims = json!({"iss": "https://provider", "sub": "p|1", "aud": authority.issuer(), "exp": authority.now() + 600,
         "jti": id});
@@ -161,7 +161,7 @@ fn use_codes(authority: &Authority, answered: &mut Answered, client: &str, round
     Some(())
 }
 
-/// Works until the power fails; `None` says that it did.
+/// Makes changes until the power fails. Returns `None` if it failed.
 fn work(authority: &Authority, answered: &mut Answered) -> Option<()> {
     let draft = Draft { name: "shop".into(), redirect_uris: vec![REDIRECT.into()], ..Draft::default() };
     let id = clients::create(authority.store(), &draft).ok()?.id;
@@ -198,7 +198,7 @@ fn judge(authority: &Authority, answered: &Answered, place: &str) {
     for code in &answered.codes {
         assert!(exchange(authority, &caller, code).is_ok(), "{place}: a code is lost");
     }
-    // Each of these ends its session, if it finds one.
+    // Each of these used tokens ends its session if the session exists.
     for refresh in &answered.used_refresh {
         let again = authority.refresh(&caller, refresh, None).map(drop).map_err(|error| error.word);
         assert_eq!(again, Err(Word::InvalidGrant), "{place}: a refresh token counts twice");
@@ -253,7 +253,7 @@ fn the_first_start_survives_power_cuts() {
         let authority = open(&disk.after_power_cut(cut), &key);
         let keys = authority.open().expect("keys").keys;
         assert_eq!(keys.all().count(), 2, "cut {cut}");
-        // A key that may have signed is still there.
+        // Every key that may have signed a token must exist.
         assert!(signed.is_none_or(|id| keys.get(&id).is_some()), "cut {cut}");
     }
 }

@@ -1,7 +1,8 @@
-//! Things that are refused before they expire: revoked tokens, ended sessions, assertions that were used.
+//! Records of tokens, sessions and assertions that are refused before they expire: revoked tokens, ended sessions and
+//! used assertions.
 //!
-//! Each is a document, which a sweep removes once the thing itself has expired. They outlive crashes, as everything in
-//! the journal does.
+//! Each record is a document, which the sweep deletes after the token itself has expired. The journal makes the records
+//! durable.
 
 use std::ops::Bound;
 
@@ -15,22 +16,22 @@ use crate::collections::{AUTH_PENDING, AUTH_REFUSED, AUTH_SESSIONS};
 use crate::documents::{delete, put};
 use crate::limits::SWEEP_DOCUMENTS;
 
-/// The index by expiry, of every collection whose documents expire.
+/// The index by expiry. Every collection with expiring documents has it.
 pub(crate) const BY_EXPIRY: u32 = 1;
 
-/// A thing that can be refused.
+/// A token, session or assertion to refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused<'a> {
-    /// One token, by its `jti`.
+    /// One token, identified by its `jti`.
     Token(&'a str),
-    /// Every token of a session, by its `sid`.
+    /// Every token of a session, identified by its `sid`.
     Session(&'a str),
-    /// An assertion that was used: its issuer and its `jti`, or all of its text where it has none.
+    /// A used assertion, identified by its issuer and its `jti`, or by its whole text if it has no `jti`.
     Assertion { issuer: &'a str, id: &'a str },
 }
 
 impl Refused<'_> {
-    /// The key of its document: of one length, whatever a caller chose.
+    /// Returns the key of the record. The key has a fixed length, so that callers do not control it.
     fn key(self) -> Vec<u8> {
         let (sort, parts) = match self {
             Self::Token(id) => (b't', vec![id]),
@@ -46,31 +47,31 @@ impl Refused<'_> {
     }
 }
 
-/// The further key that finds documents by their expiry, in seconds since the epoch.
+/// Returns the additional key that finds a document by its expiry, in seconds since the epoch.
 pub(crate) fn expiry_key(expires: u64) -> DocumentKey {
     DocumentKey { index: BY_EXPIRY, key: expires.to_be_bytes().to_vec(), unique: false }
 }
 
-/// The change that refuses something until it expires; `expected` says whether it may be refused already.
+/// Returns the change that stores a refusal until `expires`. `expected` says whether the refusal may exist already.
 pub(crate) fn refuse(what: Refused<'_>, expires: u64, expected: Expected) -> DocumentChange {
     put(AUTH_REFUSED, &what.key(), vec![], vec![expiry_key(expires)], expected)
 }
 
-/// Whether something is refused.
+/// Returns whether a refusal is stored.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 pub(crate) fn has(snapshot: &Snapshot, what: Refused<'_>) -> Result<bool, ReadError> {
     Ok(snapshot.document(AUTH_REFUSED, &what.key())?.is_some())
 }
 
-/// Whether a token of our own is refused, by itself or with its session. A token without an id is refused: nobody could
-/// revoke it.
+/// Returns whether a token of this server is revoked, by itself or with its session. A token without an id is refused,
+/// because nobody could revoke it.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 pub(crate) fn is_refused(snapshot: &Snapshot, token: &Token<'_>) -> Result<bool, ReadError> {
     let Some(id) = token.claim("jti") else { return Ok(true) };
     if has(snapshot, Refused::Token(id))? {
@@ -79,11 +80,11 @@ pub(crate) fn is_refused(snapshot: &Snapshot, token: &Token<'_>) -> Result<bool,
     token.claim("sid").map_or(Ok(false), |session| has(snapshot, Refused::Session(session)))
 }
 
-/// Removes what has expired from all collections whose documents expire; how many documents that were.
+/// Deletes the expired documents of all collections with expiring documents. Returns the number of deleted documents.
 ///
 /// # Errors
 ///
-/// Those of any read or write.
+/// Fails if the store cannot be read or written.
 pub(crate) fn sweep(store: &Store, now: u64) -> Result<usize, WriteError> {
     let mut removed = 0;
     for collection in [AUTH_REFUSED, AUTH_PENDING, AUTH_SESSIONS] {

@@ -1,4 +1,4 @@
-/// Permission that a route demands of its caller.
+/// The permission that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// No authentication required.
@@ -9,10 +9,10 @@ pub enum Scope {
     Write,
 }
 
-/// A service of the stack; scopes begin with its name.
+/// A service of the stack. Scopes begin with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// The ledger, in every generation, and what the server says of itself.
+    /// Both versions of the ledger API, and the information about the server.
     Ledger,
     /// Payments, connectors, and the generic connector API.
     Payments,
@@ -21,7 +21,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// The word before the colon of its scopes.
+    /// Returns the name of the service in its scopes, before the colon.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Ledger => "ledger",

@@ -1,6 +1,8 @@
-//! Clients of the operator's file. They are looked up before stored ones, never listed, and cannot be changed.
+//! Static clients, from the operator's file. They take precedence over stored clients, are never listed and cannot be
+//! changed.
 //!
-//! People choose their secrets, so that only a hash that is slow to compute is kept of each (argon2id).
+//! People choose the secrets of these clients. So the server keeps only a hash of each secret that is slow to compute
+//! (argon2id).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,11 +20,11 @@ use crate::auth::keys::vault::{Tag, Use, Vault, same_secret};
 use crate::auth::resources::client::Held;
 use crate::limits::{STATIC_CLIENTS_BYTES_MAX, STATIC_SECRETS_MAX};
 
-/// 19 MiB, two passes, one lane: the least that is recommended for argon2id.
+/// Memory of a hash. The recommended minimum for argon2id is 19 MiB with two passes and one lane.
 const MEMORY_KIB: u32 = 19 * 1_024;
 const PASSES: u32 = 2;
 
-/// A slow hash that cannot be computed.
+/// The hash of a secret cannot be computed.
 #[derive(Debug, Error)]
 pub(crate) enum HashError {
     #[error(transparent)]
@@ -37,7 +39,7 @@ impl From<argon2::Error> for HashError {
     }
 }
 
-/// The reason why a file of clients cannot be used. No text shows a secret.
+/// The reason why a file of clients cannot be used. The text shows no secret.
 #[derive(Debug, Error)]
 #[error("{path}: {reason}", path = path.display())]
 pub struct ClientsFileError {
@@ -54,7 +56,7 @@ enum ClientsFileFault {
     Text(#[from] ClientsError),
 }
 
-/// The reason why a text holds no clients. It shows no secret.
+/// The reason why a text cannot be read as clients. It shows no secret.
 #[derive(Debug, Error)]
 #[error(transparent)]
 pub struct ClientsError(#[from] ClientsFault);
@@ -63,7 +65,7 @@ pub struct ClientsError(#[from] ClientsFault);
 enum ClientsFault {
     #[error("it is longer than {STATIC_CLIENTS_BYTES_MAX} bytes")]
     TooLong,
-    /// The text of the parser's error may hold a secret that stands at this place.
+    /// The parser's own error text is dropped: it may contain a secret from this position.
     #[error("it is no YAML: line {line}, column {column}")]
     NotYaml { line: usize, column: usize },
     #[error("it holds no document, or more than one")]
@@ -74,7 +76,7 @@ enum ClientsFault {
     Client { number: usize, reason: ClientFault },
 }
 
-/// The reason why an entry is no client.
+/// The reason why an entry is not a client.
 #[derive(Debug, Error)]
 enum ClientFault {
     #[error("it is no mapping")]
@@ -158,11 +160,11 @@ impl fmt::Debug for StaticClient {
 }
 
 impl StaticClient {
-    /// Reads the clients of a file: YAML, hence JSON too.
+    /// Reads the clients of a file in YAML, which includes JSON.
     ///
     /// # Errors
     ///
-    /// Which entry of the file is wrong. No error shows a secret.
+    /// Names the wrong entry of the file. No error shows a secret.
     pub fn load(path: &Path) -> Result<Vec<Self>, ClientsFileError> {
         let read = || Ok::<_, ClientsFileFault>(Self::parse(&std::fs::read_to_string(path)?)?);
         read().map_err(|reason| ClientsFileError { path: path.to_owned(), reason })
@@ -172,7 +174,7 @@ impl StaticClient {
     ///
     /// # Errors
     ///
-    /// As [`StaticClient::load`].
+    /// Fails like [`StaticClient::load`].
     pub fn parse(text: &str) -> Result<Vec<Self>, ClientsError> {
         if text.len() > STATIC_CLIENTS_BYTES_MAX {
             return Err(ClientsFault::TooLong.into());
@@ -227,7 +229,7 @@ impl StaticClient {
     }
 }
 
-/// A list of texts; absent, it is empty.
+/// Returns a list of texts, which is empty if the member is missing.
 fn texts(entry: &Yaml, name: &'static str) -> Result<Vec<String>, ClientFault> {
     match &entry[name] {
         Yaml::BadValue | Yaml::Null => Ok(vec![]),
@@ -242,22 +244,24 @@ fn texts(entry: &Yaml, name: &'static str) -> Result<Vec<String>, ClientFault> {
 /// The static clients of a server.
 pub(crate) struct StaticClients {
     clients: Vec<StaticClient>,
-    /// Tags of secrets that were right, by client: the next time they need no slow hash. Each is keyed, and none leaves
-    /// this process.
+    /// Tags of secrets that were right, by client. A known secret needs no slow hash. The tags are keyed, and never
+    /// leave this process.
     known: Mutex<HashMap<String, Tag>>,
-    /// Where no hash of a client is left to compare with. Every check compares with as many hashes as the client with the
-    /// most secrets has, so that its time does not tell which clients there are.
+    /// The hash to compare with when a client has no more hashes. Every check computes as many hashes as the client
+    /// with the most secrets has, so that its time does not tell which clients exist.
     nobody: Option<SlowHash>,
     most_secrets: usize,
-    /// Slow hashes that were computed for checks.
+    /// Number of slow hashes that checks have computed.
     #[cfg(test)]
     pub(crate) computed: std::sync::atomic::AtomicUsize,
 }
 
 impl StaticClients {
+    /// Creates the static clients of a server.
+    ///
     /// # Errors
     ///
-    /// If a hash cannot be computed; for the operator.
+    /// Fails if a hash cannot be computed. The error is for the operator.
     pub(crate) fn new(clients: Vec<StaticClient>) -> Result<Self, HashError> {
         let nobody = if clients.is_empty() { None } else { Some(SlowHash::of("nobody")?) };
         let most_secrets = clients.iter().map(|client| client.secrets.len()).max().unwrap_or(0);
@@ -280,14 +284,15 @@ impl StaticClients {
         vault.tag(Use::StaticSecret, &value.concat())
     }
 
-    /// Whether a secret was right before; quick.
+    /// Returns whether this secret was right before. Needs no slow hash.
     pub(crate) fn knows(&self, vault: &Vault, client: &StaticClient, secret: &str) -> bool {
         let tag = Self::tag(vault, client, secret);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&client.id).is_some_and(|have| same_secret(have, &tag))
     }
 
-    /// Whether a wrong secret takes slow work, so that its time does not tell which clients there are.
+    /// Returns whether the check of a wrong secret computes slow hashes. It does so for all clients if there is any
+    /// static client.
     pub(crate) const fn are_slow(&self) -> bool {
         self.nobody.is_some()
     }
@@ -299,7 +304,7 @@ impl StaticClients {
         hash.is_of(secret)
     }
 
-    /// Whether a text is a secret of a client; slow, and equally so for a client that is not there.
+    /// Returns whether a text is a secret of the client. Takes the same slow work for an unknown client.
     pub(crate) fn check(&self, vault: &Vault, client: Option<&StaticClient>, secret: &str) -> bool {
         let hashes = client.map_or(&[][..], |client| &client.secrets);
         let is_right = hashes.iter().fold(false, |found, hash| self.is_of(hash, secret) | found);

@@ -1,4 +1,4 @@
-//! Tokens for assertions: the identity provider says who somebody is, without a login here.
+//! Tokens for assertions. The identity provider asserts who the user is, so the user does not log in here.
 
 use ledger_store::{DocumentRejection, Expected, WriteError};
 use serde_json::{Value, json};
@@ -9,15 +9,17 @@ use crate::auth::grants::issue::{self, Access, AccessToken, USER_TOKEN_SECONDS};
 use crate::auth::guard::token::Token;
 use crate::auth::refused::{self, Refused};
 
-/// The scopes that an assertion gives to clients of 1.10, whatever it says itself.
+/// The only scopes that an assertion grants to clients of 1.10. The scopes in the assertion itself do not count.
 const OF_1_10: [&str; 2] = ["openid", "email"];
 
 impl Authority {
-    /// Grants a token for an assertion whose signature and dates are good. It counts once.
+    /// Grants a token for an assertion whose signature and dates the caller has checked. Each assertion is accepted
+    /// once.
     ///
     /// # Errors
     ///
-    /// `invalid_grant` if the assertion is for somebody else, or was used; what any write may meet.
+    /// `invalid_grant` if the assertion is for another server, or was used before. An error of the store if the write
+    /// fails.
     pub(crate) fn accept_assertion(
         &self,
         client: Option<&str>,
@@ -45,7 +47,7 @@ impl Authority {
             seconds: USER_TOKEN_SECONDS,
         };
         let access = issue::access(self, &access)?;
-        // Without an id all that was signed is the id: nobody makes another assertion of it.
+        // An assertion without an id is identified by its signed part: only the issuer can sign a different one.
         let id = token.claim("jti").unwrap_or(token.signed);
         let used = Refused::Assertion { issuer: &token.issuer, id };
         let change = refused::refuse(used, token.expires, Expected::Absent);

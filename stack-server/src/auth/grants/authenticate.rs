@@ -1,4 +1,4 @@
-//! The check of a client's id and secret, in a time that does not tell which clients there are.
+//! Authenticates clients by id and secret. The time that a check takes does not reveal which clients exist.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,14 +14,15 @@ use crate::http::error::ApiError;
 use crate::limits::AUTH_KEY_BYTES_MAX;
 use crate::log::{self, Level};
 
-/// Finds the client with these credentials. A public client needs no secret.
+/// Returns the client with these credentials. A public client needs no secret.
 ///
-/// The right secret of a stored client is taken however often it, or its address, was wrong: it is random, and checked
-/// in no time. That of a static client, which people choose, is taken while its address may try.
+/// The right secret of a stored client is accepted even after many wrong ones: it is random, and its check is quick.
+/// People choose the secrets of static clients, so these are accepted only while the address may try.
 ///
 /// # Errors
 ///
-/// `invalid_client`, with another status after too many of them; what any read may meet.
+/// `invalid_client` for a wrong secret. After too many of them the status is a different one. An error of the store if
+/// the read fails.
 pub(crate) async fn authenticate(
     authority: &Arc<Authority>,
     credentials: &Credentials,
@@ -41,7 +42,7 @@ pub(crate) async fn authenticate(
             Ok(caller)
         }
         Err(verdict) => {
-            // One line a try that counts, and not one for each that is refused unseen.
+            // Log one line for each counted attempt, and none for an attempt that is refused without a check.
             if verdict != Verdict::Refused {
                 let reason = "unknown client or wrong secret";
                 log::event(Level::Warning, "auth", &[("address", &address), ("reason", &reason)]);
@@ -51,7 +52,7 @@ pub(crate) async fn authenticate(
     }
 }
 
-/// The answer to a wrong secret.
+/// Returns the error for a wrong secret.
 pub(crate) fn refusal(verdict: Verdict) -> OAuthError {
     match verdict {
         Verdict::Within => OAuthError::invalid_client(),
@@ -61,11 +62,11 @@ pub(crate) fn refusal(verdict: Verdict) -> OAuthError {
     }
 }
 
-/// The client with an id, without any check of a secret.
+/// Returns the client with this id without checking a secret.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 pub(crate) fn find(authority: &Authority, id: &str) -> Result<Option<Caller>, ApiError> {
     if let Some(client) = authority.statics.get(id) {
         return Ok(Some(client.into()));
@@ -73,11 +74,11 @@ pub(crate) fn find(authority: &Authority, id: &str) -> Result<Option<Caller>, Ap
     Ok(clients::client(&authority.store().snapshot(), id)?.map(|client| client.value.into()))
 }
 
-/// Vault and keys. The first request makes them, on a thread of its own.
+/// Returns the vault and the keys. The first request creates them, on a separate thread.
 ///
 /// # Errors
 ///
-/// `server_error`, with the reason in the log.
+/// `server_error`. The log contains the reason.
 pub(crate) async fn opened(authority: &Arc<Authority>) -> Result<Opened, OAuthError> {
     if let Some(opened) = authority.opened_already() {
         return Ok(opened);
@@ -86,12 +87,12 @@ pub(crate) async fn opened(authority: &Arc<Authority>) -> Result<Opened, OAuthEr
     Ok(authority.signing.run(move || opening.opened()).await??)
 }
 
-/// The client, if its secret is known to be right, or none is needed. An unknown client takes the same work as a wrong
-/// secret.
+/// Returns the client if it needs no secret, or if the secret is known to be right. An unknown client takes the same
+/// work as a wrong secret.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 fn check_quickly(
     authority: &Authority,
     opened: &Opened,
@@ -116,12 +117,12 @@ fn check_quickly(
     Ok(is_right.then(|| client.into()))
 }
 
-/// Counts a try, and checks it as slowly as any secret that a person chose, if there may be such; the verdict about it, if
-/// it is wrong.
+/// Counts an attempt and checks its secret by slow hashes, if there are static clients. Returns the verdict if the
+/// secret is wrong.
 ///
 /// # Errors
 ///
-/// `temporarily_unavailable` while too many wait.
+/// `temporarily_unavailable` while too many checks wait.
 async fn check_slowly(
     authority: &Arc<Authority>,
     opened: &Opened,
@@ -132,7 +133,8 @@ async fn check_slowly(
         return Ok(Err(authority.rates.try_once(&credentials.id, address, Instant::now())));
     }
     let (checking, vault, credentials) = (authority.clone(), opened.vault.clone(), credentials.clone());
-    // Counted when it is its turn: a right secret before it may have made it quick, and a wrong one refused it.
+    // Count the attempt when its check starts. An earlier check of the same secret may have made this one quick, and
+    // earlier wrong secrets may have exhausted its attempts.
     authority.hashing.run(move || compare_hashes(&checking, &vault, &credentials, address)).await
 }
 
@@ -147,7 +149,7 @@ fn compare_hashes(
         return Err(verdict);
     }
     let client = authority.statics.get(&credentials.id);
-    // No client of the file has an empty secret. A missing one takes as long as a wrong one.
+    // No static client has an empty secret, so a missing secret takes as long as a wrong one.
     let secret = credentials.secret.as_deref().unwrap_or_default();
     let is_known = client.is_some_and(|client| authority.statics.knows(vault, client, secret));
     let is_right = is_known || authority.statics.check(vault, client, secret);

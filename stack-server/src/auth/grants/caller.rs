@@ -8,7 +8,7 @@ use crate::auth::resources::client::{Client, Held};
 use crate::auth::resources::scopes::Scopes;
 use crate::auth::static_clients::StaticClient;
 
-/// The credentials of a request's client. Their text shows no secret.
+/// The credentials of the client that sent a request. `Debug` hides the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) id: String,
@@ -24,11 +24,11 @@ impl fmt::Debug for Credentials {
 /// Scopes that every client may ask for at a login.
 const OF_LOGIN: [&str; 4] = ["openid", "email", "profile", "offline_access"];
 
-/// A client whose secret was checked, or that has none.
+/// An authenticated client: its secret was checked, or it is public and has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) id: String,
-    /// When it was created, in microseconds since the epoch; 0 for a client of the operator's file.
+    /// Date of the client's creation, in microseconds since the epoch; 0 for a static client.
     pub(crate) created: i64,
     pub(crate) public: bool,
     pub(crate) trusted: bool,
@@ -66,21 +66,21 @@ impl From<&StaticClient> for Caller {
 }
 
 impl Caller {
-    /// Those of the names in a text, divided by spaces, that the client may ask for; the others are dropped.
+    /// Returns those scopes of a space-separated list that the client may ask for, and drops the others.
     ///
     /// # Errors
     ///
-    /// Those of any read.
+    /// Fails if the store cannot be read.
     pub(crate) fn granted(&self, snapshot: &Snapshot, requested: &str) -> Result<Vec<String>, ReadError> {
         self.selected(snapshot, requested, |_| false)
     }
 
-    /// As [`Caller::granted`], for the login of a user. Scopes about the user are the user's, who logs in; the client
-    /// must hold everything else.
+    /// Returns the granted scopes like [`Caller::granted`], for the login of a user. Every client may ask for the
+    /// scopes that describe the user; it must hold all other scopes.
     ///
     /// # Errors
     ///
-    /// Those of any read.
+    /// Fails if the store cannot be read.
     pub(crate) fn granted_at_login(
         &self,
         snapshot: &Snapshot,
@@ -101,7 +101,7 @@ impl Caller {
                 wanted.push(name);
             }
         }
-        // Most requests name no scope, and need not read all of them.
+        // Read the stored scopes only if the request names any: most requests do not.
         if wanted.iter().any(|name| !is_free(name)) {
             let allowed = Scopes::of(snapshot)?.closure(&self.scopes);
             wanted.retain(|name| is_free(name) || allowed.contains(*name));
@@ -109,7 +109,7 @@ impl Caller {
         Ok(wanted.into_iter().map(str::to_owned).collect())
     }
 
-    /// Whether this is the client with an id that was created at a time.
+    /// Returns whether this client has the given id and date of creation.
     pub(crate) fn is(&self, id: &str, created: i64) -> bool {
         self.id == id && self.created == created
     }

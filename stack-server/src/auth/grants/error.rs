@@ -1,4 +1,4 @@
-//! Refusals of the protocol endpoints.
+//! Errors of the protocol endpoints.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use hyper::StatusCode;
 use crate::auth::keys::error::{NoRandomBytes, SigningError};
 use crate::http::error::ApiError;
 
-/// The words of `error`.
+/// Values of the member `error`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     InvalidRequest,
@@ -18,7 +18,7 @@ pub(crate) enum Word {
     UnsupportedGrantType,
     ServerError,
     TemporarilyUnavailable,
-    /// Too many wrong secrets. Its word is one that clients know; its status tells why.
+    /// Too many wrong secrets. The value of `error` is one that clients know; only the status tells this case apart.
     TooManyTries,
 }
 
@@ -36,8 +36,8 @@ impl Word {
         }
     }
 
-    /// The status line of the token endpoint. A fault of the server is answered with 400 there, as clients of this API
-    /// know it.
+    /// Returns the status of a response of the token endpoint. A fault of the server has status 400 there, as clients
+    /// of this API expect.
     pub(crate) const fn status(self) -> StatusCode {
         match self {
             Self::InvalidClient => StatusCode::UNAUTHORIZED,
@@ -48,28 +48,28 @@ impl Word {
     }
 }
 
-/// A refusal.
+/// An OAuth error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OAuthError {
     pub(crate) word: Word,
-    /// For a person; some refusals have none.
+    /// Text for a person. Some errors have none.
     pub(crate) description: Option<Cow<'static, str>>,
-    /// The fault of the server that caused the refusal, if one did.
+    /// The fault of the server that caused the error, if there is one.
     fault: Option<Box<ApiError>>,
 }
 
 impl OAuthError {
-    /// With a description. It never repeats a secret.
+    /// Creates an error with a description, which must not contain a secret.
     pub(crate) fn new(word: Word, description: impl Into<Cow<'static, str>>) -> Self {
         Self { word, description: Some(description.into()), fault: None }
     }
 
-    /// The refusal of a client that is not known by this secret.
+    /// Returns the error for an unknown client or a wrong secret.
     pub(crate) const fn invalid_client() -> Self {
         Self { word: Word::InvalidClient, description: None, fault: None }
     }
 
-    /// Logs the cause, if a fault of the server caused the refusal.
+    /// Logs the fault of the server that caused the error, if there is one.
     pub(crate) fn log_cause(&self) {
         if let Some(fault) = &self.fault {
             fault.log_cause();

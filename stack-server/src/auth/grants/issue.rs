@@ -1,4 +1,4 @@
-//! Access tokens, and tokens that tell a client who logged in.
+//! Issues access tokens and ID tokens.
 
 use serde_json::{Value, json};
 
@@ -7,19 +7,19 @@ use crate::auth::grants::error::OAuthError;
 use crate::auth::guard::own;
 use crate::auth::keys::random_uuid;
 
-/// Seconds for which an access token of a client is good.
+/// Lifetime of a client's access token in seconds.
 pub(crate) const CLIENT_TOKEN_SECONDS: u64 = 60 * 60;
 
-/// Seconds for which an access token of a user is good.
+/// Lifetime of a user's access token in seconds.
 pub(crate) const USER_TOKEN_SECONDS: u64 = 5 * 60;
 
-/// Seconds for which a token is good that tells who logged in.
+/// Lifetime of an ID token in seconds.
 pub(crate) const ID_TOKEN_SECONDS: u64 = 60 * 60;
 
-/// Seconds for which a refresh token is good.
+/// Lifetime of a refresh token in seconds.
 pub(crate) const REFRESH_TOKEN_SECONDS: u64 = 5 * 60 * 60;
 
-/// Scopes that say what a client may know of a user; services do not look at them.
+/// Scopes that select the user's data which a client may read. Services ignore them.
 const OF_IDENTITY: [&str; 4] = ["profile", "email", "address", "phone"];
 
 /// The claims of an access token.
@@ -37,13 +37,13 @@ pub(crate) struct Access<'a> {
 #[derive(Clone)]
 pub(crate) struct AccessToken {
     pub(crate) text: String,
-    /// Its id, by which it can be revoked.
+    /// The id (`jti`), by which the token can be revoked.
     pub(crate) id: String,
-    /// Seconds since the epoch.
+    /// Expiry, in seconds since the epoch.
     pub(crate) expires: u64,
 }
 
-/// All that is granted at once.
+/// The tokens of one response.
 pub(crate) struct Tokens {
     pub(crate) access: AccessToken,
     pub(crate) refresh: Option<String>,
@@ -60,7 +60,7 @@ impl From<AccessToken> for Tokens {
 ///
 /// # Errors
 ///
-/// `server_error`, with the reason in the log.
+/// `server_error`. The log contains the reason.
 pub(crate) fn access(authority: &Authority, access: &Access<'_>) -> Result<AccessToken, OAuthError> {
     let id = random_uuid()?;
     let now = authority.now();

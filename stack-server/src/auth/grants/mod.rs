@@ -1,4 +1,4 @@
-//! The grants of the authorization server: how a client gets a token, and why it is refused one.
+//! The grants of the authorization server: how a client obtains a token, and the errors when it does not.
 //!
 //! - [`caller`]: the client that sends a request, and the scopes that it may ask for.
 //! - [`authenticate`]: checks the secret of a client.

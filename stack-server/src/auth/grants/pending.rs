@@ -1,4 +1,4 @@
-//! Authorizations under way: from the request of a client, through the login of a user, to the exchange of a code.
+//! Authorizations in progress, from the client's request through the login of a user to the exchange of the code.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,38 +17,38 @@ use crate::auth::refused::expiry_key;
 use crate::collections::AUTH_PENDING;
 use crate::documents::{Versioned, damaged, put};
 
-/// Seconds that a user has to log in.
+/// Time for the login of a user, in seconds.
 pub(crate) const LOGIN_SECONDS: u64 = 10 * 60;
 
-/// Seconds that a client has to exchange a code.
+/// Time for the exchange of a code by the client, in seconds.
 const CODE_SECONDS: u64 = 60;
 
-/// Seconds for which a used code is remembered, so that its second use ends what came of the first.
+/// Time for which a used code is remembered, in seconds. A second use within it ends the session of the first use.
 const USED_CODE_SECONDS: u64 = 60 * 60;
 
-/// How far an authorization has come.
+/// Progress of an authorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The user is at the provider.
     Login,
     /// The client has a code for this user, who logged in at that second.
     Code { user: String, logged_in: u64 },
-    /// The code was exchanged; this session came of it.
+    /// The client exchanged the code, which started this session.
     Used { session: String },
 }
 
-/// An authorization under way.
+/// An authorization in progress.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) id: String,
     pub(crate) client: String,
-    /// When the client was created: a later client with the same id is another one.
+    /// Date of the client's creation. It tells a later client with the same id apart.
     pub(crate) client_created: i64,
     pub(crate) redirect_uri: String,
     pub(crate) scopes: Vec<String>,
     pub(crate) state: Option<String>,
     pub(crate) nonce: Option<String>,
-    /// The PKCE challenge of the client, and whether it is the hash of the verifier.
+    /// The PKCE challenge of the client, and whether it is the hash of the verifier (method `S256`).
     pub(crate) challenge: Option<(String, bool)>,
     /// The earliest login that the client accepts, in seconds since the epoch.
     pub(crate) login_since: Option<u64>,
@@ -67,7 +67,7 @@ fn read(document: &Document) -> Result<Versioned<Pending>, ReadError> {
             (None, None) => Stage::Login,
         };
         let expires = body["expires"].as_u64()?;
-        // Earlier releases stored the age that the client accepts.
+        // Earlier releases stored the maximum age of a login instead.
         let age =
             body["maxAge"].as_u64().map(|age| expires.saturating_sub(LOGIN_SECONDS).saturating_sub(age));
         Some(Pending {
@@ -89,7 +89,7 @@ fn read(document: &Document) -> Result<Versioned<Pending>, ReadError> {
 }
 
 impl Pending {
-    /// The change that stores it.
+    /// Returns the change that stores this authorization.
     pub(crate) fn put(&self, expected: Expected) -> DocumentChange {
         let mut body = json!({
             "client": self.client,
@@ -115,13 +115,13 @@ impl Pending {
         put(AUTH_PENDING, self.id.as_bytes(), body.to_string().into_bytes(), keys, expected)
     }
 
-    /// The secret that binds a login to it: the nonce and the PKCE verifier that the provider is shown.
+    /// Returns a secret that binds a login at the provider to this authorization: its nonce or its PKCE verifier.
     pub(crate) fn provider_secret(&self, vault: &Vault, of: Use) -> String {
         URL_SAFE_NO_PAD.encode(vault.tag(of, self.id.as_bytes()))
     }
 
-    /// Whether the verifier of a client fits its challenge. A verifier without a challenge is refused: somebody removed
-    /// the challenge on its way.
+    /// Checks that the client's verifier matches its challenge. A verifier without a challenge is refused: somebody
+    /// removed the challenge from the request.
     fn fits(&self, verifier: Option<&str>) -> Result<(), OAuthError> {
         let invalid = |text| OAuthError::new(Word::InvalidGrant, text);
         match (&self.challenge, verifier) {
@@ -141,32 +141,32 @@ impl Pending {
     }
 }
 
-/// The text by which others name an authorization: its id, and a tag that only this server can make.
+/// Returns the public name of an authorization: its id, and a tag that only this server can compute.
 pub(crate) fn name(vault: &Vault, of: Use, id: &str) -> String {
     URL_SAFE_NO_PAD.encode([id.as_bytes(), &vault.tag(of, id.as_bytes())].concat())
 }
 
-/// The id behind such a text.
+/// Returns the id in a public name. Returns `None` if the tag is wrong.
 pub(crate) fn id_of(vault: &Vault, of: Use, text: &str) -> Option<String> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == 36 + 32)?;
     let (id, tag) = bytes.split_at(36);
     same_secret(tag, &vault.tag(of, id)).then(|| String::from_utf8(id.to_vec()).ok())?
 }
 
-/// The authorization with an id.
+/// Returns the authorization with this id.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 pub(crate) fn pending(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Pending>>, ReadError> {
     snapshot.document(AUTH_PENDING, id.as_bytes())?.as_ref().map(read).transpose()
 }
 
-/// Gives the client of an authorization a code for a user. A login counts once.
+/// Creates a code for the client of an authorization after the login of the user. Each login counts once.
 ///
 /// # Errors
 ///
-/// `invalid_grant` if the authorization has expired or the login was used; what any write may meet.
+/// `invalid_grant` if the authorization has expired or the login was used. An error of the store if the write fails.
 pub(crate) fn finish_login(
     authority: &Authority,
     found: &Versioned<Pending>,
@@ -187,12 +187,13 @@ pub(crate) fn finish_login(
 }
 
 impl Authority {
-    /// Exchanges a code. It is used up with the commit that starts the session; its second use ends the session.
+    /// Exchanges a code for tokens. The commit that starts the session also marks the code as used. A second use of the
+    /// code ends the session.
     ///
     /// # Errors
     ///
-    /// `invalid_grant` if the code is unknown, used, expired or another client's, or redirect URI or verifier are not
-    /// those of the authorization; `invalid_request` for a public client without PKCE.
+    /// `invalid_grant` if the code is unknown, used, expired or issued to another client, or if the redirect URI or the
+    /// verifier does not match the authorization; `invalid_request` for a public client without PKCE.
     pub(crate) fn exchange_code(
         &self,
         caller: &Caller,
@@ -251,7 +252,7 @@ impl Authority {
         match self.store().change_documents(changes) {
             Ok(_) => {}
             Err(WriteError::Document(DocumentRejection::Changed { .. })) => {
-                // Somebody else exchanged it at the same moment.
+                // Another request exchanged the code concurrently.
                 if let Some(Versioned { value: Pending { stage: Stage::Used { session }, .. }, .. }) =
                     pending(&self.store().snapshot(), &id)?
                 {

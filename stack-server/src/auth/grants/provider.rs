@@ -1,4 +1,4 @@
-//! The identity provider: another `OpenID` Connect server, which lets people log in.
+//! The identity provider: another `OpenID` Connect server, where users log in.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -19,17 +19,17 @@ use crate::auth::guard::token::{Token, seconds};
 use crate::auth::resources::users::Known;
 use crate::http::request::encode_form;
 
-/// How long the provider's endpoints are not asked for again.
+/// Time for which the endpoints of the provider are kept before they are fetched again.
 const ENDPOINTS_FRESH: Duration = Duration::from_mins(10);
 
-/// The identity provider that an operator names.
+/// Settings of the identity provider.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProviderSettings {
-    /// Its issuer: the address where its discovery document is.
+    /// The provider's issuer: the address below which its discovery document is.
     pub issuer: String,
-    /// The id of this server there.
+    /// The client id of this server at the provider.
     pub client_id: String,
-    /// The secret of this server there.
+    /// The client secret of this server at the provider.
     pub client_secret: String,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Debug for ProviderSettings {
     }
 }
 
-/// Where the provider takes requests.
+/// The endpoints of the provider.
 #[derive(Clone, Debug)]
 struct Endpoints {
     authorization: String,
@@ -54,25 +54,25 @@ pub(crate) struct Provider {
     endpoints: Mutex<Option<(Instant, Endpoints)>>,
 }
 
-/// Whom a provider names.
+/// The user that a provider has identified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) issuer: String,
     pub(crate) subject: String,
     pub(crate) email: String,
     pub(crate) email_verified: bool,
-    /// When the user logged in there, if the provider tells.
+    /// Date of the login at the provider, if the provider tells it.
     pub(crate) logged_in: Option<u64>,
 }
 
 impl Identity {
-    /// The names by which the provider knows the user.
+    /// Returns the issuer and the subject by which the provider knows the user.
     pub(crate) fn of_provider(&self) -> Known<'_> {
         Known { issuer: &self.issuer, subject: &self.subject }
     }
 }
 
-/// The reason why a provider did not say who logged in; for the log.
+/// The reason why a provider did not identify the user. It is for the log.
 #[derive(Debug, Error)]
 pub(crate) enum IdentityError {
     #[error(transparent)]
@@ -85,10 +85,10 @@ pub(crate) enum IdentityError {
     NoSubject,
 }
 
-/// The values that a login is bound to.
+/// The values that bind a login to an authorization.
 #[derive(Clone, Copy)]
 pub(crate) struct Binding<'a> {
-    /// Where the provider sends the user back.
+    /// The address to which the provider sends the user back.
     pub(crate) callback: &'a str,
     pub(crate) nonce: &'a str,
     /// The PKCE verifier.
@@ -96,11 +96,11 @@ pub(crate) struct Binding<'a> {
 }
 
 impl Provider {
-    /// A provider; nothing is asked of it yet.
+    /// Creates a provider without contacting it.
     ///
     /// # Errors
     ///
-    /// If its issuer is no address; for the operator.
+    /// Fails if the issuer is not an address. The error is for the operator.
     pub(crate) fn new(settings: ProviderSettings) -> Result<Self, UrlError> {
         let url = Url::parse(&settings.issuer)?;
         let keys = Keys::of_issuer(&settings.issuer, &url);
@@ -123,11 +123,11 @@ impl Provider {
         Ok(endpoints)
     }
 
-    /// Where to send a user who is to log in.
+    /// Returns the address of the provider at which the user logs in.
     ///
     /// # Errors
     ///
-    /// If the provider does not tell; for the log.
+    /// Fails if the provider's endpoints cannot be fetched. The error is for the log.
     pub(crate) async fn login_at(
         &self,
         binding: &Binding<'_>,
@@ -153,12 +153,12 @@ impl Provider {
         Ok(address)
     }
 
-    /// Finds out the user: exchanges the code that the provider sent along, and checks its token. `now` is in seconds since
-    /// the Unix epoch.
+    /// Identifies the user: exchanges the code of the provider for a token, and checks the token. `now` is in seconds
+    /// since the Unix epoch.
     ///
     /// # Errors
     ///
-    /// If the provider refuses, or its token is not what it should be; for the log.
+    /// Fails if the provider refuses, or if its token is not valid. The error is for the log.
     pub(crate) async fn identity(
         &self,
         code: &str,
@@ -204,7 +204,8 @@ impl Provider {
         Ok(Identity { issuer, subject, email, email_verified, logged_in })
     }
 
-    /// A token of the provider whose signature, issuer and dates are good. `now` is in seconds since the Unix epoch.
+    /// Returns a token of the provider if its signature, issuer and dates are valid. `now` is in seconds since the Unix
+    /// epoch.
     pub(crate) async fn good<'a>(&self, text: &'a str, now: u64) -> Option<Token<'a>> {
         let token = Token::parse(text)?;
         if token.issuer != self.settings.issuer || !token.is_good_at(now) {

@@ -1,8 +1,8 @@
-//! Sessions of users: what was granted at a login, and the refresh tokens that continue it.
+//! Sessions of users: the scopes granted at a login, and the refresh tokens that continue the session.
 //!
-//! A refresh token is the id of its session, its place in the row of refresh tokens, and a tag over both. The session
-//! knows the place of the one that is good. One that was used before is told from one that nobody issued: it ends the
-//! session, since two have it.
+//! A refresh token contains the id of its session, the generation (the number of earlier refreshes) and a tag over
+//! both. The session stores the generation of the only valid token. If a client sends a token of an earlier generation,
+//! two clients have the token, so the session ends. A token with a wrong tag was never issued and changes nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -33,21 +33,21 @@ const SESSION_BY_USER: u32 = 2;
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) client: String,
-    /// When the client was created: a later client with the same id is another one.
+    /// Date of the client's creation. It tells a later client with the same id apart.
     pub(crate) client_created: i64,
     pub(crate) user: String,
-    /// Those that the user granted at the login.
+    /// The scopes that the user granted at the login.
     pub(crate) scopes: Vec<String>,
-    /// Those of the access token that it has at present.
+    /// The scopes of the current access token.
     pub(crate) granted: Vec<String>,
-    /// How often it was continued.
+    /// Number of refreshes so far.
     pub(crate) generation: u64,
-    /// When its refresh token expires, in seconds since the epoch.
+    /// Expiry of the refresh token, in seconds since the epoch.
     pub(crate) expires: u64,
-    /// The access token that it has at present.
+    /// The id of the current access token.
     pub(crate) access_id: String,
     pub(crate) access_expires: u64,
-    /// When the user logged in.
+    /// Date of the login, in seconds since the epoch.
     pub(crate) logged_in: u64,
 }
 
@@ -68,7 +68,7 @@ fn read(document: &Document) -> Result<Versioned<Session>, ReadError> {
             client: text("client")?,
             client_created: body["clientCreated"].as_i64().unwrap_or_default(),
             user: text("user")?,
-            // Older documents have none.
+            // Documents of earlier releases lack this member.
             granted: texts(&body["granted"]).unwrap_or_else(|| scopes.clone()),
             scopes,
             generation: body["generation"].as_u64()?,
@@ -83,7 +83,7 @@ fn read(document: &Document) -> Result<Versioned<Session>, ReadError> {
 }
 
 impl Session {
-    /// The change that stores it.
+    /// Returns the change that stores this session.
     pub(crate) fn put(&self, expected: Expected) -> DocumentChange {
         let body = json!({
             "client": self.client,
@@ -103,7 +103,7 @@ impl Session {
         put(AUTH_SESSIONS, self.id.as_bytes(), body.to_string().into_bytes(), keys, expected)
     }
 
-    /// The refresh token that continues it next.
+    /// Returns the currently valid refresh token.
     pub(crate) fn refresh_token(&self, vault: &Vault) -> String {
         let mut bytes = self.id.clone().into_bytes();
         bytes.extend(self.generation.to_be_bytes());
@@ -112,9 +112,11 @@ impl Session {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The changes that end it: every token of it is refused from now on. `now` is in seconds since the Unix epoch.
+    /// Returns the changes that end the session, so that all of its tokens are refused. `now` is in seconds since the
+    /// Unix epoch.
     pub(crate) fn end(&self, now: u64) -> Vec<DocumentChange> {
-        // Access tokens are the last to expire of those that are not looked up here.
+        // Remember the ended session until the last of its tokens that are verified without reading the session has
+        // expired.
         let until = now.max(self.access_expires) + REFRESH_TOKEN_SECONDS;
         vec![
             refused::refuse(Refused::Session(&self.id), until, Expected::Anything),
@@ -123,7 +125,7 @@ impl Session {
     }
 }
 
-/// Session id and generation of a refresh token that was issued here.
+/// Returns the session id and the generation of a refresh token that this server issued.
 fn read_refresh_token(vault: &Vault, text: &str) -> Option<(String, u64)> {
     const ID: usize = 36;
     let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == ID + 8 + 32)?;
@@ -135,11 +137,11 @@ fn read_refresh_token(vault: &Vault, text: &str) -> Option<(String, u64)> {
     Some((String::from_utf8(id.to_vec()).ok()?, u64::from_be_bytes(generation.try_into().ok()?)))
 }
 
-/// The session with an id.
+/// Returns the session with this id.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 pub(crate) fn session(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Session>>, ReadError> {
     snapshot.document(AUTH_SESSIONS, id.as_bytes())?.as_ref().map(read).transpose()
 }
@@ -149,11 +151,11 @@ fn invalid_grant() -> OAuthError {
 }
 
 impl Authority {
-    /// An access token of a session.
+    /// Issues an access token for a session.
     ///
     /// # Errors
     ///
-    /// `server_error`, with the reason in the log.
+    /// `server_error`. The log contains the reason.
     pub(crate) fn access_of(&self, session: &Session, scopes: &[String]) -> Result<AccessToken, OAuthError> {
         let access = Access {
             client: Some(&session.client),
@@ -166,12 +168,12 @@ impl Authority {
         issue::access(self, &access)
     }
 
-    /// Continues a session: the refresh token is used up, and the access token that hung on it is refused. Scopes that the
-    /// client has lost since are dropped.
+    /// Continues a session with a refresh token, which is then used up, and revokes the session's previous access
+    /// token. The new tokens do not contain scopes that the client has lost since.
     ///
     /// # Errors
     ///
-    /// `invalid_grant`; `invalid_scope` for a scope that the session does not have.
+    /// `invalid_grant` if the token is not valid; `invalid_scope` for a scope that the session does not have.
     pub(crate) fn refresh(
         &self,
         caller: &Caller,
@@ -216,7 +218,7 @@ impl Authority {
         ];
         match self.store().change_documents(changes) {
             Ok(_) => self.end_epoch(),
-            // Somebody else used it at the same moment: two have it.
+            // Another request used the token concurrently, so two clients have it.
             Err(WriteError::Document(DocumentRejection::Changed { .. })) => {
                 self.end_session(&before)?;
                 return Err(invalid_grant());
@@ -226,22 +228,22 @@ impl Authority {
         Ok(Tokens { refresh: Some(after.refresh_token(&vault)), id: id_token, access })
     }
 
-    /// Ends a session with all its tokens.
+    /// Ends a session and revokes all of its tokens.
     ///
     /// # Errors
     ///
-    /// Those of any write.
+    /// Fails if the store cannot be written.
     pub(crate) fn end_session(&self, session: &Session) -> Result<(), ApiError> {
         self.store().change_documents(session.end(self.now()))?;
         self.end_epoch();
         Ok(())
     }
 
-    /// Ends the session of a refresh token of a client; whether there was one.
+    /// Ends the session of a client's refresh token. Returns whether there was one.
     ///
     /// # Errors
     ///
-    /// Those of any write.
+    /// Fails if the store cannot be written.
     pub(crate) fn revoke_refresh_token(&self, client: &str, token: &str) -> Result<bool, ApiError> {
         let Some((id, _)) = read_refresh_token(&self.opened()?.vault, token) else { return Ok(false) };
         let found = session(&self.store().snapshot(), &id)?.filter(|found| found.value.client == client);
@@ -252,9 +254,9 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// Those of any read or write.
+    /// Fails if the store cannot be read or written.
     pub(crate) fn log_out(&self, user: &str, client: &str) -> Result<(), ApiError> {
-        // A page holds only some of many sessions. Those that are ended are not found again.
+        // A page contains only a part of the sessions. The next search no longer finds the ended ones.
         loop {
             let snapshot = self.store().snapshot();
             let found = with_key(&snapshot, AUTH_SESSIONS, SESSION_BY_USER, &user_key(user, client))?;
@@ -267,11 +269,11 @@ impl Authority {
         }
     }
 
-    /// A token that tells the client of a session who logged in; none unless it asked for that.
+    /// Returns the ID token of a session, or `None` if the client did not ask for the scope `openid`.
     ///
     /// # Errors
     ///
-    /// `server_error`, with the reason in the log.
+    /// `server_error`. The log contains the reason.
     pub(crate) fn id_token(
         &self,
         session: &Session,
@@ -298,18 +300,18 @@ impl Authority {
         Ok(Some(opened.keys.current().sign(own::IDENTITY, &claims)?))
     }
 
-    /// The claims about the user of a session that a client may read; `None` if there is no such user.
+    /// Returns the claims about the user of a session that the client may read, or `None` if there is no such user.
     ///
     /// # Errors
     ///
-    /// Those of any read.
+    /// Fails if the store cannot be read.
     pub(crate) fn user_info(&self, session: &str) -> Result<Option<Value>, ApiError> {
         let Some(found) = self::session(&self.store().snapshot(), session)? else { return Ok(None) };
         let mut claims = json!({"sub": found.value.user});
         Ok(self.add_email(&mut claims, &found.value)?.then_some(claims))
     }
 
-    /// Adds the address of the user, if the client may know it; whether there is such a user.
+    /// Adds the email address of the user if the client may read it. Returns whether the user exists.
     fn add_email(&self, claims: &mut Value, session: &Session) -> Result<bool, ApiError> {
         let user = users::user(&self.store().snapshot(), &session.user)?;
         if let Some(user) = user.as_ref().filter(|_| session.granted.iter().any(|scope| scope == "email")) {

@@ -11,14 +11,14 @@ use crate::auth::refused::{self, Refused};
 use crate::http::error::ApiError;
 
 impl Authority {
-    /// An access token of ours that is good now.
+    /// Returns the access token if this server issued it and it is valid now.
     pub(crate) fn good<'a>(&self, text: &'a str) -> Option<Token<'a>> {
         let token = Token::parse(text)?;
         (token.is_good_at(self.now()) && own::check(self, &token).is_some()).then_some(token)
     }
 
-    /// User and client of a token that told a client who logged in. It may have expired: it only says whose session
-    /// ends.
+    /// Returns the user and the client of an ID token of this server. An expired token is accepted: it only selects the
+    /// session to end.
     pub(crate) fn hinted(&self, text: &str) -> Option<(String, String)> {
         let token = Token::parse(text)?;
         let is_ours = own::is_signed_by_us(self, &token) && token.kind.as_deref() == Some(own::IDENTITY);
@@ -26,11 +26,11 @@ impl Authority {
         Some((user, (*token.audience().first()?).to_owned()))
     }
 
-    /// The claims of a good token, if the caller may know it.
+    /// Returns the claims of a valid token if the caller may see them.
     ///
     /// # Errors
     ///
-    /// Those of any read.
+    /// Fails if the store cannot be read.
     pub(crate) fn introspect(&self, caller: &Caller, text: &str) -> Result<Option<Value>, ApiError> {
         let Some(token) = self.good(text) else { return Ok(None) };
         if !caller.trusted && !token.audience().contains(&caller.id.as_str()) {
@@ -52,7 +52,7 @@ impl Authority {
                 found[name] = json!(text);
             }
         }
-        // Of the user it tells what the client may know, as `/userinfo` does.
+        // Tell the same data of the user as `/userinfo`: those that the client may read.
         let user = token.claim("sid").map_or(Ok(None), |session| self.user_info(session))?;
         for name in ["email", "email_verified"] {
             if let Some(value) = user.as_ref().and_then(|user| user.get(name)) {
@@ -62,11 +62,11 @@ impl Authority {
         Ok(Some(found))
     }
 
-    /// Refuses a token of a client from now on. One that is not good, or of another client, changes nothing.
+    /// Revokes a token of a client. Does nothing if the token is not valid, or belongs to another client.
     ///
     /// # Errors
     ///
-    /// Those of any write.
+    /// Fails if the store cannot be written.
     pub(crate) fn revoke_token(&self, client: &str, text: &str) -> Result<(), ApiError> {
         if self.revoke_refresh_token(client, text)? {
             return Ok(());

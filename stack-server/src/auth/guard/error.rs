@@ -1,4 +1,4 @@
-//! The reasons why an issuer of tokens cannot be asked, or a guard not be made.
+//! Errors of a request to an issuer of tokens, and of the construction of a guard.
 
 use std::error::Error;
 use std::io;
@@ -10,7 +10,7 @@ use crate::auth::keys::error::OpenKeysError;
 use crate::limits::ISSUER_KEYS_MAX;
 use crate::outbound::TlsError;
 
-/// A text that is no address of an issuer or of this server. It is shown without what may be a secret.
+/// A text that is not an address of an issuer or of this server. The error hides possible secrets in the text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum UrlError {
     #[error("{0:?} is no http or https address")]
@@ -19,7 +19,7 @@ pub(crate) enum UrlError {
     MoreThanOrigin(String),
 }
 
-/// The reason why another server gave no answer. The texts hold nothing of the question.
+/// The reason why another server did not answer. The texts contain nothing of the request.
 #[derive(Debug, Error)]
 pub(crate) enum FetchError {
     #[error("it did not answer in time")]
@@ -28,17 +28,17 @@ pub(crate) enum FetchError {
     Connect(#[from] io::Error),
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The parts of the request do not make one.
+    /// The parts do not form a valid request.
     #[error(transparent)]
     Request(#[from] hyper::http::Error),
     #[error(transparent)]
     Exchange(#[from] hyper::Error),
-    /// The body breaks off, or is too long.
+    /// The body is incomplete or too long.
     #[error(transparent)]
     Body(Box<dyn Error + Send + Sync>),
 }
 
-/// An answer of another server that cannot be used.
+/// An unusable response of another server.
 #[derive(Debug, Error)]
 #[error("{address}: {reason}")]
 pub(crate) struct AnswerError {
@@ -47,7 +47,7 @@ pub(crate) struct AnswerError {
     pub(super) reason: AnswerFault,
 }
 
-/// The reason why an answer cannot be used.
+/// The reason why a response cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum AnswerFault {
     #[error(transparent)]
@@ -70,7 +70,7 @@ pub(crate) enum AnswerFault {
     SameKeyName,
 }
 
-/// The reason why tokens cannot be checked as the settings want it.
+/// The reason why a guard cannot be built from the settings.
 #[derive(Debug, Error)]
 pub(crate) enum GuardError {
     #[error(transparent)]

@@ -1,7 +1,7 @@
-//! One small exchange with another server.
+//! Small HTTP requests to other servers.
 //!
-//! There are few of them, so every one has a connection of its own. Redirects are not followed: who is trusted
-//! says where its documents are.
+//! Such requests are rare, so each has its own connection. Redirects are not followed: only the configured server says
+//! where its documents are.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ use crate::auth::guard::error::{AnswerError, AnswerFault, FetchError, UrlError};
 use crate::limits::{FETCH_BYTES_MAX, FETCH_TIMEOUT};
 use crate::outbound::{redacted, secured};
 
-/// An address that can be asked.
+/// An `http` or `https` address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     text: String,
@@ -33,7 +33,7 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// If it is none, or names a user.
+    /// Fails if the text is not such an address, or contains a user.
     pub(crate) fn parse(text: &str) -> Result<Self, UrlError> {
         let invalid = || UrlError::NoAddress(redacted(text));
         let uri: Uri = text.parse().map_err(|_| invalid())?;
@@ -52,12 +52,12 @@ impl Url {
         Ok(Self { text: text.to_owned(), is_secure, host, port })
     }
 
-    /// The address with this behind its path.
+    /// Returns the address with this text appended to the path.
     pub(crate) fn below(&self, path: &str) -> Self {
         Self { text: format!("{}{path}", self.text.trim_end_matches('/')), ..self.clone() }
     }
 
-    /// The error for an answer from this address.
+    /// Returns the error for an unusable response from this address.
     pub(crate) fn wrong(&self, reason: impl Into<AnswerFault>) -> AnswerError {
         AnswerError { address: self.text.clone(), reason: reason.into() }
     }
@@ -67,11 +67,11 @@ impl Url {
     }
 }
 
-/// Refuses what cannot be an issuer.
+/// Checks that a text can be an issuer.
 ///
 /// # Errors
 ///
-/// If it is no `http` or `https` address; the text is for a person.
+/// Fails if it is not an `http` or `https` address. The error is for a person.
 pub(crate) fn check_issuer(name: &str) -> Result<(), UrlError> {
     Url::parse(name).map(|_| ())
 }
@@ -86,7 +86,7 @@ impl fmt::Display for Url {
 ///
 /// # Errors
 ///
-/// If it is not there within the limits of time and size; the text is for the log.
+/// Fails if the document does not arrive within the limits of time and size. The error is for the log.
 pub(crate) async fn get(url: &Url) -> Result<Bytes, AnswerError> {
     match send(url, &Question::get()).await.map_err(|error| url.wrong(error))? {
         (StatusCode::OK, body) => Ok(body),
@@ -104,7 +104,7 @@ pub(crate) struct Discovery {
 ///
 /// # Errors
 ///
-/// If it is not there, or is another issuer's; the text is for the log.
+/// Fails if the document cannot be fetched, or is that of another issuer. The error is for the log.
 pub(crate) async fn discover(url: &Url, issuer: &str) -> Result<Discovery, AnswerError> {
     let at = url.below("/.well-known/openid-configuration");
     let document: Value = serde_json::from_slice(&get(&at).await?).map_err(|error| at.wrong(error))?;
@@ -115,11 +115,11 @@ pub(crate) async fn discover(url: &Url, issuer: &str) -> Result<Discovery, Answe
 }
 
 impl Discovery {
-    /// The address with a name. One of an issuer behind https is behind https too.
+    /// Returns the address in the member `name`. If the issuer's address is `https`, this address must be too.
     ///
     /// # Errors
     ///
-    /// If it is not there, or no such address; the text is for the log.
+    /// Fails if the member is missing, or is not such an address. The error is for the log.
     pub(crate) fn address(&self, name: &'static str, issuer: &Url) -> Result<Url, AnswerError> {
         let text = self.document[name].as_str().ok_or_else(|| self.at.wrong(AnswerFault::Missing(name)))?;
         let url = Url::parse(text).map_err(|error| self.at.wrong(error))?;
@@ -140,19 +140,21 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Asks for a document.
+    /// Creates a request for a document.
     pub(crate) const fn get() -> Self {
         Self { method: Method::GET, authorization: None, content_type: "", body: Bytes::new() }
     }
 }
 
-/// Sends a request, and returns status and body of the answer, whatever they are.
+/// Sends a request. Returns the status and the body of the response, whatever the status is.
 ///
 /// # Errors
 ///
-/// If there is no answer within the limits of time and size; the text is for the log, and holds nothing of the question.
+/// Fails if no response arrives within the limits of time and size. The error is for the log, and contains nothing of
+/// the request.
 pub(crate) async fn send(url: &Url, question: &Question) -> Result<(StatusCode, Bytes), FetchError> {
-    // Boxed, because every request that may ask an issuer would otherwise contain the buffers of a TLS handshake.
+    // Boxed, because otherwise the future of every request that may contact an issuer would contain the buffers of a
+    // TLS handshake.
     let asking = Box::pin(connect_and_ask(url, question));
     match tokio::time::timeout(FETCH_TIMEOUT, asking).await {
         Ok(answer) => answer,
@@ -200,7 +202,7 @@ async fn ask(
     tokio::pin!(exchange);
     tokio::select! {
         answer = &mut exchange => answer,
-        // The connection may end with the last byte of the answer, which is then there to be read.
+        // The connection may end with the last byte of the response, which can then be read.
         _ = &mut connection => exchange.await,
     }
 }

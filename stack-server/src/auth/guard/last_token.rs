@@ -1,7 +1,7 @@
-//! The last good token of a connection.
+//! The last valid token of a connection.
 //!
-//! A client sends the same token with all requests of a connection. To compare it with the last one takes a tenth of the
-//! time of its digest, and waits for no other connection.
+//! A client sends the same token with all requests of a connection. Comparing a token with the last one takes a tenth
+//! of the time of its digest, and does not wait for other connections.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,20 +10,21 @@ use constant_time_eq::constant_time_eq;
 use crate::auth::guard::pass::Pass;
 use crate::limits::LAST_TOKEN_BYTES_MAX;
 
-/// The last good token that a connection has shown.
+/// The last valid token that was sent on a connection.
 #[derive(Default)]
 pub(crate) struct LastToken(Mutex<Option<(Box<[u8]>, Pass)>>);
 
 impl LastToken {
-    /// The pass of a token, if it is the last one and still good. `now` is in seconds since the Unix epoch.
+    /// Returns the pass of the token if it is the last one and still valid. `now` is in seconds since the Unix epoch.
     pub(super) fn pass(&self, token: &[u8], now: u64) -> Option<Pass> {
         let last = self.lock();
         let (text, pass) = last.as_ref()?;
-        // Clients of a proxy share a connection: the time must not tell how alike two tokens are.
+        // Clients of a proxy share a connection, so the time of the comparison must not reveal how similar two tokens
+        // are.
         (constant_time_eq(text, token) && pass.expires > now && pass.epoch.stands()).then(|| pass.clone())
     }
 
-    /// Remembers a token, unless it is long.
+    /// Stores a token and its pass, unless the token is long.
     pub(super) fn keep(&self, token: &[u8], pass: &Pass) {
         if token.len() <= LAST_TOKEN_BYTES_MAX {
             *self.lock() = Some((token.into(), pass.clone()));
@@ -31,7 +32,7 @@ impl LastToken {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<(Box<[u8]>, Pass)>> {
-        // It is set in one step: what a thread that panicked left behind is whole.
+        // The value is replaced in one step, so it is consistent even if a thread panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,8 +12,8 @@ pub(crate) const ACCESS: &str = "at+jwt";
 /// Type of ID tokens in their header. An ID token tells a client which user logged in.
 pub(crate) const IDENTITY: &str = "JWT";
 
-/// Whether this server issued a token of any type: the token names this server as its issuer, and one of the server's
-/// keys signed it. Ignores dates and revocation.
+/// Returns whether this server issued a token of any type: the token names this server as its issuer, and one of the
+/// server's keys signed it. Ignores dates and revocation.
 pub(crate) fn is_signed_by_us(authority: &Authority, token: &Token<'_>) -> bool {
     let signed = || {
         let opened = authority.open().ok()?;

@@ -1,4 +1,4 @@
-//! A token that was found good: what it allows, and for how long.
+//! The result of a successful verification of a token: its rights and its validity.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use crate::auth::guard::keys::{Epoch, Keys};
 use crate::auth::{Scope, Service};
 use crate::limits::KEYS_FRESH;
 
-/// The services that a token opens, a bit for each.
+/// The services that a token may read and write, as one bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rights {
     pub(super) read: u8,
@@ -27,20 +27,20 @@ impl Rights {
     }
 }
 
-/// A token that was found good.
+/// A verified token.
 #[derive(Clone, Debug)]
 pub(crate) struct Pass {
     pub(super) rights: Rights,
-    /// Seconds since the Unix epoch; at that second the token is no longer good.
+    /// Expiry, in seconds since the Unix epoch. At that second the token is no longer valid.
     pub(super) expires: u64,
     /// Ends when the key that signed the token is withdrawn, or the token is revoked.
     pub(super) epoch: Epoch,
-    /// The keys of the issuer; `None` for tokens of this server, whose keys it has.
+    /// The keys of the issuer; `None` for tokens that this server issued.
     pub(super) keys: Option<Keys>,
 }
 
 impl Pass {
-    /// Whether the token is still good, by keys of its issuer that are no older than a minute where the issuer answers.
+    /// Returns whether the token is still valid. Fetches the keys of its issuer again if they are older than a minute.
     pub(super) async fn is_good(&self, now: u64) -> bool {
         if let Some(keys) = &self.keys {
             keys.keep_fresh().await;

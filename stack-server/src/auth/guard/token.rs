@@ -1,4 +1,4 @@
-//! The parts of a token, before anybody believes them.
+//! Parses tokens. The parts of a parsed token are not verified.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,28 +6,29 @@ use serde_json::Value;
 
 use crate::limits::TOKEN_BYTES_MAX;
 
-/// A signed token of the one algorithm that is taken.
+/// A token that claims to be signed with RS256, the only accepted algorithm.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Token<'a> {
-    /// Which key it says it is signed with.
+    /// Id of the key that signed the token, according to its header.
     pub(crate) key: Option<String>,
-    /// The type of token that its header names.
+    /// Type of the token according to its header.
     pub(crate) kind: Option<String>,
     pub(crate) issuer: String,
-    /// Seconds since the epoch, less the tolerated difference of clocks; before it the token is not valid yet.
+    /// Start of validity in seconds since the epoch, reduced by the tolerated difference of clocks.
     pub(crate) begins: u64,
-    /// Seconds since the epoch; at that second it is no longer valid.
+    /// Expiry, in seconds since the epoch. At that second the token is no longer valid.
     pub(crate) expires: u64,
     pub(crate) scopes: Vec<String>,
-    /// All that it claims.
+    /// All claims.
     pub(crate) claims: Value,
-    /// The signed part.
+    /// The text that the signature covers: header and claims.
     pub(crate) signed: &'a str,
     pub(crate) signature: Vec<u8>,
 }
 
 impl<'a> Token<'a> {
-    /// Reads a token; `None` if it is none, too long, not signed with RS256, or lacks what is looked at.
+    /// Parses a token. Returns `None` if the text is not a token, is too long, is not signed with RS256, or lacks a
+    /// required claim.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         if text.len() > TOKEN_BYTES_MAX {
             return None;
@@ -38,8 +39,8 @@ impl<'a> Token<'a> {
             return None;
         }
         let header = part(header)?;
-        // Where the key comes from is ours to say: what else the header names of keys is not looked at. What it
-        // calls critical would have to be understood.
+        // This server decides which keys it trusts, so it ignores other key members of the header. It supports no
+        // critical extensions.
         if header.get("alg")?.as_str()? != "RS256" || header.get("crit").is_some() {
             return None;
         }
@@ -67,17 +68,17 @@ impl<'a> Token<'a> {
 }
 
 impl Token<'_> {
-    /// Whether a moment, in seconds since the epoch, lies between its dates.
+    /// Returns whether the token is valid at this time, in seconds since the epoch, according to its dates.
     pub(crate) const fn is_good_at(&self, now: u64) -> bool {
         self.begins <= now && now < self.expires
     }
 
-    /// A claim that is a text.
+    /// Returns the claim with this name if it is a text.
     pub(crate) fn claim(&self, name: &str) -> Option<&str> {
         self.claims.get(name)?.as_str()
     }
 
-    /// Whom it was made for: one name, or a list of them.
+    /// Returns the audience of the token. The claim is one name or a list of names.
     pub(crate) fn audience(&self) -> Vec<&str> {
         match self.claims.get("aud") {
             Some(Value::String(name)) => vec![name],
@@ -87,7 +88,7 @@ impl Token<'_> {
     }
 }
 
-/// By how many seconds the clock of an issuer may be ahead of ours.
+/// Tolerated difference, in seconds, by which an issuer's clock may be ahead of this server's.
 pub(crate) const CLOCK_LEEWAY: u64 = 30;
 
 fn part(text: &str) -> Option<Value> {
@@ -95,18 +96,18 @@ fn part(text: &str) -> Option<Value> {
     value.is_object().then_some(value)
 }
 
-/// A date of a token: a number of seconds, possibly with a fraction.
+/// Reads a date of a token: a number of seconds, possibly with a fraction.
 pub(crate) fn seconds(value: &Value) -> Option<u64> {
     const LAST: f64 = 253_402_300_800.0;
     match (value.as_u64(), value.as_f64()) {
         (Some(seconds), _) if (seconds as f64) < LAST => Some(seconds),
-        // The fraction is cut: it expires no later than it says.
+        // The fraction is dropped, so the token never expires later than it says.
         (None, Some(seconds)) if (0.0..LAST).contains(&seconds) => Some(seconds as u64),
         _ => None,
     }
 }
 
-/// Names divided by spaces, or in a list. No claim is no scope.
+/// Reads scopes: a text with spaces between the names, or a list. A missing claim means no scopes.
 fn scopes(value: Option<&Value>) -> Option<Vec<String>> {
     match value {
         None | Some(Value::Null) => Some(Vec::new()),

@@ -1,4 +1,4 @@
-//! Tokens that were found good, until they expire.
+//! Cache of verified tokens until they expire.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::auth::guard::pass::Pass;
 use crate::limits::VERIFIED_TOKENS_MAX;
 
-/// The digest of a token: nobody finds a second token with the digest of another, and whoever reads this memory
-/// finds no tokens in it.
+/// Digest of a token. Nobody can construct a second token with the same digest, and a reader of this memory finds no
+/// tokens in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Digest([u8; 32]);
 
@@ -17,19 +17,20 @@ impl Digest {
     }
 }
 
-/// Tokens by their digests.
+/// The verified tokens by digest.
 #[derive(Debug, Default)]
 pub(super) struct Verified(Mutex<HashMap<Digest, Pass>>);
 
 impl Verified {
-    /// A token that was found good with keys that still stand, and has not expired.
+    /// Returns the pass of a cached token if it has not expired and its epoch has not ended.
     pub(super) fn get(&self, digest: &Digest, now: u64) -> Option<Pass> {
         let known = self.lock();
         let pass = known.get(digest)?;
         (pass.expires > now && pass.epoch.stands()).then(|| pass.clone())
     }
 
-    /// Keeps what was found. Where there is no room, what is of no more use makes it, or else all the rest.
+    /// Stores a verified token. If the cache is full, it drops the tokens that are no longer valid; if that frees
+    /// nothing, it drops all.
     pub(super) fn put(&self, digest: Digest, pass: Pass, now: u64) {
         let mut known = self.lock();
         if known.len() >= VERIFIED_TOKENS_MAX {
@@ -42,7 +43,7 @@ impl Verified {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Pass>> {
-        // Entries are put in one step: what a thread that panicked left behind is whole.
+        // Each entry is inserted in one step, so the map is consistent even if a thread panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The reasons why keys of the authorization server cannot be had.
+//! Errors of creating, reading and using the keys of the authorization server.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::http::error::ApiError;
 
-/// The operating system has no random bytes.
+/// The operating system returned no random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the system has no random bytes: {0}")]
 pub struct NoRandomBytes(pub(super) getrandom::Error);
@@ -25,12 +25,12 @@ impl From<NoRandomBytes> for ApiError {
     }
 }
 
-/// A text that is no key. The error does not repeat the text.
+/// A text that is not a key. The error does not repeat the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a key is 64 hexadecimal digits or the base64 of 32 bytes")]
 pub struct NotAKey;
 
-/// The reason why the file of the operator's key cannot be used.
+/// The reason why the key file of the operator cannot be used.
 #[derive(Debug, Error)]
 #[error("key file {path}: {reason}", path = path.display())]
 pub(crate) struct KeyFileError {
@@ -39,7 +39,7 @@ pub(crate) struct KeyFileError {
     pub(super) reason: KeyFileFault,
 }
 
-/// The step at which a key file failed.
+/// The operation on a key file that failed.
 #[derive(Debug, Error)]
 pub(crate) enum KeyFileFault {
     #[error(transparent)]
@@ -52,7 +52,7 @@ pub(crate) enum KeyFileFault {
     Missing,
 }
 
-/// The reason why the vault of a store does not open.
+/// The reason why the vault of a store cannot be opened.
 #[derive(Debug, Error)]
 pub(crate) enum VaultError {
     #[error(transparent)]
@@ -71,7 +71,7 @@ pub(crate) enum VaultError {
     Gone,
 }
 
-/// The reason why a signing key cannot be made or used.
+/// The reason why a signing key cannot be created or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum SigningError {
     #[error("an RSA key could not be made")]
@@ -88,7 +88,7 @@ impl From<SigningError> for ApiError {
     }
 }
 
-/// The reason why vault or signing keys of a store do not open.
+/// The reason why the vault or the signing keys of a store cannot be opened.
 #[derive(Debug, Error)]
 pub(crate) enum OpenKeysError {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! The operator's key: 32 random bytes as hexadecimal digits or base64, in a file of its own or in a variable.
+//! The operator's key: 32 random bytes as hexadecimal digits or base64, in a file or an environment variable.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -24,11 +24,11 @@ impl fmt::Debug for MasterKey {
 }
 
 impl MasterKey {
-    /// A new random key.
+    /// Creates a new random key.
     ///
     /// # Errors
     ///
-    /// If the operating system has no random bytes.
+    /// Fails if the operating system returns no random bytes.
     pub fn random() -> Result<Self, NoRandomBytes> {
         random().map(Self)
     }
@@ -37,7 +37,7 @@ impl MasterKey {
     ///
     /// # Errors
     ///
-    /// If the text is neither. The error does not repeat the text.
+    /// Fails if the text is neither. The error does not repeat the text.
     pub fn parse(text: &str) -> Result<Self, NotAKey> {
         let text = text.trim();
         let bytes = if text.len() == 64 { from_hex(text) } else { None };
@@ -53,7 +53,7 @@ impl MasterKey {
         &self.0
     }
 
-    /// The key in a file.
+    /// Reads the key in a file. Returns `None` if the file does not exist.
     fn read(path: &Path) -> Result<Option<Self>, KeyFileFault> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -68,7 +68,7 @@ impl MasterKey {
         Ok(Some(key))
     }
 
-    /// Writes a new key into a file that only its owner can read. The file is on disk when this returns.
+    /// Writes a new key into a file that only its owner can read. The file is durable when this returns.
     fn create(path: &Path) -> Result<Self, KeyFileFault> {
         let key = Self::random()?;
         let mut hex = String::new();
@@ -89,21 +89,21 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     Some(digits?.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-/// Where the operator's key is.
+/// The source of the operator's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// The key itself, from the environment or an application.
+    /// The key itself, from an environment variable or an application.
     Given(MasterKey),
-    /// A file. If it is absent, and the store holds nothing that an earlier key sealed, it is made with a new key.
+    /// A file. If it does not exist, and no earlier key has sealed anything in the store, it is created with a new key.
     File(PathBuf),
 }
 
 impl KeySource {
-    /// The key; `may_create` says whether an absent file is made.
+    /// Returns the key. `may_create` says whether a missing file is created.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or made, or holds no key.
+    /// Fails if the file cannot be read or created, or does not contain a key.
     pub(super) fn resolve(&self, may_create: bool) -> Result<MasterKey, KeyFileError> {
         let path = match self {
             Self::Given(key) => return Ok(key.clone()),

@@ -1,4 +1,4 @@
-//! The signing keys in use: one that signs, one that will, and those whose tokens have not expired yet.
+//! The signing keys in use: the current key, the next one, and retired keys whose tokens have not expired yet.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::documents::{Versioned, delete};
 use crate::http::error::ApiError;
 use crate::limits::{RETIRED_KEY_KEPT, SIGNING_KEYS_MAX};
 
-/// The keys of a store at one moment.
+/// The signing keys of a snapshot of the store.
 #[derive(Debug)]
 pub(crate) struct KeyRing {
     keys: Vec<Versioned<SigningKey>>,
 }
 
-/// The time after another, at most the last that there is.
+/// Returns the time that is `by` after `at`, at most the last representable time.
 fn after(at: Timestamp, by: Duration) -> Timestamp {
     let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
     Timestamp::from_micros(at.as_micros().saturating_add(micros))
@@ -34,11 +34,11 @@ impl KeyRing {
         Ok(Self { keys: keys.collect::<Result<_, _>>()? })
     }
 
-    /// The keys of a store. Those that are missing are made: one that signs, and one that will.
+    /// Reads the keys of a store, and creates a missing current or next key.
     ///
     /// # Errors
     ///
-    /// If keys cannot be read, made or stored.
+    /// Fails if keys cannot be read, created or stored.
     pub(crate) fn open(store: &Store, vault: &Vault) -> Result<Self, OpenKeysError> {
         loop {
             let ring = Self::read(store, vault)?;
@@ -59,32 +59,33 @@ impl KeyRing {
         }
     }
 
-    /// The key that signs.
+    /// Returns the current key, which signs.
     pub(crate) fn current(&self) -> &SigningKey {
         let current = self.keys.iter().find(|key| key.value.state == State::Current);
-        &current.or(self.keys.first()).expect("a ring is opened with keys").value
+        &current.or(self.keys.first()).expect("opening a ring creates missing keys").value
     }
 
-    /// All of them that may have signed a token that is good.
+    /// Returns all keys that may have signed a valid token.
     pub(crate) fn all(&self) -> impl Iterator<Item = &SigningKey> {
         self.keys.iter().map(|key| &key.value)
     }
 
-    /// The key with an id.
+    /// Returns the key with this id.
     pub(crate) fn get(&self, id: &str) -> Option<&SigningKey> {
         self.all().find(|key| key.id == id)
     }
 
-    /// Whether the current key has signed for longer than a period.
+    /// Returns whether the current key has signed for this period or longer.
     pub(crate) fn is_due(&self, period: Duration, now: Timestamp) -> bool {
         after(self.current().since, period) <= now
     }
 
-    /// Lets the next key sign from now on. What the current one signed stays good.
+    /// Makes the next key the current one and creates another next key. Tokens of the previous key remain valid.
     ///
     /// # Errors
     ///
-    /// If a key cannot be made, or the store refuses. The keys are as they were then.
+    /// Fails if there are too many keys, if a key cannot be created, or if the store refuses the change. The keys are
+    /// then unchanged.
     pub(crate) fn rotate(&self, store: &Store, vault: &Vault) -> Result<(), ApiError> {
         if self.keys.len() >= SIGNING_KEYS_MAX {
             return Err(ApiError::validation(format!(
@@ -108,11 +109,12 @@ impl KeyRing {
         commit(store, changes)
     }
 
-    /// Removes a key: what it signed is refused from now on. If it is the one that signs, the next one does.
+    /// Removes a key, so that its tokens are refused. If it is the current key, the next key replaces it. Returns
+    /// whether the key existed.
     ///
     /// # Errors
     ///
-    /// As [`KeyRing::rotate`].
+    /// Fails like [`KeyRing::rotate`].
     pub(crate) fn revoke(&self, store: &Store, vault: &Vault, id: &str) -> Result<bool, ApiError> {
         let Some(revoked) = self.keys.iter().find(|key| key.value.id == id) else { return Ok(false) };
         let mut changes =
@@ -131,11 +133,11 @@ impl KeyRing {
         commit(store, changes).map(|()| true)
     }
 
-    /// Removes keys whose last token has expired; whether there were any.
+    /// Removes the retired keys whose last tokens have expired. Returns whether there were any.
     ///
     /// # Errors
     ///
-    /// If the store refuses.
+    /// Fails if the store refuses the change.
     pub(crate) fn sweep(&self, store: &Store, now: Timestamp) -> Result<bool, ApiError> {
         let expired = self.keys.iter().filter(|key| key.value.until.is_some_and(|until| until <= now));
         let changes: Vec<DocumentChange> = expired
@@ -148,10 +150,10 @@ impl KeyRing {
     }
 }
 
-/// Makes changes of keys, unless somebody else has changed the same.
+/// Commits changes of keys. Succeeds without a change if another thread has changed the same keys.
 fn commit(store: &Store, changes: Vec<DocumentChange>) -> Result<(), ApiError> {
     match store.change_documents(changes) {
-        // Somebody else did what was asked for.
+        // Another thread did the same concurrently.
         Ok(_) | Err(WriteError::Document(DocumentRejection::Changed { .. })) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -176,7 +178,7 @@ mod tests {
         let signer = first.current().id.clone();
         let next = first.all().find(|key| key.id != signer).expect("a second key").id.clone();
         first.rotate(&store, &vault).expect("it rotates");
-        first.rotate(&store, &vault).expect("the same again is no error");
+        first.rotate(&store, &vault).expect("a repeated rotation changes nothing");
         let second = KeyRing::open(&store, &vault).expect("three keys");
         assert_eq!(second.current().id, next);
         assert_eq!(second.get(&signer).map(|key| key.state), Some(State::Retired));

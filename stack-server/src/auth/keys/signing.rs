@@ -1,4 +1,4 @@
-//! One key that signs tokens: RSA of 2048 bits, as clients of this API expect (RS256).
+//! A key that signs tokens: RSA of 2048 bits, as clients of this API expect (RS256).
 
 use std::fmt;
 
@@ -18,14 +18,14 @@ use crate::auth::keys::vault::Vault;
 use crate::collections::AUTH_KEYS;
 use crate::documents::{Versioned, damaged, put};
 
-/// The present use of a key.
+/// The state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It is published, and will sign after the next rotation: verifiers that keep key sets know it by then.
+    /// The key is published and signs after the next rotation, so that verifiers with cached key sets know it by then.
     Next,
-    /// It signs.
+    /// The key signs new tokens.
     Current,
-    /// It signs no more; tokens that it signed are good until they expire.
+    /// The key no longer signs. Its tokens are valid until they expire.
     Retired,
 }
 
@@ -45,15 +45,15 @@ impl State {
 
 /// A signing key.
 pub(crate) struct SigningKey {
-    /// The thumbprint of the public part (RFC 7638): no two keys share it.
+    /// Thumbprint of the public part (RFC 7638), which is unique.
     pub(crate) id: String,
     pub(crate) state: State,
-    /// When it took its state.
+    /// Time of the last change of `state`.
     pub(crate) since: Timestamp,
-    /// When it is removed; of retired keys only.
+    /// Time of the removal of a retired key.
     pub(crate) until: Option<Timestamp>,
     pair: RsaKeyPair,
-    /// The private part as it is stored.
+    /// The sealed private part, as stored.
     sealed: Vec<u8>,
     pub(crate) modulus: Vec<u8>,
     pub(crate) exponent: Vec<u8>,
@@ -66,11 +66,11 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// A new key.
+    /// Creates a new key.
     ///
     /// # Errors
     ///
-    /// If it cannot be made or sealed; for the log.
+    /// Fails if the key cannot be created or sealed. The error is for the log.
     pub(crate) fn generate(vault: &Vault, state: State, since: Timestamp) -> Result<Self, SigningError> {
         let fault = |_| SigningError::Generate;
         let pair = RsaKeyPair::generate(KeySize::Rsa2048).map_err(fault)?;
@@ -85,7 +85,7 @@ impl SigningKey {
     ///
     /// # Errors
     ///
-    /// If the document is none, or the vault does not open it.
+    /// Fails if the document is not a key, or if the vault cannot open it.
     pub(crate) fn read(vault: &Vault, document: &Document) -> Result<Versioned<Self>, ReadError> {
         let read = || {
             let body: Value = serde_json::from_slice(&document.value).ok()?;
@@ -114,7 +114,7 @@ impl SigningKey {
         Ok(Versioned { value, version: document.version })
     }
 
-    /// The change that stores the key in a state.
+    /// Returns the change that stores the key with this state.
     pub(crate) fn put(
         &self,
         state: State,
@@ -131,11 +131,11 @@ impl SigningKey {
         put(AUTH_KEYS, self.id.as_bytes(), body.to_string().into_bytes(), vec![], expected)
     }
 
-    /// A signed token: header and claims as compact JSON.
+    /// Returns a signed token with this type and these claims.
     ///
     /// # Errors
     ///
-    /// If the signature cannot be made; for the log.
+    /// Fails if the signature cannot be computed. The error is for the log.
     pub(crate) fn sign(&self, kind: &str, claims: &Value) -> Result<String, SigningError> {
         let header = json!({"alg": "RS256", "kid": self.id, "typ": kind});
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
@@ -149,7 +149,7 @@ impl SigningKey {
         Ok(token)
     }
 
-    /// The public part as an entry of a key set (RFC 7517).
+    /// Returns the public part as a member of a key set (RFC 7517).
     pub(crate) fn public(&self) -> Value {
         json!({
             "use": "sig",
@@ -168,7 +168,7 @@ fn public(pair: &RsaKeyPair) -> (Vec<u8>, Vec<u8>) {
     (bytes(key.modulus()), bytes(key.exponent()))
 }
 
-/// The thumbprint of a public key: the hash of its required members in order.
+/// Returns the thumbprint of a public key: the hash of its required members in the order of RFC 7638.
 fn thumbprint(modulus: &[u8], exponent: &[u8]) -> String {
     let [n, e] = [modulus, exponent].map(|number| URL_SAFE_NO_PAD.encode(number));
     URL_SAFE_NO_PAD.encode(Sha256::digest(format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#)))

@@ -11,13 +11,13 @@ use crate::auth::power_cuts::{REDIRECT, caller, log_in};
 use crate::auth::resources::users::{self, Known};
 use crate::limits::SIGNING_KEYS_MAX;
 
-/// Seconds for which codes, used codes and refresh tokens count.
+/// Lifetime of codes, used codes and refresh tokens in seconds.
 const CODE: u64 = 60;
 const USED_CODE: u64 = 60 * 60;
 const REFRESH_TOKEN: u64 = 5 * 60 * 60;
 
 impl Run {
-    /// The number of one of so many things; mostly one of the last.
+    /// Returns the index of one of `count` items. Recent items are more likely.
     fn one_of(&mut self, count: usize) -> Option<usize> {
         let far = if self.rng.below(3) == 0 { count } else { count.min(4) };
         (count > 0).then(|| count - 1 - self.rng.below(far))
@@ -31,7 +31,7 @@ impl Run {
         self.model.tokens.len() - 1
     }
 
-    /// Lets a user log in, for whom a client gets a code.
+    /// Lets a user log in and gives a client a code.
     pub(super) fn log_in(&mut self) {
         let identity = (format!("https://p{}", self.rng.below(2)), format!("s{}", self.rng.below(4)));
         let (email, client) =
@@ -53,7 +53,7 @@ impl Run {
         self.model.codes.push(ModelCode { text, client, user, expires, use_of: CodeUse::Unused });
     }
 
-    /// An identity stays one user.
+    /// Records a user. Every login of an identity must find the same user.
     fn keep_user(&mut self, identity: Identity, id: &str, email: String) {
         if let Some((known, _)) = self.model.users.insert(identity, (id.to_owned(), email)) {
             assert_eq!(known, id);
@@ -83,7 +83,7 @@ impl Run {
             Ok(tokens) => tokens,
             Err(error) => {
                 assert_eq!(error.word, Word::InvalidGrant);
-                // The second use ends the session of the first.
+                // The second use of a code ends the session of the first use.
                 if let CodeUse::Used(session) = self.model.codes[number].use_of {
                     self.model.end_session(session);
                 }
@@ -110,7 +110,7 @@ impl Run {
         });
     }
 
-    /// Continues a session, or tries it with a refresh token that was used.
+    /// Continues a session, or tries to with a refresh token that was used before.
     pub(super) fn refresh(&mut self) {
         let Some(number) = self.one_of(self.model.sessions.len()) else { return };
         self.touched = Some(Touched::Session(number));
@@ -210,7 +210,7 @@ impl Run {
         }
     }
 
-    /// Removes a key, as if somebody had stolen it.
+    /// Revokes a signing key.
     pub(super) fn remove_key(&mut self) {
         let keys = self.authority.open().expect("keys").keys;
         let at = self.rng.below(keys.all().count());
@@ -223,7 +223,7 @@ impl Run {
         }
     }
 
-    /// Lets time pass, and sweeps.
+    /// Advances the clock and sweeps expired documents.
     pub(super) fn keep_house(&mut self) {
         let seconds = match self.rng.below(10) {
             0 => 6 * 3_600,
@@ -239,7 +239,7 @@ impl Run {
         }
     }
 
-    /// Makes certain what a power cut has left in doubt.
+    /// Repeats a change whose outcome is unknown after a power cut.
     pub(super) fn settle_login(&mut self, touched: Touched) {
         match touched {
             Touched::User(identity, email) => {
@@ -252,7 +252,7 @@ impl Run {
                 let is_refused = exchanged.is_err();
                 self.note_use(number, exchanged);
                 if is_refused {
-                    // It was used before, by the exchange that got no answer.
+                    // The exchange without an answer has used the code.
                     self.model.codes[number].use_of = CodeUse::Over;
                 }
             }
@@ -273,7 +273,7 @@ impl Run {
                 self.model.tokens[number].is_revoked = true;
             }
             Touched::Key(id) => {
-                // An error says that it is gone already.
+                // An error means that the key was removed before.
                 let _ = self.authority.revoke_key(&id);
                 self.model.removed_keys.insert(id);
             }

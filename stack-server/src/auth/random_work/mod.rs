@@ -1,6 +1,6 @@
-//! Random changes of all documents of the authorization server, compared with a model after each of them. In between the
-//! store is closed and opened again, time passes, and the power fails during a change. `auth::power_cuts` cuts the power at
-//! every sync.
+//! Makes random changes of all documents of the authorization server, and compares them with a model after each change.
+//! Between changes the store is closed and reopened, time passes, and the power fails during a change.
+//! `auth::power_cuts` cuts the power at every sync.
 
 mod logins;
 mod model;
@@ -20,10 +20,10 @@ use crate::auth::power_cuts::REDIRECT;
 use crate::auth::resources::clients::{self, Draft};
 use model::{Identity, Model, ModelClient};
 
-/// Changes of a run; the variable `AUTH_CHANGES` allows longer ones.
+/// Number of changes of a run. The variable `AUTH_CHANGES` sets a larger number.
 const CHANGES: usize = 300;
 
-/// Random numbers of a seed (xorshift).
+/// Random number generator (xorshift).
 struct Rng(u64);
 
 impl Rng {
@@ -35,7 +35,7 @@ impl Rng {
     }
 }
 
-/// The time that a run goes by.
+/// The clock of a run.
 #[derive(Clone, Default)]
 struct Time(Arc<SetClock>);
 
@@ -51,7 +51,7 @@ impl Time {
     }
 }
 
-/// The object of a change. A power cut leaves in doubt whether it was changed.
+/// The object of a change. After a power cut it is unknown whether the object was changed.
 #[derive(Clone, Debug)]
 enum Touched {
     /// A client, by its id.
@@ -74,7 +74,7 @@ enum Touched {
     Expired,
 }
 
-/// Events of runs, which prove little without them.
+/// Counters of events. A run without these events proves little.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     cuts: usize,
@@ -94,7 +94,7 @@ impl Counters {
     }
 }
 
-/// One run: the store, its model, and the choices.
+/// A run: the store, its model and the random choices.
 struct Run {
     disk: SimDisk,
     key: KeySource,
@@ -122,7 +122,7 @@ fn open(disk: &SimDisk, key: &KeySource, clock: &Time) -> Authority {
 }
 
 impl Run {
-    /// A run on an empty disk, with two clients that let users log in.
+    /// Creates a run on an empty disk, with two clients that let users log in.
     fn new(seed: u64) -> Self {
         let (disk, clock) = (SimDisk::new(), Time::default());
         clock.advance(1_700_000_000);
@@ -153,7 +153,7 @@ impl Run {
         self.authority.open().expect("a vault").vault
     }
 
-    /// Whether a power cut has left in doubt what became of the touched object. An answer leaves no doubt.
+    /// Returns whether a power cut has left the outcome of a change unknown. An answered change has a known outcome.
     fn is_in_doubt(&mut self, has_failed: bool) -> bool {
         let is_in_doubt = has_failed && self.disk.power_is_off();
         if !is_in_doubt {
@@ -196,7 +196,7 @@ impl Run {
         }
     }
 
-    /// Makes a change, during which the power may fail.
+    /// Makes a random change, during which the power may fail.
     fn step(&mut self) {
         self.touched = None;
         if self.rng.below(6) == 0 {
@@ -213,14 +213,14 @@ impl Run {
             self.counters.cuts += 1;
         } else if self.rng.below(30) == 0 {
             self.store().close().expect("closed");
-            // The directory is free when its store is gone.
+            // The directory is unlocked when its store is dropped.
             self.authority = authority_of(&Store::in_memory(), &self.key);
             self.authority = open(&self.disk, &self.key, &self.clock);
             self.counters.reopened += 1;
         }
     }
 
-    /// Makes certain what a power cut has left in doubt.
+    /// Settles every change whose outcome is unknown after a power cut.
     fn settle(&mut self) {
         match self.touched.take() {
             None => {}

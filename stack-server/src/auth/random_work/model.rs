@@ -13,34 +13,34 @@ use crate::auth::resources::{clients, users};
 #[derive(Default)]
 pub(super) struct ModelClient {
     pub(super) name: String,
-    /// Names of scopes that it holds by name.
+    /// Names of the scopes that the client holds by name.
     pub(super) named: BTreeSet<String>,
-    /// Ids of scopes that it holds by a link.
+    /// Ids of the scopes that the client holds by link.
     pub(super) linked: BTreeSet<String>,
     /// Secrets by id.
     pub(super) secrets: BTreeMap<String, String>,
 }
 
-/// The names by which an identity provider knows a user: its issuer and the subject.
+/// Issuer and subject by which an identity provider knows a user.
 pub(super) type Identity = (String, String);
 
-/// A code that a client was given.
+/// A code that was issued to a client.
 pub(super) struct ModelCode {
     pub(super) text: String,
     pub(super) client: String,
     pub(super) user: String,
-    /// When the store may forget it, in seconds since the Unix epoch. A code that is not used counts until then.
+    /// Expiry, in seconds since the Unix epoch. The store may forget the code then; an unused code is valid until then.
     pub(super) expires: u64,
     pub(super) use_of: CodeUse,
 }
 
-/// The use that was made of a code.
+/// The use of a code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CodeUse {
     Unused,
-    /// It began this session.
+    /// The code started this session.
     Used(usize),
-    /// Its session is over, or the sweep removed it.
+    /// The session of the code has ended, or the sweep has removed the code.
     Over,
 }
 
@@ -50,11 +50,11 @@ pub(super) struct ModelSession {
     pub(super) client: String,
     pub(super) user: String,
     pub(super) expires: u64,
-    /// Whether the store has it: nobody ended it, and the sweep has not removed it.
+    /// Whether the store contains the session: it was not ended, and the sweep has not removed it.
     pub(super) is_there: bool,
     pub(super) used_refresh_tokens: Vec<String>,
     pub(super) refresh_token: String,
-    /// Its access token at present.
+    /// Index of the current access token.
     pub(super) token: usize,
 }
 
@@ -72,12 +72,12 @@ pub(super) struct ModelToken {
 #[derive(Default)]
 pub(super) struct Model {
     pub(super) clients: BTreeMap<String, ModelClient>,
-    /// Label, and the ids of scopes that it brings along, by id.
+    /// Label and ids of transient scopes, by scope id.
     pub(super) scopes: BTreeMap<String, (String, BTreeSet<String>)>,
-    /// Secrets of clients that were deleted.
+    /// Removed secrets, with the ids of their clients.
     pub(super) gone: Vec<(String, String)>,
     pub(super) refused: BTreeSet<String>,
-    /// Id and address of users.
+    /// Id and email address of users, by identity.
     pub(super) users: BTreeMap<Identity, (String, String)>,
     pub(super) codes: Vec<ModelCode>,
     pub(super) sessions: Vec<ModelSession>,
@@ -86,7 +86,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// All names that a client may ask for: scopes are added until none is missing.
+    /// Returns all scopes that a client may ask for. Adds transient scopes until none is missing.
     fn allowed(&self, client: &ModelClient) -> BTreeSet<String> {
         let mut ids: BTreeSet<&String> = client.linked.iter().collect();
         ids.extend(
@@ -105,14 +105,14 @@ impl Model {
         labels.chain(client.named.iter().cloned()).collect()
     }
 
-    /// Removes a client. Its secrets are never good again.
+    /// Removes a client. Its secrets must never be accepted again.
     pub(super) fn remove_client(&mut self, id: &str) {
         let removed = self.clients.remove(id);
         let secrets = removed.into_iter().flat_map(|client| client.secrets.into_values());
         self.gone.extend(secrets.map(|clear| (id.to_owned(), clear)));
     }
 
-    /// Removes a scope with the links to it; whether it was there.
+    /// Removes a scope and all links to it. Returns whether the scope existed.
     pub(super) fn remove_scope(&mut self, id: &str) -> bool {
         for (_, brings) in self.scopes.values_mut() {
             brings.remove(id);
@@ -123,7 +123,7 @@ impl Model {
         self.scopes.remove(id).is_some()
     }
 
-    /// Ends a session: none of its tokens is good any more.
+    /// Ends a session, so that none of its tokens is valid.
     pub(super) fn end_session(&mut self, number: usize) {
         self.sessions[number].is_there = false;
         for token in self.tokens.iter_mut().filter(|token| token.session == Some(number)) {
@@ -131,7 +131,7 @@ impl Model {
         }
     }
 
-    /// Removes what the sweep removes.
+    /// Removes the sessions, codes and tokens that the sweep removes.
     pub(super) fn sweep(&mut self, now: u64) {
         for session in self.sessions.iter_mut().filter(|session| session.expires < now) {
             session.is_there = false;

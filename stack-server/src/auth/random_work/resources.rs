@@ -21,7 +21,7 @@ impl Run {
         format!("s{}", self.rng.below(6))
     }
 
-    /// The id of a scope, mostly of one that is there.
+    /// Returns the id of a scope, usually of one that exists.
     fn scope(&mut self) -> String {
         let at = self.rng.below(self.model.scopes.len() + 1);
         self.model.scopes.keys().nth(at).cloned().unwrap_or_else(|| "nosuch".to_owned())
@@ -50,7 +50,7 @@ impl Run {
         }
         let link = self.model.scopes.iter().find(|(_, (have, _))| *have == label).map(|(id, _)| id.clone());
         let (linked, secrets) = match self.model.clients.remove(&id) {
-            // A link stays one.
+            // A scope that was held by a link remains held by a link.
             Some(old) => (link.filter(|link| old.linked.contains(link)), old.secrets),
             None => (None, BTreeMap::new()),
         };
@@ -188,7 +188,7 @@ impl Run {
         }
     }
 
-    /// Makes certain what a power cut has left in doubt.
+    /// Repeats a change whose outcome is unknown after a power cut.
     pub(super) fn settle_resource(&mut self, touched: Touched) {
         match touched {
             Touched::Client(id) => {
@@ -206,7 +206,7 @@ impl Run {
                     scopes::delete(self.store(), &id).expect("deleted");
                     self.model.remove_scope(&id);
                 }
-                // The deletion that was cut may have been the last thing that happened.
+                // The power cut may have followed the deletion.
                 self.model.remove_scope(&name);
             }
             Touched::Refused(id) => {

@@ -1,4 +1,4 @@
-//! A client with its secrets, as a value.
+//! A client with its secrets.
 
 use ledger_core::{Metadata, Timestamp};
 
@@ -7,13 +7,13 @@ use crate::auth::keys::vault::{Tag, Use, Vault, same_secret};
 /// A scope that a client holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// By its name alone.
+    /// Held by name.
     Name(String),
-    /// By the id of a scope, whose label may change. It counts while there is such a scope.
+    /// Held by the id of a scope, whose label may change. Ignored while no scope has this id.
     Link(String),
 }
 
-/// A secret without its clear text.
+/// A secret of a client, without its clear text.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret {
     pub(crate) id: String,
@@ -48,7 +48,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Whether a text is one of the client's secrets. Every secret is compared, whichever it is.
+    /// Returns whether a text is one of the client's secrets. Compares all secrets, so that the time does not tell
+    /// which one matches.
     pub(crate) fn has_secret(&self, vault: &Vault, clear: &str) -> bool {
         let tag = vault.tag(Use::ClientSecret, clear.as_bytes());
         self.secrets.iter().fold(false, |found, secret| same_secret(&secret.tag, &tag) | found)

@@ -19,7 +19,7 @@ use crate::limits::{
 };
 use crate::uuid;
 
-/// A client as a caller describes it.
+/// The description of a client in a request.
 #[derive(Debug, Default)]
 pub(crate) struct Draft<'a> {
     pub(crate) id: Cow<'a, str>,
@@ -30,7 +30,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) redirect_uris: Vec<Cow<'a, str>>,
     pub(crate) post_logout_redirect_uris: Vec<Cow<'a, str>>,
     pub(crate) metadata: Metadata,
-    /// Names of scopes; `None` leaves those of a client as they are.
+    /// Names of scopes; `None` leaves the scopes of an existing client unchanged.
     pub(crate) scopes: Option<Vec<Cow<'a, str>>>,
 }
 
@@ -46,7 +46,7 @@ impl Draft<'_> {
         check_list("scopes", self.scopes.iter().flatten().collect::<Vec<_>>().into_iter(), CLIENT_SCOPES_MAX)
     }
 
-    /// Writes what the caller says over a client.
+    /// Applies the draft to a client.
     fn apply(&self, client: &mut Client, scopes: &Scopes) {
         let owned = |texts: &[Cow<'_, str>]| texts.iter().map(|text| text.clone().into_owned()).collect();
         client.name = self.name.clone().into_owned();
@@ -58,7 +58,7 @@ impl Draft<'_> {
         let Some(names) = &self.scopes else { return };
         let mut held: Vec<Held> = Vec::new();
         for name in names {
-            // A scope that is linked stays linked, so that it follows its label.
+            // Keep a link if the client has one, so that it follows changes of the label.
             let link = scopes.by_label(name).map(|scope| Held::Link(scope.id.clone()));
             let link = link.filter(|link| client.scopes.contains(link));
             let scope = link.unwrap_or_else(|| Held::Name(name.clone().into_owned()));
@@ -70,18 +70,18 @@ impl Draft<'_> {
     }
 }
 
-/// The error for a client that does not exist.
+/// Returns the error for a client that does not exist.
 pub(crate) fn no_client() -> ApiError {
     ApiError::not_found("client not found")
 }
 
-/// The client with an id.
+/// Returns the client with this id.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 pub(crate) fn client(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Client>>, ReadError> {
-    // The store has no longer keys: a longer id is nobody's.
+    // Keys of the store are at most this long, so no client has a longer id.
     if id.len() > AUTH_KEY_BYTES_MAX {
         return Ok(None);
     }
@@ -89,11 +89,11 @@ pub(crate) fn client(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<C
     found.as_ref().map(stored_client::read).transpose()
 }
 
-/// All clients, oldest first.
+/// Returns all clients, oldest first.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 pub(crate) fn clients(snapshot: &Snapshot) -> Result<Vec<Client>, ReadError> {
     let found = all_by(snapshot, AUTH_CLIENTS, CLIENT_BY_DATE)?;
     found.iter().map(|document| stored_client::read(document).map(|client| client.value)).collect()
@@ -103,7 +103,7 @@ pub(crate) fn clients(snapshot: &Snapshot) -> Result<Vec<Client>, ReadError> {
 ///
 /// # Errors
 ///
-/// `VALIDATION` for a draft that breaks a rule, an id that is taken, or one client too many.
+/// `VALIDATION` for an invalid draft, an id that exists, or one client too many.
 pub(crate) fn create(store: &Store, draft: &Draft<'_>) -> Result<Client, ApiError> {
     draft.check()?;
     if draft.id.len() > AUTH_KEY_BYTES_MAX || draft.id.chars().any(char::is_control) {
@@ -138,7 +138,7 @@ pub(crate) fn create(store: &Store, draft: &Draft<'_>) -> Result<Client, ApiErro
     }
 }
 
-/// Changes a client as it stands at the moment of the commit.
+/// Applies a change to the stored client, and repeats it if another thread has changed the client.
 fn change(
     store: &Store,
     id: &str,
@@ -157,11 +157,11 @@ fn change(
     changed.ok_or_else(no_client)
 }
 
-/// Replaces everything of a client but its id and its secrets.
+/// Replaces all properties of a client except its id and its secrets.
 ///
 /// # Errors
 ///
-/// `NOT_FOUND`; `VALIDATION` for a draft that breaks a rule.
+/// `NOT_FOUND` if there is no such client; `VALIDATION` for an invalid draft.
 pub(crate) fn update(store: &Store, id: &str, draft: &Draft<'_>) -> Result<Client, ApiError> {
     draft.check()?;
     change(store, id, |client, snapshot| {
@@ -170,11 +170,11 @@ pub(crate) fn update(store: &Store, id: &str, draft: &Draft<'_>) -> Result<Clien
     })
 }
 
-/// Removes a client with its secrets, if it is there.
+/// Removes a client with its secrets. Succeeds if there is no such client.
 ///
 /// # Errors
 ///
-/// Those of any write.
+/// Fails if the store cannot be written.
 pub(crate) fn delete(store: &Store, id: &str) -> Result<(), ApiError> {
     if client(&store.snapshot(), id)?.is_some() {
         store.change_documents(vec![deletion(AUTH_CLIENTS, id.as_bytes(), Expected::Anything)])?;
@@ -182,11 +182,11 @@ pub(crate) fn delete(store: &Store, id: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Adds a secret to a client; the text is the secret itself, which is nowhere else.
+/// Adds a secret to a client. Returns it with its clear text, which is stored nowhere.
 ///
 /// # Errors
 ///
-/// `NOT_FOUND`; `VALIDATION` for a name that breaks a rule, or one secret too many.
+/// `NOT_FOUND` if there is no such client; `VALIDATION` for an invalid name, or one secret too many.
 pub(crate) fn add_secret(
     store: &Store,
     vault: &Vault,
@@ -230,7 +230,7 @@ pub(crate) fn delete_secret(store: &Store, id: &str, secret: &str) -> Result<(),
     .map(drop)
 }
 
-/// Adds a scope to a client, or removes it. The scope may be there, or absent, already.
+/// Adds a scope to a client or removes it. Succeeds if the client has this state already.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
-//! The tags of all clients' secrets, in memory.
+//! In-memory set of the tags of all clients' secrets.
 //!
-//! A wrong secret is refused by them, so that it takes the same work for every client, and for one that does not exist.
-//! A right one is checked with the client as it is stored.
+//! A lookup in this set refuses wrong secrets, with the same work for every client, whether it exists or not. For a
+//! secret in the set, the stored client decides.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,9 +16,9 @@ use crate::limits::{CLIENT_SECRETS_MAX, CLIENTS_MAX};
 
 #[derive(Default)]
 struct Known {
-    /// Also those of secrets that were deleted meanwhile.
+    /// Tags of secrets, possibly including deleted ones.
     tags: HashSet<Tag>,
-    /// The ids of clients that need no secret, also of some that are gone.
+    /// Ids of clients without secrets, possibly including deleted clients.
     public: HashSet<String>,
 }
 
@@ -45,17 +45,17 @@ impl fmt::Debug for KnownSecrets {
 }
 
 impl KnownSecrets {
-    /// Reads those of all clients.
+    /// Reads the secrets of all clients.
     ///
     /// # Errors
     ///
-    /// Those of any read.
+    /// Fails if the store cannot be read.
     pub(crate) fn of(snapshot: &Snapshot) -> Result<Self, ReadError> {
         Ok(Self(Mutex::new(Known::of(snapshot)?)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // Entries are put in one step: what a thread that panicked left behind is whole.
+        // Each entry is inserted in one step, so the sets are consistent even if a thread panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,19 +71,19 @@ impl KnownSecrets {
     ///
     /// # Errors
     ///
-    /// Those of any read.
+    /// Fails if the store cannot be read.
     pub(crate) fn add_secret(&self, secret: &Secret, snapshot: &Snapshot) -> Result<(), ReadError> {
         let mut known = self.lock();
         if known.tags.len() >= CLIENTS_MAX * CLIENT_SECRETS_MAX {
-            // Most of them were deleted.
+            // Most of the tags belong to deleted secrets, so read the set again.
             *known = Known::of(snapshot)?;
         }
         known.tags.insert(secret.tag);
         Ok(())
     }
 
-    /// Whether a client may be let in with a secret, or without one. Where this is false, it may not; where it is true, the
-    /// stored client decides.
+    /// Returns whether a client with this secret, or without one, may exist. If this returns `true`, the stored client
+    /// decides.
     pub(crate) fn may_be_right(&self, vault: &Vault, id: &str, secret: Option<&str>) -> bool {
         let tag = vault.tag(Use::ClientSecret, secret.unwrap_or_default().as_bytes());
         let known = self.lock();

@@ -2,8 +2,8 @@
 //!
 //! - [`client`]: a client with its secrets.
 //! - [`clients`]: creating, reading, changing and removing clients.
-//! - [`known_secrets`]: refuses wrong secrets of any client with the same work.
-//! - [`scopes`]: scopes that have an id, and what holding one of them allows.
+//! - [`known_secrets`]: refuses wrong secrets, with the same work for every client.
+//! - [`scopes`]: scopes with an id, and the permissions that a scope includes.
 //! - [`users`]: people who logged in through the identity provider.
 
 pub(crate) mod client;
@@ -20,7 +20,7 @@ use ledger_store::{DocumentRejection, WriteError};
 use crate::http::error::ApiError;
 use crate::limits::AUTH_TEXT_BYTES_MAX;
 
-/// Refuses a required text that is empty, and any that is too long.
+/// Refuses a required text that is empty, and every text that is too long.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ fn check_text(field: &str, text: &str, required: bool) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Refuses a list that is too long, or has a text that is.
+/// Refuses a list that is too long or contains a text that is too long.
 fn check_list<'a>(
     field: &str,
     items: impl ExactSizeIterator<Item = &'a Cow<'a, str>>,
@@ -51,7 +51,7 @@ fn check_list<'a>(
     items.into_iter().try_for_each(|item| check_text(field, item, false))
 }
 
-/// Refuses what cannot be one scope among others, divided by spaces (RFC 6749, section 3.3).
+/// Refuses a text that cannot be a scope in a space-separated list (RFC 6749, section 3.3).
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ fn check_scope_name(name: &str) -> Result<(), ApiError> {
     check_text("scope", name, true)
 }
 
-/// The error of the store, where a limit of documents is the caller's concern.
+/// Returns the error of the store, with `VALIDATION` for a limit of documents that the caller can avoid.
 fn refused(error: WriteError) -> ApiError {
     match error {
         WriteError::Document(DocumentRejection::TooLarge { .. }) => {

@@ -1,4 +1,4 @@
-//! Scopes with an id, and the closure of what they bring along.
+//! Scopes with an id, and the transitive closure of the scopes that they include.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub(crate) struct ScopeRecord {
     pub(crate) id: String,
     pub(crate) label: String,
     pub(crate) metadata: Metadata,
-    /// Ids of scopes that it brings along.
+    /// Ids of the scopes that this scope includes.
     pub(crate) transient: Vec<String>,
     pub(crate) created_at: Timestamp,
 }
@@ -82,21 +82,21 @@ fn store_scope(scope: &ScopeRecord, expected: Expected) -> DocumentChange {
     put(AUTH_SCOPES, scope.id.as_bytes(), json.into_bytes(), keys, expected)
 }
 
-/// The scopes of a store at one moment.
+/// The scopes of a snapshot of the store.
 #[derive(Debug)]
 pub(crate) struct Scopes(Vec<ScopeRecord>);
 
 impl Scopes {
-    /// All of them, oldest first.
+    /// Reads all scopes, oldest first.
     ///
     /// # Errors
     ///
-    /// Those of any read.
+    /// Fails if the store cannot be read.
     pub(crate) fn of(snapshot: &Snapshot) -> Result<Self, ReadError> {
         let found = all_by(snapshot, AUTH_SCOPES, SCOPE_BY_DATE)?;
         let mut scopes: Vec<ScopeRecord> =
             found.iter().map(|document| read(document).map(|scope| scope.value)).collect::<Result<_, _>>()?;
-        // Links to scopes that are gone went with them.
+        // Drop links to removed scopes.
         let ids: BTreeSet<String> = scopes.iter().map(|scope| scope.id.clone()).collect();
         for scope in &mut scopes {
             scope.transient.retain(|id| ids.contains(id));
@@ -108,17 +108,17 @@ impl Scopes {
         self.0.iter()
     }
 
-    /// The scope with an id.
+    /// Returns the scope with this id.
     pub(crate) fn get(&self, id: &str) -> Option<&ScopeRecord> {
         self.0.iter().find(|scope| scope.id == id)
     }
 
-    /// The scope with a label.
+    /// Returns the scope with this label.
     pub(crate) fn by_label(&self, label: &str) -> Option<&ScopeRecord> {
         self.0.iter().find(|scope| scope.label == label)
     }
 
-    /// The names of held scopes, each once, in the order in which they are held.
+    /// Returns the names of held scopes without duplicates, in the order of `held`.
     pub(crate) fn names(&self, held: &[Held]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for held in held {
@@ -131,7 +131,7 @@ impl Scopes {
         names
     }
 
-    /// The ids of held scopes, each once; names that are nobody's label have none.
+    /// Returns the ids of held scopes without duplicates. Skips names that are not the label of a scope.
     pub(crate) fn ids(&self, held: &[Held]) -> Vec<String> {
         let found = held.iter().filter_map(|held| match held {
             Held::Name(name) => self.by_label(name),
@@ -146,8 +146,8 @@ impl Scopes {
         ids
     }
 
-    /// The names that held scopes allow: their own, and those of all scopes that they bring along. Scopes may bring
-    /// each other along.
+    /// Returns the names that held scopes allow: their own names, and those of all scopes that they include. Scopes may
+    /// include each other.
     pub(crate) fn closure(&self, held: &[Held]) -> BTreeSet<String> {
         let by_id: BTreeMap<&str, &ScopeRecord> =
             self.0.iter().map(|scope| (scope.id.as_str(), scope)).collect();
@@ -165,7 +165,7 @@ impl Scopes {
     }
 }
 
-/// The error for a scope that does not exist.
+/// Returns the error for a scope that does not exist.
 pub(crate) fn no_scope() -> ApiError {
     ApiError::not_found("scope not found")
 }
@@ -190,7 +190,7 @@ fn label_taken(error: WriteError, label: &str) -> ApiError {
 ///
 /// # Errors
 ///
-/// `VALIDATION` for a label that is none or taken, or one scope too many.
+/// `VALIDATION` for a label that is invalid or exists, or for one scope too many.
 pub(crate) fn create(store: &Store, label: &str, metadata: Metadata) -> Result<ScopeRecord, ApiError> {
     check_label(label)?;
     if Scopes::of(&store.snapshot())?.0.len() >= SCOPES_MAX {
@@ -230,11 +230,11 @@ fn change(
     Ok(scope)
 }
 
-/// Replaces label and metadata of a scope.
+/// Replaces the label and the metadata of a scope.
 ///
 /// # Errors
 ///
-/// `NOT_FOUND`; `VALIDATION` for a label that is none or taken.
+/// `NOT_FOUND` if there is no such scope; `VALIDATION` for a label that is invalid or exists.
 pub(crate) fn update(
     store: &Store,
     id: &str,
@@ -251,11 +251,11 @@ pub(crate) fn update(
     })
 }
 
-/// Removes a scope with all links to it.
+/// Removes a scope and all links to it.
 ///
 /// # Errors
 ///
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if there is no such scope.
 pub(crate) fn delete(store: &Store, id: &str) -> Result<(), ApiError> {
     let found = scope(&store.snapshot(), id)?.ok_or_else(no_scope)?;
     match store.change_documents(vec![deletion(AUTH_SCOPES, found.value.id.as_bytes(), Expected::Anything)]) {
@@ -264,11 +264,11 @@ pub(crate) fn delete(store: &Store, id: &str) -> Result<(), ApiError> {
     }
 }
 
-/// Links a scope to one that it brings along.
+/// Lets a scope include another scope.
 ///
 /// # Errors
 ///
-/// `NOT_FOUND` if there is no such scope; `VALIDATION` for one link too many.
+/// `NOT_FOUND` if one of them does not exist; `VALIDATION` for one link too many.
 pub(crate) fn add_transient(store: &Store, id: &str, transient: &str) -> Result<(), ApiError> {
     change(store, id, |found, snapshot| {
         let scopes = Scopes::of(snapshot)?;
@@ -286,7 +286,7 @@ pub(crate) fn add_transient(store: &Store, id: &str, transient: &str) -> Result<
     .map(drop)
 }
 
-/// Removes such a link.
+/// Removes the link from a scope to a scope that it includes.
 ///
 /// # Errors
 ///

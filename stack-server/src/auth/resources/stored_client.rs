@@ -91,7 +91,7 @@ fn secret(Object(body): Object<SecretBody<'_>>) -> Option<Secret> {
 ///
 /// # Errors
 ///
-/// If the document is none.
+/// Fails if the document is not a client.
 pub(super) fn read(document: &Document) -> Result<Versioned<Client>, ReadError> {
     let read = || {
         let Object(body) = json::first::<Object<ClientBody<'_>>>(&document.value).ok()?;
@@ -123,7 +123,7 @@ fn strings<'a>(json: &mut Json, name: &str, texts: impl IntoIterator<Item = &'a 
     json.raw("]");
 }
 
-/// The change that stores a client.
+/// Returns the change that stores a client.
 pub(super) fn store(client: &Client, expected: Expected) -> DocumentChange {
     let mut json = Json::new(Numbers::Plain);
     json.raw("{\"name\":").string(&client.name);

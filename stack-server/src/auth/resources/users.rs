@@ -23,7 +23,8 @@ const USER_BY_IDENTITY: u32 = 3;
 /// The index of users whose issuer earlier releases did not record, by subject.
 const USER_BY_SUBJECT: u32 = 2;
 
-/// The names by which an identity provider knows a user. Two providers may know two people by one subject.
+/// Issuer and subject by which an identity provider knows a user. Two providers may use the same subject for two
+/// people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known<'a> {
     pub(crate) issuer: &'a str,
@@ -31,7 +32,7 @@ pub(crate) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The further key of the user: of one length, whatever the provider chose.
+    /// Returns the additional key of the user. The key has a fixed length, so that the provider does not control it.
     fn key(self) -> Vec<u8> {
         let mut hash = Sha256::new();
         for part in [self.issuer, self.subject] {
@@ -111,11 +112,11 @@ fn store_user(user: &User, expected: Expected) -> DocumentChange {
     put(AUTH_USERS, user.id.as_bytes(), json.into_bytes(), keys, expected)
 }
 
-/// The user with an id.
+/// Returns the user with this id.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 pub(crate) fn user(snapshot: &Snapshot, id: &str) -> Result<Option<User>, ReadError> {
     if id.len() > AUTH_KEY_BYTES_MAX {
         return Ok(None);
@@ -124,18 +125,18 @@ pub(crate) fn user(snapshot: &Snapshot, id: &str) -> Result<Option<User>, ReadEr
     found.as_ref().map(|document| read(document).map(|user| user.value)).transpose()
 }
 
-/// All users, oldest first.
+/// Returns all users, oldest first.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 pub(crate) fn users(snapshot: &Snapshot) -> Result<Vec<User>, ReadError> {
     let found = all_by(snapshot, AUTH_USERS, USER_BY_DATE)?;
     found.iter().map(|document| read(document).map(|user| user.value)).collect()
 }
 
-/// The user whom a provider knows by these names. A user whom an earlier release recorded without an issuer becomes the
-/// user of the first provider that names the subject: the operator had one provider.
+/// Returns the user with this issuer and subject. A user that an earlier release stored without an issuer becomes the
+/// user of the first provider that names its subject, because earlier releases had one provider.
 fn known(snapshot: &Snapshot, known: Known<'_>) -> Result<Option<Versioned<User>>, ReadError> {
     let found = with_key(snapshot, AUTH_USERS, USER_BY_IDENTITY, &known.key())?;
     if let Some(document) = found.first() {
@@ -145,11 +146,12 @@ fn known(snapshot: &Snapshot, known: Known<'_>) -> Result<Option<Versioned<User>
     found.first().map(read).transpose()
 }
 
-/// The user whom a provider names: the one that is there, with what the provider says now, or a new one.
+/// Returns the user that a provider has identified, with the provider's current data. Creates the user if there is
+/// none.
 ///
 /// # Errors
 ///
-/// `VALIDATION` for a subject that cannot be kept; what any write may meet.
+/// `VALIDATION` for a subject that cannot be stored. An error of the store if the write fails.
 pub(crate) fn found_or_created(
     store: &Store,
     names: &Known<'_>,
@@ -179,7 +181,7 @@ pub(crate) fn found_or_created(
         };
         result = Some(user);
         Ok(match changed {
-            // Another request met the subject first: the next attempt finds its user.
+            // Another request has created the user concurrently. The next attempt finds it.
             Err(WriteError::Document(DocumentRejection::KeyTaken { change, .. })) => {
                 Err(WriteError::Document(DocumentRejection::Changed { change, found: None }))
             }
@@ -218,7 +220,7 @@ mod tests {
         let subject = found_or_created(&store, &Known { subject: "s|2", ..ONE }, "", false).expect("a user");
         let issuer =
             found_or_created(&store, &Known { issuer: "https://two", ..ONE }, "", false).expect("a user");
-        // The names together may read the same.
+        // Issuer and subject of these two users are the same text when joined.
         let joined = found_or_created(&store, &Known { issuer: "https://ones", subject: "|1" }, "", false)
             .expect("a user");
         let all = users(&store.snapshot()).expect("users");
@@ -230,7 +232,7 @@ mod tests {
     #[test]
     fn a_user_without_issuer_keeps_its_id() {
         let store = Store::in_memory();
-        // As earlier releases wrote it.
+        // A document of an earlier release.
         let value = br#"{"subject":"s|1","email":"a@example.com","emailVerified":true,"createdAt":"2026-01-01T00:00:00Z"}"#;
         let created = Timestamp::from_micros(1_767_225_600_000_000);
         let subject = DocumentKey { index: USER_BY_SUBJECT, key: b"s|1".to_vec(), unique: true };
@@ -241,7 +243,7 @@ mod tests {
         assert_eq!((old.issuer.as_deref(), old.subject.as_str(), old.created_at), (None, "s|1", created));
         let found = found_or_created(&store, &ONE, "a@example.com", true).expect("the user");
         assert_eq!((found.id.as_str(), found.issuer.as_deref()), ("old", Some("https://one")));
-        // Another issuer no longer finds it by the subject alone.
+        // Another issuer no longer finds the user by the subject alone.
         let other =
             found_or_created(&store, &Known { issuer: "https://two", ..ONE }, "", false).expect("a user");
         assert_ne!(other.id, "old");
