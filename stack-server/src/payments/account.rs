@@ -28,12 +28,12 @@ pub(crate) struct Account {
     pub(crate) name: String,
     pub(crate) kind: AccountType,
     pub(crate) metadata: Metadata,
-    /// The provider's record: a JSON object.
+    /// The original record of the provider, a JSON object.
     pub(crate) raw: Option<String>,
 }
 
 impl Account {
-    /// The keys that filters of accounts know.
+    /// The filter keys of accounts.
     pub(crate) const FILTER: Keys = Keys { keys: &[("reference", KeyKind::OrderedText)], has_metadata: true };
 }
 
@@ -85,7 +85,7 @@ impl Record for Account {
     }
 }
 
-/// An account as a connector or a caller describes it.
+/// An account to record, from a connector or a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewAccount {
     pub(crate) reference: String,
@@ -98,8 +98,8 @@ pub(crate) struct NewAccount {
 }
 
 impl NewAccount {
-    /// Merges it into the stored account; `None` if nothing changes. The
-    /// type, the date of creation and the raw record stay as they were first seen.
+    /// Merges this account into the stored one. Returns `None` if nothing changes. The type, the date of creation and
+    /// the raw record keep their first values.
     pub(crate) fn merged(self, connector: &ConnectorId, stored: Option<Account>) -> Option<Account> {
         let Some(stored) = stored else { return Some(self.first(connector)) };
         let mut merged = stored.clone();
@@ -111,7 +111,7 @@ impl NewAccount {
         (merged != stored).then_some(merged)
     }
 
-    /// Merges it into the stored account as a caller's request: the raw record is the last request.
+    /// Replaces the stored account with that of a request. The raw record is the last request.
     pub(crate) fn replaced(self, connector: &ConnectorId, stored: Option<Account>) -> Account {
         let first = self.first(connector);
         match stored {
@@ -133,7 +133,8 @@ impl NewAccount {
     }
 }
 
-/// Writes the account of a payment or a transfer. Nearly all are of the same installation.
+/// Writes the account of a payment or a transfer. The form is shorter if the account belongs to the installation
+/// `home`, as nearly all do.
 pub(crate) fn encode_link(out: &mut Encoder, account: Option<&AccountId>, home: &ConnectorId) {
     match account {
         None => out.byte(0),
@@ -144,8 +145,8 @@ pub(crate) fn encode_link(out: &mut Encoder, account: Option<&AccountId>, home: 
     };
 }
 
-/// Reads what [`encode_link`] wrote; the outer `None` is for bytes that are something else.
-#[expect(clippy::option_option, reason = "one is about the bytes, the other about the field")]
+/// Reads a link that [`encode_link`] wrote. The outer `None` means that the bytes are not a link.
+#[expect(clippy::option_option, reason = "outer is about the bytes, inner about the field")]
 pub(crate) fn decode_link(input: &mut Decoder<'_>, home: &ConnectorId) -> Option<Option<AccountId>> {
     let connector = match input.byte()? {
         0 => return Some(None),
@@ -181,10 +182,10 @@ mod tests {
 
     #[test]
     fn a_known_account_keeps_its_type_and_raw_record() {
-        let first = news("one", AccountType::Internal).merged(&connector(), None).expect("it is new");
+        let first = news("one", AccountType::Internal).merged(&connector(), None).expect("a new account");
         assert_eq!(news("one", AccountType::External).merged(&connector(), Some(first.clone())), None);
         let renamed = NewAccount { raw: Some("{\"x\":1}".to_owned()), ..news("two", AccountType::External) };
-        let merged = renamed.clone().merged(&connector(), Some(first.clone())).expect("it has another name");
+        let merged = renamed.clone().merged(&connector(), Some(first.clone())).expect("a changed account");
         assert_eq!((merged.kind, merged.raw.as_deref()), (AccountType::Internal, Some("{}")));
         let replaced = renamed.replaced(&connector(), Some(first));
         assert_eq!((replaced.kind, replaced.raw.as_deref()), (AccountType::Internal, Some("{\"x\":1}")));

@@ -1,4 +1,4 @@
-//! The history of balances at providers: one record per change.
+//! The history of balances at providers: one record for each period without a change.
 
 use std::sync::Arc;
 
@@ -22,24 +22,24 @@ pub(crate) const BY_BALANCE: u32 = 4;
 pub(crate) struct AccountBalance {
     pub(crate) account: AccountId,
     pub(crate) asset: String,
-    /// Since when.
+    /// Start of the period.
     pub(crate) created_at: Timestamp,
-    /// Up to when it is known.
+    /// Last time at which the provider reported this balance.
     pub(crate) last_updated_at: Timestamp,
     pub(crate) balance: Balance,
 }
 
-/// A balance as a connector describes it.
+/// A balance that a connector reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewBalance {
-    /// The provider's name of the account.
+    /// The provider's reference of the account.
     pub(crate) account: String,
     pub(crate) asset: String,
     pub(crate) at: Timestamp,
     pub(crate) balance: Balance,
 }
 
-/// The common prefix of the keys of an account's balances.
+/// Returns the common prefix of the keys of an account's balances.
 pub(crate) fn prefix(account: &AccountId) -> Vec<u8> {
     let mut key = account.connector.installation.bytes().to_vec();
     key.extend_from_slice(&(account.reference.len() as u16).to_be_bytes());
@@ -47,7 +47,7 @@ pub(crate) fn prefix(account: &AccountId) -> Vec<u8> {
     key
 }
 
-/// The common prefix of the keys of an account's balances in one asset.
+/// Returns the common prefix of the keys of an account's balances in one asset.
 fn asset_prefix(account: &AccountId, asset: &str) -> Vec<u8> {
     let mut key = prefix(account);
     key.push(asset.len() as u8);
@@ -101,13 +101,13 @@ impl Record for AccountBalance {
 }
 
 impl AccountBalance {
-    /// Whether it was valid at some time from `from` to `to`.
+    /// Returns whether the balance was valid at some time between `from` and `to`.
     pub(crate) fn is_within(&self, from: Option<Timestamp>, to: Timestamp) -> bool {
         from.is_none_or(|from| self.last_updated_at >= from) && self.created_at <= to
     }
 }
 
-/// The newest record of an account's balance of an asset.
+/// Returns the newest record of an account's balance of an asset.
 pub(crate) fn newest(
     snapshot: &Snapshot,
     account: &AccountId,
@@ -119,7 +119,8 @@ pub(crate) fn newest(
 }
 
 impl NewBalance {
-    /// The records that change: the newest one up to now, and another one if the balance is another.
+    /// Returns the records that change. The newest record is extended to this time. If the balance has changed, there
+    /// is also a new record.
     pub(crate) fn merged(
         self,
         connector: &ConnectorId,
@@ -134,7 +135,7 @@ impl NewBalance {
             balance: self.balance,
         };
         let Some(newest) = newest else { return vec![next] };
-        // What was reported out of order is known already, or no longer of interest.
+        // Ignore a report that is older than the newest record.
         if next.created_at < newest.last_updated_at {
             return vec![];
         }
@@ -149,7 +150,7 @@ impl NewBalance {
         vec![AccountBalance { last_updated_at: next.created_at, ..newest }, next]
     }
 
-    /// Whether keys can hold it.
+    /// Returns whether account and asset are short enough for the keys of documents.
     pub(crate) fn fits(&self) -> bool {
         !self.account.is_empty()
             && self.account.len() <= REFERENCE_BYTES_MAX

@@ -1,4 +1,4 @@
-//! Bank accounts: numbers that a caller knows, and the accounts that connectors made of them.
+//! Bank accounts: the numbers that a client has stored, and the accounts that connectors have created from them.
 
 use ledger_core::Timestamp;
 use ledger_store::{Collection, DocumentKey, ReadError, Snapshot};
@@ -23,15 +23,15 @@ pub(crate) struct BankAccount {
     pub(crate) name: String,
     pub(crate) created_at: Timestamp,
     pub(crate) country: String,
-    /// Its numbers: JSON, encrypted.
+    /// The numbers as encrypted JSON.
     pub(crate) numbers: Vec<u8>,
     pub(crate) swift_bic_code: String,
     pub(crate) metadata: Metadata,
-    /// In the order in which they were made.
+    /// The accounts that connectors created, oldest first.
     pub(crate) related: Vec<RelatedAccount>,
 }
 
-/// The account that a connector made of a bank account.
+/// The account that a connector created from a bank account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RelatedAccount {
     pub(crate) id: Uuid,
@@ -47,26 +47,26 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// The bytes that are encrypted.
+    /// Returns the bytes to encrypt.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::default();
         out.text(&self.account_number).text(&self.iban);
         out.into_bytes()
     }
 
-    /// Reads what [`Numbers::encode`] wrote.
+    /// Reads bytes that [`Numbers::encode`] wrote.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut input = Decoder::new(bytes);
         Some(Self { account_number: input.string()?, iban: input.string()? })
     }
 
-    /// The numbers as callers are shown them: a few characters of each end.
+    /// Returns the numbers for clients: only a few characters at each end are visible.
     pub(crate) fn masked(&self) -> Self {
         Self { account_number: masked(&self.account_number, 2, 3), iban: masked(&self.iban, 4, 4) }
     }
 }
 
-/// A text of which only the first and last characters are shown. One that is no longer than these is hidden.
+/// Masks a text except for its first and last characters. A text that is not longer than these is masked entirely.
 fn masked(text: &str, first: usize, last: usize) -> String {
     let length = text.chars().count();
     let is_short = length <= first + last;
@@ -109,7 +109,8 @@ impl Record for BankAccount {
     }
 }
 
-/// No installation: a bank account belongs to none, so that the accounts of all are written in full.
+/// Returns the id of no installation. A bank account belongs to no installation, so its links to accounts are stored in
+/// full.
 fn home() -> ConnectorId {
     ConnectorId { provider: "".into(), installation: Uuid::from_bytes([0; 16]) }
 }
@@ -122,7 +123,7 @@ fn decode_related(input: &mut Decoder<'_>) -> Option<RelatedAccount> {
     })
 }
 
-/// The error of a bank account whose numbers cannot be read.
+/// The reason why the numbers of a bank account cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumbersError {
     Sealed(OpenError),
@@ -139,35 +140,36 @@ impl From<NumbersError> for ApiError {
 }
 
 impl BankAccount {
-    /// The text for which the numbers of a bank account are encrypted.
+    /// Returns the purpose that binds encrypted numbers to their bank account.
     pub(crate) fn purpose(id: &Uuid) -> Vec<u8> {
         format!("bank account {id}").into_bytes()
     }
 
-    /// Decrypts its numbers.
+    /// Decrypts the numbers.
     ///
     /// # Errors
     ///
-    /// Fails if another key encrypted them, or if they are damaged.
+    /// Fails if another key encrypted the numbers, or if they are damaged.
     pub(crate) fn open(&self, sealer: &Sealer) -> Result<Numbers, NumbersError> {
         let opened = sealer.open(&Self::purpose(&self.id), &self.numbers).map_err(NumbersError::Sealed)?;
         Numbers::decode(&opened).ok_or(NumbersError::Malformed)
     }
 
-    /// The account that a connector has for it. Its reference is the id of the bank account.
+    /// Returns the id of the account that a connector creates from this bank account. Its reference is the id of the
+    /// bank account.
     pub(crate) fn account_at(&self, connector: &ConnectorId) -> AccountId {
         AccountId { connector: connector.clone(), reference: self.id.to_string() }
     }
 }
 
-/// The bank account that was forwarded as an account of a connector.
+/// Returns the bank account from which a connector has created this account.
 pub(crate) fn of_account(snapshot: &Snapshot, account: &AccountId) -> Result<Option<BankAccount>, ReadError> {
     let Some(id) = Uuid::parse(&account.reference) else { return Ok(None) };
     let found = find(snapshot, &id)?.map(|found| found.value);
     Ok(found.filter(|found| found.related.iter().any(|related| related.account == *account)))
 }
 
-/// The bank account with an id.
+/// Returns the bank account with this id.
 pub(crate) fn find(snapshot: &Snapshot, id: &Uuid) -> Result<Option<Versioned<BankAccount>>, ReadError> {
     record::find(snapshot, id.bytes())
 }

@@ -1,5 +1,5 @@
-//! Events of the payments API. They are written with the change that they tell of, one for each publisher, and wait
-//! until the publisher has delivered them.
+//! Events of the payments API. The commit of a change also stores its events, one copy for each publisher. A copy
+//! remains until its publisher has delivered it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,16 +31,16 @@ pub(crate) const KINDS: [&str; 9] = [
     "CONNECTOR_RESET",
 ];
 
-/// Writes events where somebody wants them.
+/// Creates the documents of events, if there are publishers.
 #[derive(Debug)]
 pub(crate) struct Events {
     publishers: Vec<&'static str>,
-    /// The beginning of addresses of this server.
+    /// The prefix of this server's addresses.
     base: String,
     next: AtomicU64,
 }
 
-/// Something that happened.
+/// A change of which clients are notified.
 pub(crate) enum Event<'a> {
     Payment(&'a Payment),
     Account(&'a Account),
@@ -55,7 +55,7 @@ pub(crate) enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// The name of its type.
+    /// Returns the name of the event's type.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Payment(_) => "SAVED_PAYMENT",
@@ -72,13 +72,14 @@ impl Event<'_> {
 }
 
 impl Events {
-    /// For these publishers.
+    /// Creates the events for these publishers.
     pub(crate) fn new(publishers: Vec<&'static str>, base: String, now: Timestamp) -> Self {
-        // Numbers of an earlier process are lower, unless the clock ran backwards: then events only come later.
+        // Numbers of an earlier process are lower, unless the clock ran backwards. In that case events are only
+        // delivered later.
         Self { publishers, base, next: AtomicU64::new(now.as_micros() as u64) }
     }
 
-    /// The documents of events, to be written with the change that they tell of.
+    /// Returns the changes that store events. They belong into the commit of the change that caused the events.
     pub(crate) fn changes(&self, events: &[Event<'_>], now: Timestamp) -> Vec<DocumentChange> {
         let mut changes = Vec::with_capacity(events.len() * self.publishers.len());
         if self.publishers.is_empty() {
@@ -97,12 +98,12 @@ impl Events {
         changes
     }
 
-    /// How many documents an event takes.
+    /// Returns the number of documents per event.
     pub(crate) fn copies(&self) -> usize {
         self.publishers.len()
     }
 
-    /// The type, a zero byte, and the JSON text.
+    /// Returns the stored form of an event: its type, a zero byte, and the JSON text.
     fn text(&self, event: &Event<'_>, now: Timestamp) -> Vec<u8> {
         let mut json = Json::new(Numbers::Plain);
         json.raw(event.kind()).raw("\0{\"date\":").time(now);
@@ -170,7 +171,7 @@ impl Events {
     }
 }
 
-/// Metadata as a JSON object.
+/// Writes metadata as a JSON object.
 pub(crate) fn write_metadata(json: &mut Json, metadata: &Metadata) {
     json.raw("{").list(metadata, |json, (key, value)| {
         json.string(key).raw(":").string(value);

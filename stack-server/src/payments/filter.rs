@@ -6,42 +6,42 @@ use thiserror::Error;
 
 use crate::http::json::{self, Array, Entries, Text};
 
-/// Deepest nesting of a filter, and most operators in it.
+/// Maximum nesting of a filter. [`NODES_MAX`] is the maximum number of its operators.
 const DEPTH_MAX: usize = 16;
 const NODES_MAX: usize = 200;
 
 /// The type of the values of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KeyKind {
-    /// A text, compared in any way.
+    /// A text with order.
     OrderedText,
-    /// An integer, compared in any way.
+    /// An integer.
     Number,
-    /// A text that is equal or not.
+    /// A text that is only compared for equality.
     Text,
-    /// A word of a closed set, by this test.
+    /// A word of a closed set. The function tells whether a text is one.
     Word(fn(&str) -> bool),
 }
 
-/// The keys of a list: by name, and whether it has metadata.
+/// The filter keys of a list, and whether its items have metadata.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys {
     pub(crate) keys: &'static [(&'static str, KeyKind)],
     pub(crate) has_metadata: bool,
 }
 
-/// A value that a row has, or is compared with.
+/// A value of a row or of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Text(String),
     Number(Balance),
 }
 
-/// A row as a filter reads it.
+/// Access of a filter to the values of a row.
 pub(crate) trait Row {
-    /// The value of a key of the list.
+    /// Returns the value of this key.
     fn value(&self, key: &str) -> Option<Value>;
-    /// The value of a key of the metadata.
+    /// Returns the metadata value of this key.
     fn metadata(&self, key: &str) -> Option<&str>;
 }
 
@@ -54,7 +54,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-/// A filter that was checked for a list.
+/// A filter that is valid for its list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Filter {
     And(Vec<Filter>),
@@ -64,7 +64,7 @@ pub(crate) enum Filter {
     Metadata(String, String),
 }
 
-/// A comparison with the value of a key.
+/// A comparison of a key's value with a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompareKey {
     key: &'static str,
@@ -73,18 +73,18 @@ pub(crate) struct CompareKey {
 }
 
 impl Filter {
-    /// Reads the JSON text of a filter.
+    /// Parses the JSON text of a filter.
     ///
     /// # Errors
     ///
-    /// If it is no filter of the list with these keys.
+    /// Fails if the text is not a valid filter of a list with these keys.
     pub(crate) fn parse(text: &[u8], keys: Keys) -> Result<Self, FilterError> {
         let value: &RawValue = serde_json::from_slice(text)?;
         let mut nodes = NODES_MAX;
         parse(value, keys, DEPTH_MAX, &mut nodes)
     }
 
-    /// Whether a row is one of those that are asked for.
+    /// Returns whether a row matches the filter.
     pub(crate) fn accepts(&self, row: &impl Row) -> bool {
         match self {
             Self::And(all) => all.iter().all(|filter| filter.accepts(row)),
@@ -108,7 +108,7 @@ impl Filter {
         }
     }
 
-    /// The text that a key must have in every row that is accepted.
+    /// Returns the text that this key has in every matching row, if the filter requires one.
     pub(crate) fn required_text(&self, wanted: &str) -> Option<&str> {
         match self {
             Self::And(all) => all.iter().find_map(|filter| filter.required_text(wanted)),
@@ -198,7 +198,7 @@ fn parse(value: &RawValue, keys: Keys, depth: usize, nodes: &mut usize) -> Resul
     compared(&operator, comparison, operand, keys)
 }
 
-/// Reads the operand of a comparison: one key with its value.
+/// Parses the operand of a comparison: one key with its value.
 fn compared(
     operator: &str,
     comparison: Comparison,

@@ -1,6 +1,6 @@
-//! The ids of the payments API: base64url of a small JSON object, which names the installation of a connector and what
-//! the provider calls the thing. Documents have the same in fewer bytes, which begin with the installation, so that
-//! everything that one brought in lies together.
+//! The ids of the payments API: base64url of a small JSON object that contains the installation of a connector and the
+//! provider's reference. Keys of documents contain the same in fewer bytes. They begin with the installation, so that
+//! all documents of an installation are adjacent.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::payments::words::PaymentType;
 use crate::uuid::Uuid;
 
-/// Most bytes of what a provider calls something: keys of documents must hold it.
+/// Maximum length of a provider's reference in bytes. Keys of documents must be able to contain it.
 pub(crate) const REFERENCE_BYTES_MAX: usize = 512;
 
-/// Longest text of an id that is decoded.
+/// Maximum length of an id that is decoded, in bytes.
 const TEXT_BYTES_MAX: usize = 8 * 1_024;
 
 /// An installation of a connector.
@@ -32,7 +32,7 @@ pub(crate) struct AccountId {
     pub(crate) reference: String,
 }
 
-/// A payment at a provider. One that changes its type is another payment.
+/// A payment at a provider. If its type changes, it becomes another payment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PaymentId {
     pub(crate) connector: ConnectorId,
@@ -58,37 +58,37 @@ impl ConnectorId {
         Some(Self { provider: provider.into(), installation })
     }
 
-    /// The id as clients have it.
+    /// Returns the id in its public form.
     pub(crate) fn text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.json())
     }
 
-    /// Reads an id; `None` if the text is none.
+    /// Parses a public id. Returns `None` if the text is not an id.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::of_json(&decoded(text)?)
     }
 }
 
 impl AccountId {
-    /// The id as clients have it.
+    /// Returns the id in its public form.
     pub(crate) fn text(&self) -> String {
         text_of(&self.connector, &self.reference)
     }
 
-    /// Reads an id; `None` if the text is none.
+    /// Parses a public id. Returns `None` if the text is not an id.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (connector, reference) = parts_of(&decoded(text)?)?;
         Some(Self { connector, reference })
     }
 
-    /// The key of the account's document.
+    /// Returns the key of the account's document.
     pub(crate) fn key(&self) -> Vec<u8> {
         [self.connector.installation.bytes(), self.reference.as_bytes()].concat()
     }
 }
 
 impl PaymentId {
-    /// The id as clients have it.
+    /// Returns the id in its public form.
     pub(crate) fn text(&self) -> String {
         let (connector, reference) = (self.connector.json(), quoted(&self.reference));
         let kind = self.kind.name();
@@ -96,7 +96,7 @@ impl PaymentId {
             .encode(format!("{{\"ConnectorID\":{connector},\"Reference\":{reference},\"Type\":\"{kind}\"}}"))
     }
 
-    /// Reads an id; `None` if the text is none.
+    /// Parses a public id. Returns `None` if the text is not an id.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let value = decoded(text)?;
         let (connector, reference) = parts_of(&value)?;
@@ -104,13 +104,13 @@ impl PaymentId {
         Some(Self { connector, kind, reference })
     }
 
-    /// The key of the payment's document.
+    /// Returns the key of the payment's document.
     pub(crate) fn key(&self) -> Vec<u8> {
         let installation = self.connector.installation.bytes();
         [&installation[..], &[self.kind.number()], self.reference.as_bytes()].concat()
     }
 
-    /// Reads what [`PaymentId::key`] made, but for the provider.
+    /// Reads a key that [`PaymentId::key`] returned. The key does not contain the provider.
     pub(crate) fn of_key(key: &[u8], provider: Arc<str>) -> Option<Self> {
         let (installation, rest) = key.split_first_chunk::<16>()?;
         let (kind, reference) = rest.split_first()?;
@@ -123,24 +123,24 @@ impl PaymentId {
 }
 
 impl InitiationId {
-    /// The id as clients have it.
+    /// Returns the id in its public form.
     pub(crate) fn text(&self) -> String {
         text_of(&self.connector, &self.reference)
     }
 
-    /// Reads an id; `None` if the text is none.
+    /// Parses a public id. Returns `None` if the text is not an id.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (connector, reference) = parts_of(&decoded(text)?)?;
         Some(Self { connector, reference })
     }
 
-    /// The key of the initiation's document.
+    /// Returns the key of the initiation's document.
     pub(crate) fn key(&self) -> Vec<u8> {
         [self.connector.installation.bytes(), self.reference.as_bytes()].concat()
     }
 }
 
-/// Installation and reference of a key that holds nothing else.
+/// Splits a key that consists of an installation and a reference.
 pub(crate) fn of_key(key: &[u8], provider: Arc<str>) -> Option<(ConnectorId, String)> {
     let (installation, reference) = key.split_first_chunk::<16>()?;
     let connector = ConnectorId { provider, installation: Uuid::from_bytes(*installation) };
@@ -159,12 +159,12 @@ fn parts_of(value: &Value) -> Option<(ConnectorId, String)> {
     fits.then(|| (connector, reference.to_owned()))
 }
 
-/// A string of canonical JSON: nothing is escaped that need not be.
+/// Returns a string in canonical JSON, which escapes only the characters that require it.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// The JSON object inside an id, with or without padding.
+/// Decodes the JSON object of an id, with or without padding.
 fn decoded(text: &str) -> Option<Value> {
     if text.len() > TEXT_BYTES_MAX {
         return None;

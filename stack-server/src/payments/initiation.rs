@@ -1,4 +1,4 @@
-//! Transfer initiations: money that somebody asks a connector to move, step by step.
+//! Transfer initiations: requests that a connector move money, with the steps of their execution.
 
 use std::sync::Arc;
 
@@ -23,21 +23,21 @@ pub(crate) const BY_REFERENCE: u32 = 2;
 pub(crate) struct Initiation {
     pub(crate) id: InitiationId,
     pub(crate) created_at: Timestamp,
-    /// As it was given; the first instant of the year 1 is none.
+    /// The date as given by the client. The first instant of the year 1 means that there is none.
     pub(crate) scheduled_at: Timestamp,
     pub(crate) description: String,
     pub(crate) kind: InitiationType,
     pub(crate) source: Option<AccountId>,
     pub(crate) destination: AccountId,
     pub(crate) initial_amount: Balance,
-    /// The amount less reversals.
+    /// The amount minus the reversals.
     pub(crate) amount: Balance,
     pub(crate) asset: String,
     pub(crate) metadata: Metadata,
-    /// Every step, oldest first. There is always one.
+    /// All steps, oldest first; at least one.
     pub(crate) steps: Vec<Step>,
     pub(crate) payments: Vec<RelatedPayment>,
-    /// Its reversals, requested or done.
+    /// The reversals, requested or completed.
     pub(crate) reversals: Vec<Reversal>,
 }
 
@@ -52,18 +52,18 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// A step without an error.
+    /// Creates a step without an error.
     ///
     /// # Errors
     ///
-    /// If the operating system gives no random bytes.
+    /// Fails if the operating system returns no random bytes.
     pub(crate) fn new(status: InitiationStatus, now: Timestamp) -> Result<Self, getrandom::Error> {
         let (error, metadata) = (String::new(), Metadata::new());
         Ok(Self { id: Uuid::random()?, created_at: now, status, error, metadata })
     }
 }
 
-/// The payment that a connector made of an initiation.
+/// The payment that a connector created from an initiation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RelatedPayment {
     pub(crate) payment: PaymentId,
@@ -72,7 +72,7 @@ pub(crate) struct RelatedPayment {
     pub(crate) error: String,
 }
 
-/// A reversal that was asked for.
+/// A requested reversal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reversal {
     pub(crate) reference: String,
@@ -82,18 +82,18 @@ pub(crate) struct Reversal {
 }
 
 impl Initiation {
-    /// The keys that filters of transfer initiations know.
+    /// The filter keys of transfer initiations.
     pub(crate) const FILTER: Keys = Keys {
         keys: &[("source_account_id", KeyKind::Text), ("destination_account_id", KeyKind::Text)],
         has_metadata: false,
     };
 
-    /// The step that counts.
+    /// Returns the last step, which determines the status.
     pub(crate) fn step(&self) -> &Step {
-        self.steps.last().expect("an initiation has a first step")
+        self.steps.last().expect("an initiation has at least one step")
     }
 
-    /// Where it stands.
+    /// Returns the current status.
     pub(crate) fn status(&self) -> InitiationStatus {
         self.step().status
     }
@@ -205,7 +205,7 @@ fn decode_reversal(input: &mut Decoder<'_>) -> Option<Reversal> {
     })
 }
 
-/// The initiation with an id.
+/// Returns the initiation with this id.
 pub(crate) fn find(
     snapshot: &Snapshot,
     id: &InitiationId,

@@ -11,7 +11,7 @@ use crate::payments::ids::ConnectorId;
 use crate::payments::record::{self, Record, Versioned, ordered, unique};
 use crate::uuid::Uuid;
 
-/// Further keys of installations: the name, which one has, and the date.
+/// Indexes of installations: by name, which is unique, and by date.
 pub(crate) const BY_NAME: u32 = 1;
 pub(crate) const BY_DATE: u32 = 2;
 
@@ -21,9 +21,9 @@ pub(crate) struct Installation {
     pub(crate) id: ConnectorId,
     pub(crate) name: String,
     pub(crate) created_at: Timestamp,
-    /// The configuration: JSON, encrypted.
+    /// The configuration as encrypted JSON.
     pub(crate) config: Vec<u8>,
-    /// Whether it is being removed with everything that it brought in. Nobody is shown it any more.
+    /// Whether the installation is being removed with all of its records. Clients no longer see it.
     pub(crate) is_leaving: bool,
 }
 
@@ -37,7 +37,7 @@ impl Record for Installation {
 
     fn keys(&self) -> Vec<DocumentKey> {
         let mut keys = vec![ordered(BY_DATE, date_key(self.created_at))];
-        // The name of one that leaves is free.
+        // An installation that is being removed no longer uses its name.
         if !self.is_leaving {
             keys.push(unique(BY_NAME, self.name.as_bytes()));
         }
@@ -62,7 +62,7 @@ impl Record for Installation {
     }
 }
 
-/// The installation with an id, unless it is leaving.
+/// Returns the installation with this id, unless it is being removed.
 pub(crate) fn find(
     snapshot: &Snapshot,
     id: &ConnectorId,
@@ -71,13 +71,13 @@ pub(crate) fn find(
     Ok(found.filter(|found| found.value.id == *id && !found.value.is_leaving))
 }
 
-/// Every installation, those that are leaving too, oldest first.
+/// Returns all installations, oldest first, including those that are being removed.
 pub(crate) fn all(snapshot: &Snapshot) -> Result<Vec<Installation>, ReadError> {
     let found = record::with_prefix::<Installation>(snapshot, Some(BY_DATE), &[])?;
     Ok(found.into_iter().map(|found| found.value).collect())
 }
 
-/// The installations of a provider, oldest first.
+/// Returns the installations of a provider, oldest first.
 pub(crate) fn of_provider(snapshot: &Snapshot, provider: &str) -> Result<Vec<Installation>, ReadError> {
     let mut found = all(snapshot)?;
     found.retain(|found| !found.is_leaving && *found.id.provider == *provider);

@@ -1,11 +1,12 @@
-//! The records of the payments API: what connectors bring in from providers, what is made by hand, and the transfers
-//! that are asked for.
+//! The records of the payments API: data that connectors fetch from providers, records that clients create, and
+//! requested transfers.
 //!
-//! Each kind of record is a document of its own collection (`record.rs`), with an ordered key for every field that its
-//! list sorts by (`page.rs`). Keys begin with the installation of the connector, so that removing one removes what it
-//! brought in. Several records change in one commit or not at all.
+//! Each kind of record is a collection of documents (`record.rs`), with an ordered key for each field by which its list
+//! can be sorted (`page.rs`). Keys begin with the installation of the connector, so that the removal of an installation
+//! can remove its records. Changes of several records are one commit.
 //!
-//! This module knows neither the wire nor any provider: `api/payments/` writes the JSON, `connectors/` fetches.
+//! This module depends neither on the wire format nor on a provider: `api/payments/` writes the JSON, and `connectors/`
+//! fetches the data.
 
 pub(crate) mod account;
 pub(crate) mod balance;

@@ -13,13 +13,13 @@ use crate::payments::ids::{self, AccountId};
 use crate::payments::record::{self, Record, Versioned, ordered, unique};
 use crate::uuid::Uuid;
 
-/// Further keys of pools: by date, and by name, which one has.
+/// Indexes of pools: by date, and by name, which is unique.
 pub(crate) const BY_DATE: u32 = 1;
 pub(crate) const BY_NAME: u32 = 2;
-/// The further key of members: by account.
+/// The index of members by account.
 const BY_ACCOUNT: u32 = 1;
 
-/// Most members that are made with a pool, in one commit.
+/// Maximum number of members of a new pool. The pool and its members are one commit.
 pub(crate) const MEMBERS_MAX: usize = 800;
 
 /// A pool, without its members.
@@ -30,7 +30,7 @@ pub(crate) struct Pool {
     pub(crate) created_at: Timestamp,
 }
 
-/// That an account is in a pool.
+/// The membership of an account in a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) pool: Uuid,
@@ -60,7 +60,7 @@ impl Record for Pool {
 }
 
 impl Member {
-    /// The common prefix of the keys of a pool's members.
+    /// Returns the common prefix of the keys of a pool's members.
     pub(crate) fn prefix(pool: &Uuid) -> Vec<u8> {
         pool.bytes().to_vec()
     }
@@ -90,18 +90,18 @@ impl Record for Member {
     }
 }
 
-/// The pool with an id.
+/// Returns the pool with this id.
 pub(crate) fn find(snapshot: &Snapshot, id: &Uuid) -> Result<Option<Versioned<Pool>>, ReadError> {
     record::find(snapshot, id.bytes())
 }
 
-/// The accounts of a pool.
+/// Returns the accounts of a pool.
 pub(crate) fn members(snapshot: &Snapshot, pool: &Uuid) -> Result<Vec<AccountId>, ReadError> {
     let found = record::with_prefix::<Member>(snapshot, None, &Member::prefix(pool))?;
     Ok(found.into_iter().map(|member| member.value.account).collect())
 }
 
-/// The pools that an account is in.
+/// Returns the pools that contain an account.
 pub(crate) fn pools_of(snapshot: &Snapshot, account: &AccountId) -> Result<Vec<Uuid>, ReadError> {
     let key = account.key();
     let range = ledger_store::DocumentRange {
@@ -113,7 +113,7 @@ pub(crate) fn pools_of(snapshot: &Snapshot, account: &AccountId) -> Result<Vec<U
     found.iter().map(|document| Ok(record::of::<Member>(document)?.value.pool)).collect()
 }
 
-/// The sum of the members' balances at a time, by asset.
+/// Returns the sum of the members' balances at a time, by asset.
 pub(crate) fn balances(
     snapshot: &Snapshot,
     pool: &Uuid,
@@ -122,7 +122,7 @@ pub(crate) fn balances(
     let mut sums = BTreeMap::new();
     for account in members(snapshot, pool)? {
         let rows = record::with_prefix::<AccountBalance>(snapshot, None, &balance::prefix(&account))?;
-        // In the order of assets and dates: of two that meet at a time, the later counts.
+        // The records are ordered by asset and date. If two records touch at this time, the later one counts.
         let mut valid: BTreeMap<String, Balance> = BTreeMap::new();
         for row in rows.into_iter().map(|row| row.value).filter(|row| row.is_within(Some(at), at)) {
             valid.insert(row.asset, row.balance);

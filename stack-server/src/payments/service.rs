@@ -1,4 +1,4 @@
-//! The payments API over a store: who writes when, what is encrypted, and which events are written along.
+//! The payments API over a store: locks between writers, encryption, and events.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -17,8 +17,8 @@ pub(crate) struct Payments {
     pub(crate) store: Store,
     pub(crate) sealer: Sealer,
     pub(crate) events: Events,
-    /// Held by whoever writes into an installation, and alone by whoever installs or removes one: nothing is written
-    /// into an installation that is gone. One process has the store.
+    /// Writers of an installation's records hold this lock for reading. The installation or removal of a connector
+    /// holds it for writing, so that nothing is written into a removed installation. A store has only one process.
     gate: RwLock<()>,
 }
 
@@ -31,21 +31,21 @@ impl Payments {
         self.store.snapshot()
     }
 
-    /// Keeps installations from coming and going.
+    /// Prevents installations and removals of connectors while the guard exists.
     pub(crate) fn keep_installations(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps everybody else from writing.
+    /// Prevents all other writes while the guard exists.
     pub(crate) fn change_installations(&self) -> RwLockWriteGuard<'_, ()> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes changes that depend on what is read, while no installation comes or goes.
+    /// Commits changes that depend on the current state. No connector is installed or removed meanwhile.
     ///
     /// # Errors
     ///
-    /// Those of `changes`, and what any write may meet.
+    /// Returns errors of `changes`. Also fails if the store cannot be written.
     pub(crate) fn write<T>(
         &self,
         changes: impl FnMut(&Snapshot) -> Result<(Vec<DocumentChange>, T), ApiError>,
@@ -54,13 +54,13 @@ impl Payments {
         record::change(&self.store, changes)
     }
 
-    /// The documents of events that are written with a change.
+    /// Returns the changes that store events, for the commit of the change that caused them.
     pub(crate) fn tell(&self, events: &[Event<'_>], now: Timestamp) -> Vec<DocumentChange> {
         self.events.changes(events, now)
     }
 }
 
-/// The installation with an id.
+/// Returns the installation with this id.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ pub(crate) fn installed(snapshot: &Snapshot, id: &ConnectorId) -> Result<Version
     installation::find(snapshot, id)?.ok_or_else(not_installed)
 }
 
-/// The refusal of what wants an installation that is not there.
+/// Returns the error for an installation that does not exist.
 pub(crate) fn not_installed() -> ApiError {
     ApiError::validation("connector is not installed")
 }

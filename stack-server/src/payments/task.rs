@@ -40,7 +40,7 @@ pub(crate) struct Task {
     pub(crate) status: TaskStatus,
     /// A JSON object in which the connector keeps its progress. Nothing else reads it.
     pub(crate) state: String,
-    /// The reason of the failure, or the last error of a task that goes on. Empty if there was none.
+    /// The reason of the failure, or the last error of a task that continues. Empty if there was none.
     pub(crate) error: String,
     pub(crate) created_at: Timestamp,
     pub(crate) updated_at: Timestamp,
@@ -71,13 +71,13 @@ impl Task {
         }
     }
 
-    /// The common prefix of the keys of an installation's tasks.
+    /// Returns the common prefix of the keys of an installation's tasks.
     pub(crate) fn prefix(installation: &Uuid) -> Vec<u8> {
         installation.bytes().to_vec()
     }
 }
 
-/// The key in the index [`BY_DESCRIPTOR`]. It holds a digest, because a descriptor may be longer than a key.
+/// Returns the key in the index [`BY_DESCRIPTOR`]. It holds a digest, because a descriptor may be longer than a key.
 fn descriptor_key(installation: &Uuid, descriptor: &str) -> Vec<u8> {
     [&installation.bytes()[..], blake3::hash(descriptor.as_bytes()).as_bytes()].concat()
 }

@@ -1,6 +1,6 @@
 //! The closed sets of words of the payments API.
 
-/// Makes an enumeration of words with their text on the wire and their stored number.
+/// Defines an enumeration of words with their texts and stored numbers.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($variant:ident = $number:literal, $word:literal;)* }) => {
         $(#[$meta])*
@@ -11,23 +11,23 @@ macro_rules! words {
             /// Every word.
             pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The word on the wire.
+            /// Returns the text of the word.
             pub(crate) const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// The word with this text.
-            #[allow(dead_code, reason = "of some sets no caller sends words")]
+            /// Returns the word with this text.
+            #[allow(dead_code, reason = "clients do not send words of all sets")]
             pub(crate) fn parse(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|word| word.name() == text)
             }
 
-            /// The number that is stored, by which lists sort.
+            /// Returns the stored number, by which lists are sorted.
             pub(crate) const fn number(self) -> u8 {
                 self as u8
             }
 
-            /// The word with a stored number.
+            /// Returns the word with this stored number.
             pub(crate) fn of_number(number: u8) -> Option<Self> {
                 Self::ALL.iter().copied().find(|word| word.number() == number)
             }
@@ -36,7 +36,7 @@ macro_rules! words {
 }
 
 words! {
-    /// Which way the money of a payment goes. Lists sort in this order.
+    /// Direction of a payment. Lists sort in this order.
     PaymentType {
         PayIn = 0, "PAY-IN";
         Payout = 1, "PAYOUT";
@@ -46,7 +46,7 @@ words! {
 }
 
 words! {
-    /// Where a payment, or an adjustment of one, stands. Lists sort in this order.
+    /// Status of a payment or an adjustment. Lists sort in this order.
     PaymentStatus {
         Succeeded = 0, "SUCCEEDED";
         Cancelled = 1, "CANCELLED";
@@ -63,7 +63,7 @@ words! {
 }
 
 words! {
-    /// The scheme by which a payment was made.
+    /// Scheme of a payment.
     Scheme {
         Unknown = 0, "unknown";
         Other = 1, "other";
@@ -93,7 +93,7 @@ words! {
 }
 
 words! {
-    /// Whose account it is: that of the owner of the installation, or that of a counterparty.
+    /// Owner of an account: the owner of the installation or a counterparty.
     AccountType {
         Internal = 0, "INTERNAL";
         External = 1, "EXTERNAL";
@@ -102,7 +102,7 @@ words! {
 }
 
 words! {
-    /// Where a task stands.
+    /// Status of a task.
     TaskStatus {
         Stopped = 0, "STOPPED";
         Pending = 1, "PENDING";
@@ -113,7 +113,7 @@ words! {
 }
 
 words! {
-    /// The kind of a transfer initiation: money to an account of the owner, or to a counterparty.
+    /// Destination of a transfer initiation: an account of the owner (transfer) or of a counterparty (payout).
     InitiationType {
         Transfer = 0, "TRANSFER";
         Payout = 1, "PAYOUT";
@@ -121,7 +121,7 @@ words! {
 }
 
 words! {
-    /// Where a transfer initiation stands.
+    /// Status of a transfer initiation.
     InitiationStatus {
         WaitingForValidation = 0, "WAITING_FOR_VALIDATION";
         Processing = 1, "PROCESSING";
@@ -139,7 +139,7 @@ words! {
 }
 
 words! {
-    /// Where a transfer of the first generation of the API stands.
+    /// Status of a transfer of stack 1.10.
     TransferStatus {
         Pending = 0, "PENDING";
         Succeeded = 1, "SUCCEEDED";
@@ -148,7 +148,7 @@ words! {
 }
 
 impl Scheme {
-    /// The scheme with this text in any case.
+    /// Returns the scheme with this text in any case.
     pub(crate) fn parse_any_case(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|scheme| scheme.name().eq_ignore_ascii_case(text))
     }

@@ -1,4 +1,4 @@
-//! The JSON of records: the members of both generations together.
+//! Writes records as JSON. An object contains the members for clients of stack 1.10 and of stack 2.
 
 use hyper::StatusCode;
 use ledger_core::Timestamp;
@@ -18,15 +18,15 @@ use crate::payments::transfer::Transfer;
 use crate::payments::words::{AccountType, PaymentStatus};
 use crate::uuid::Uuid;
 
-/// For whom a record is written: where the generations exclude each other, this decides.
+/// The reader of a record. It decides where the members for stack 1.10 and stack 2 exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reader {
-    /// Whether the client knows only the words of 1.10.
+    /// Whether the client knows only the statuses and types of 1.10.
     pub(super) is_1_10: bool,
 }
 
 impl Reader {
-    /// The client of a request.
+    /// Returns the reader for a request.
     pub(super) fn of(call: &Call<'_>) -> Self {
         Self { is_1_10: Client::of(call).is_1_10() }
     }
@@ -51,7 +51,7 @@ impl Reader {
     }
 }
 
-/// An answer with one record below `data`.
+/// Returns a response with one record in the member `data`.
 pub(super) fn data(call: &Call<'_>, status: StatusCode, write: impl FnOnce(&mut Json)) -> Reply {
     let mut json = call.json();
     json.raw("{\"data\":");
@@ -68,7 +68,7 @@ fn write_uuid(json: &mut Json, uuid: &Uuid) {
     json.plain_string(&uuid.to_string());
 }
 
-/// A payment.
+/// Writes a payment.
 pub(super) fn payment(json: &mut Json, payment: &Payment, reader: Reader) {
     let (source, destination) = (id_of(payment.source.as_ref()), id_of(payment.destination.as_ref()));
     let one = if source.is_empty() { &destination } else { &source };
@@ -103,12 +103,12 @@ fn write_adjustment(json: &mut Json, adjustment: &Adjustment, reader: Reader) {
         None => json.raw("0"),
         Some(amount) => json.balance(amount),
     };
-    // Without an amount it sets the state; with one it is a difference.
+    // An adjustment without an amount sets the status; with an amount it is a difference.
     json.raw(",\"absolute\":").boolean(adjustment.amount.is_none());
     json.raw(",\"raw\":").raw(&adjustment.raw).raw("}");
 }
 
-/// An account with the pools that it is in.
+/// Writes an account with the pools that contain it.
 pub(super) fn account(json: &mut Json, account: &Account, pools: &[Uuid], reader: Reader) {
     json.raw("{\"id\":").plain_string(&account.id.text());
     json.raw(",\"reference\":").string(&account.id.reference);
@@ -124,7 +124,7 @@ pub(super) fn account(json: &mut Json, account: &Account, pools: &[Uuid], reader
     json.raw(account.raw.as_deref().unwrap_or("null")).raw("}");
 }
 
-/// A balance of an account.
+/// Writes a balance of an account.
 pub(super) fn balance(json: &mut Json, balance: &AccountBalance) {
     json.raw("{\"accountId\":").plain_string(&balance.account.text());
     json.raw(",\"createdAt\":").time(balance.created_at);
@@ -133,7 +133,7 @@ pub(super) fn balance(json: &mut Json, balance: &AccountBalance) {
     json.raw(",\"balance\":").balance(&balance.balance).raw("}");
 }
 
-/// A bank account; its numbers are shown where it is read alone.
+/// Writes a bank account. `numbers` is present only when the client reads a single bank account.
 pub(super) fn bank_account(json: &mut Json, account: &BankAccount, numbers: Option<&Numbers>) {
     json.raw("{\"id\":");
     write_uuid(json, &account.id);
@@ -163,7 +163,7 @@ pub(super) fn bank_account(json: &mut Json, account: &BankAccount, numbers: Opti
     json.raw(",\"accountID\":").plain_string(&id_of(first)).raw("}");
 }
 
-/// A transfer initiation; where it is read alone, with its steps and payments.
+/// Writes a transfer initiation. When the client reads a single one, `is_whole` adds its steps and payments.
 pub(super) fn initiation(json: &mut Json, initiation: &Initiation, is_whole: bool) {
     json.raw("{\"id\":").plain_string(&initiation.id.text());
     json.raw(",\"reference\":").string(&initiation.id.reference);
@@ -206,7 +206,7 @@ fn write_steps(json: &mut Json, initiation: &Initiation) {
     json.raw("]");
 }
 
-/// A pool with its accounts.
+/// Writes a pool with its accounts.
 pub(super) fn pool(json: &mut Json, id: &Uuid, name: &str, accounts: &[AccountId]) {
     json.raw("{\"id\":");
     write_uuid(json, id);
@@ -216,13 +216,13 @@ pub(super) fn pool(json: &mut Json, id: &Uuid, name: &str, accounts: &[AccountId
     json.raw("]}");
 }
 
-/// A time without its fraction of a second, as other servers write the times of tasks.
+/// Returns a time without its fraction of a second. Other servers write the times of tasks in this form.
 fn whole_seconds(at: Timestamp) -> Timestamp {
     const SECOND: i64 = 1_000_000;
     Timestamp::from_micros(at.as_micros().div_euclid(SECOND) * SECOND)
 }
 
-/// A task.
+/// Writes a task.
 pub(super) fn task(json: &mut Json, task: &Task) {
     json.raw("{\"id\":");
     write_uuid(json, &task.id);
@@ -234,7 +234,7 @@ pub(super) fn task(json: &mut Json, task: &Task) {
     json.raw(",\"state\":").raw(&task.state).raw(",\"error\":").string(&task.error).raw("}");
 }
 
-/// A transfer of the first generation.
+/// Writes a transfer of stack 1.10.
 pub(super) fn transfer(json: &mut Json, transfer: &Transfer) {
     let currency = transfer.asset.split('/').next().unwrap_or_default();
     json.raw("{\"id\":");

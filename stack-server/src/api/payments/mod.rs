@@ -1,4 +1,4 @@
-//! The payments API over HTTP: paths and JSON of both of its generations, which are served as one.
+//! The payments API over HTTP. One set of handlers serves the paths and the JSON of stack 1.10 and stack 2.
 
 mod accounts;
 mod bank_accounts;
@@ -16,11 +16,11 @@ use crate::api::operations::Payments as P;
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
-/// Answers a request.
+/// Handles a request.
 ///
 /// # Errors
 ///
-/// The refusal.
+/// Returns the error to send to the client.
 pub(crate) async fn answer(operation: P, call: &Call<'_>) -> Result<Reply, ApiError> {
     match operation {
         P::ListPayments => payment::list(call).await,

@@ -1,4 +1,4 @@
-//! From payments to the ledger: the rule of an installation, and what became of a payment.
+//! Handlers of posting rules, and of explanations of the transactions of a payment.
 
 use hyper::StatusCode;
 use ledger_store::Expected;
@@ -19,7 +19,7 @@ use crate::payments::postings::run::not_on;
 use crate::payments::record;
 use crate::payments::service::installed;
 
-/// The body of a rule.
+/// The JSON body of a rule.
 #[derive(Default)]
 struct Body<'a> {
     ledger: Text<'a>,
@@ -105,7 +105,7 @@ pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(response::no_content())
 }
 
-/// Posts payments that were stored before the rule, and those that were refused.
+/// Posts payments that are older than the rule, and payments that were refused.
 pub(super) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
     let (_, found) = installation(call, 2).await?;
     let after = match call.query.get("after") {
@@ -131,7 +131,7 @@ pub(super) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
     }))
 }
 
-/// Explains which transactions a payment made, and why it made none.
+/// Explains which transactions a payment made, or why it made none.
 pub(super) async fn explain_payment(call: &Call<'_>) -> Result<Reply, ApiError> {
     let id = payment::id(call)?;
     let (id, explained) = call

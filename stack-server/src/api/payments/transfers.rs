@@ -1,4 +1,4 @@
-//! Transfers of the first generation of the API.
+//! Transfers of the payments API of stack 1.10.
 
 use hyper::StatusCode;
 
@@ -41,7 +41,7 @@ impl<'de> Fields<'de> for Body<'de> {
     }
 }
 
-/// Reads a transfer. It has an amount above zero, an asset and a destination.
+/// Reads a transfer from a request. It requires a positive amount, an asset and a destination.
 fn new_transfer(call: &Call<'_>) -> Result<NewTransfer, ApiError> {
     let body = body::<Body<'_>>(call)?;
     let amount = body.amount.and_then(|digits| Balance::parse(digits).ok());
@@ -67,12 +67,12 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let new = new_transfer(call)?;
     let id = orders::begin_transfer(call.app.connectors(), &found.id, new).await?.to_string();
     let mut json = call.json();
-    // One generation of clients reads the id at the top, the other below `data`.
+    // Some clients read the id at the top level, others below `data`.
     json.raw("{\"id\":").plain_string(&id).raw(",\"data\":{\"id\":").plain_string(&id).raw("}}");
     Ok(json.reply(StatusCode::OK))
 }
 
-/// Assets that the provider's own call takes.
+/// Assets that the provider accepts in a transfer.
 const STRIPE_ASSETS: [&str; 2] = ["USD/2", "EUR/2"];
 
 pub(super) async fn stripe(call: &Call<'_>) -> Result<Reply, ApiError> {

@@ -1,4 +1,4 @@
-//! Says which transactions a payment made, and why it made none.
+//! Explains which transactions a payment made, or why it made none.
 
 use ledger_core::{LedgerName, Timestamp};
 use ledger_store::{ReadError, Snapshot};
@@ -8,17 +8,18 @@ use crate::payments::postings::posting::{self, Basis, NotDue, Posting};
 use crate::payments::postings::rule;
 use crate::payments::postings::transactions::with_reference;
 
-/// Maximum number of transactions that an explanation lists. Bounds the lookups; the newest are listed.
+/// Maximum number of transactions in an explanation. Bounds the number of lookups. The newest transactions are
+/// included.
 const TRANSACTIONS_MAX: usize = 100;
 
-/// The transactions that a payment made, and why the ledger lacks it.
+/// The transactions of a payment, and the reason why the ledger does not contain the payment.
 #[derive(Debug)]
 pub(crate) struct Explanation {
-    /// Whether the ledger holds the payment now.
+    /// Whether the ledger contains the payment now.
     pub(crate) is_posted: bool,
-    /// Newest first.
+    /// The transactions, newest first.
     pub(crate) transactions: Vec<Made>,
-    /// Why the ledger does not hold the payment as it stands.
+    /// The reason why the ledger does not contain the current state of the payment.
     pub(crate) reason: Option<Reason>,
 }
 
@@ -29,11 +30,11 @@ pub(crate) struct Made {
     pub(crate) id: u64,
     pub(crate) reference: String,
     pub(crate) timestamp: Timestamp,
-    /// The transaction that reverts it.
+    /// Id of the transaction that reverts this one.
     pub(crate) reverted_by: Option<u64>,
 }
 
-/// A reason, in a word and in a sentence.
+/// A reason as an error code and a sentence.
 #[derive(Debug)]
 pub(crate) struct Reason {
     pub(crate) code: String,
@@ -46,11 +47,11 @@ impl Reason {
     }
 }
 
-/// Explains a payment.
+/// Explains the transactions of a payment.
 ///
 /// # Errors
 ///
-/// [`ReadError`] if the store cannot be read.
+/// Fails if the store cannot be read.
 pub(crate) fn explain(snapshot: &Snapshot, payment: &Payment) -> Result<Explanation, ReadError> {
     let found = posting::find(snapshot, &payment.id)?;
     let posting = found.map_or_else(|| Posting::none(&payment.id), |found| found.value);

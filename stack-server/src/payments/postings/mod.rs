@@ -1,13 +1,13 @@
-//! From payments to the ledger: a script of the operator turns each payment of an installation into a transaction, in
-//! the commit that records the payment.
+//! Posts payments to the ledger. A script of the operator turns each payment of an installation into a transaction. The
+//! commit that records the payment also contains its transaction.
 //!
 //! - [`rule`]: the script and the ledger of an installation.
-//! - [`variables`]: the values that a payment gives to the script.
-//! - [`posting`]: the transactions that a payment has made, or why it made none.
+//! - [`variables`]: the values that a script receives from a payment.
+//! - [`posting`]: the transactions of a payment, or the reason why it has none.
 //! - [`plan`]: the commands that bring the ledger up to date with a payment.
 //! - [`write`]: records payments with their transactions.
-//! - [`run`]: posts what was stored before.
-//! - [`explain`]: says what a payment made and why.
+//! - [`run`]: posts payments that were stored before.
+//! - [`explain`]: explains the transactions of a payment.
 
 pub(crate) mod explain;
 mod plan;

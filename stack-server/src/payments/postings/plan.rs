@@ -16,13 +16,13 @@ use crate::payments::postings::transactions::with_reference;
 use crate::payments::postings::variables;
 use crate::payments::service::installed;
 
-/// The metadata key of a transaction that names its payment.
+/// The metadata key by which a transaction names its payment.
 pub(crate) const PAYMENT_KEY: &str = "payment_id";
 
-/// Maximum number of characters of a reason that is kept.
+/// Maximum length of a stored reason, in characters.
 const REASON_CHARS_MAX: usize = 1_000;
 
-/// The rule of an installation, ready to be applied to its payments.
+/// The compiled rule of an installation, with the context to apply it to payments.
 pub(super) struct Planner<'a> {
     snapshot: &'a Snapshot,
     rule: PostingRule,
@@ -31,30 +31,30 @@ pub(super) struct Planner<'a> {
     now: Timestamp,
 }
 
-/// The change that a payment makes to its ledger.
+/// The change of the ledger that a payment requires.
 pub(super) struct Plan {
-    /// The state of the posting, and the version that it has to have.
+    /// The state of the posting before the commands, and the version that it must have.
     pub(super) before: (Posting, Expected),
-    /// The state of the posting once the commands are executed.
+    /// The state of the posting after the commands.
     pub(super) after: Posting,
     pub(super) commands: Vec<LedgerCommand>,
 }
 
 impl Plan {
-    /// Leaves the ledger as it is, and keeps the reason.
+    /// Drops the commands, and keeps the reason in the posting.
     pub(super) fn refuse(&mut self, refusal: Refusal) {
         self.after = Posting { refusal: Some(refusal), ..self.before.0.clone() };
         self.commands.clear();
     }
 
-    /// Whether nothing has to be recorded.
+    /// Returns whether the plan changes nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.commands.is_empty() && self.after == self.before.0
     }
 }
 
 impl Refusal {
-    /// A refusal in the words of the ledger's API.
+    /// Creates a refusal with the error code of the ledger API.
     pub(super) fn of(error: &ApiError, at: Timestamp) -> Self {
         let message = error.message.chars().take(REASON_CHARS_MAX).collect();
         Self { code: error.code.text(error::Profile::Ledger).to_owned(), message, at }
@@ -62,11 +62,12 @@ impl Refusal {
 }
 
 impl<'a> Planner<'a> {
-    /// For an installation; `None` if its payments make no transactions.
+    /// Creates the planner of an installation. Returns `None` if the installation has no posting rule.
     ///
     /// # Errors
     ///
-    /// `INTERNAL` if the store cannot be read.
+    /// `INTERNAL` if the store cannot be read, or if the stored script does not compile. `VALIDATION` if the
+    /// installation does not exist.
     pub(super) fn of(
         snapshot: &'a Snapshot,
         connector: &ConnectorId,
@@ -80,11 +81,11 @@ impl<'a> Planner<'a> {
         Ok(Some(Self { snapshot, rule, program, connector_name, now }))
     }
 
-    /// Compares a payment with what the ledger holds of it, and plans the difference.
+    /// Compares a payment with its transactions in the ledger, and plans the commands for the difference.
     ///
     /// # Errors
     ///
-    /// [`ReadError`] if the store cannot be read.
+    /// Fails if the store cannot be read.
     pub(super) fn plan(&self, payment: &Payment) -> Result<Plan, ReadError> {
         let (before, expected) = match posting::find(self.snapshot, &payment.id)? {
             None => (Posting::none(&payment.id), Expected::Absent),
@@ -120,15 +121,15 @@ impl<'a> Planner<'a> {
         Ok(plan)
     }
 
-    /// A command for a ledger, judged by the schema that the rule names.
+    /// Creates a command for a ledger, which the schema version of the rule validates.
     fn to_ledger(&self, ledger: &LedgerName, command: Command) -> LedgerCommand {
         let schema_version = self.rule.schema_version.clone().map(Box::new);
         let request = Request { schema_version, ..command.into() };
         LedgerCommand { ledger: ledger.clone(), request }
     }
 
-    /// The transaction of a payment with a number. The first has the date of the payment; one that corrects it has the
-    /// date of the correction.
+    /// Returns the command that creates transaction `number` of a payment. The first transaction has the date of the
+    /// payment; a correction has its own date.
     fn create(&self, payment: &Payment, number: u32) -> Result<Command, ApiError> {
         let reference = Reference::parse(&Posting::reference(&payment.id, number))
             .map_err(|error| ApiError::validation(error.to_string()))?;
@@ -145,8 +146,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The command that reverts a transaction of a payment; `None` if it is reverted already. The provider has moved the
-/// money back, so the accounts may go below zero.
+/// Returns the command that reverts a transaction of a payment, or `None` if it is reverted already. The provider has
+/// moved the money back, so the balances of the accounts may become negative.
 fn revert(ledger: &LedgerView, payment: &PaymentId, number: u32) -> Result<Option<Command>, ReadError> {
     let found = with_reference(ledger, &Posting::reference(payment, number))?;
     let standing = found.filter(|found| found.reverted_by.is_none());
@@ -161,7 +162,7 @@ fn revert(ledger: &LedgerView, payment: &PaymentId, number: u32) -> Result<Optio
     }))
 }
 
-/// Metadata that names a payment.
+/// Returns the metadata that names a payment.
 fn names(payment: &PaymentId) -> Metadata {
     let mut metadata = Metadata::EMPTY;
     metadata.insert_text(PAYMENT_KEY, &payment.text());

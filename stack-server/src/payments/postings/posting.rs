@@ -1,4 +1,4 @@
-//! The posting of a payment: the transactions that it made, or why the last attempt made none.
+//! The posting of a payment: its transactions, or the reason why the last attempt created none.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use crate::payments::words::PaymentStatus;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Posting {
     pub(crate) payment: PaymentId,
-    /// The ledger of all transactions of the payment, from the first one on.
+    /// The ledger of all transactions of the payment, once there is one.
     pub(crate) ledger: Option<LedgerName>,
-    /// Number of transactions that the payment made, without those that revert them.
+    /// Number of transactions of the payment, not counting the transactions that revert them.
     pub(crate) transactions: u32,
-    /// The basis of the last transaction; `None` if it is reverted.
+    /// The basis of the last transaction; `None` if it is reverted or there is none.
     pub(crate) current: Option<Basis>,
-    /// Why the ledger does not hold the payment as it stands.
+    /// The reason why the ledger does not contain the current state of the payment.
     pub(crate) refusal: Option<Refusal>,
 }
 
-/// The facts of a payment on which its transaction rests. If one of them changes, the transaction is corrected.
+/// The properties of a payment that determine its transaction. If one of them changes, the transaction is corrected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Basis {
     pub(crate) amount: Balance,
@@ -36,16 +36,16 @@ pub(crate) struct Basis {
     pub(crate) destination: Option<AccountId>,
 }
 
-/// Why a transaction was not made, or not corrected.
+/// The reason why a transaction was not created or not corrected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// A word of the ledger's errors.
+    /// An error code of the ledger API.
     pub(crate) code: String,
     pub(crate) message: String,
     pub(crate) at: Timestamp,
 }
 
-/// Why a payment is not due in the ledger, whatever the script says.
+/// The reason why a payment must not be in the ledger, independently of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotDue {
     Status(PaymentStatus),
@@ -53,11 +53,11 @@ pub(crate) enum NotDue {
 }
 
 impl Basis {
-    /// Returns the basis of the transaction that a payment has to have.
+    /// Returns the basis of the transaction that a payment must have.
     ///
     /// # Errors
     ///
-    /// Why the ledger must not hold the payment: only what has succeeded, and moved money, is posted.
+    /// Fails if the ledger must not contain the payment: only payments that have succeeded and moved money are posted.
     pub(crate) fn of(payment: &Payment) -> Result<Self, NotDue> {
         if payment.status != PaymentStatus::Succeeded {
             return Err(NotDue::Status(payment.status));
@@ -75,12 +75,12 @@ impl Basis {
 }
 
 impl Posting {
-    /// Of a payment that made no transaction.
+    /// Creates the posting of a payment without transactions.
     pub(crate) fn none(payment: &PaymentId) -> Self {
         Self { payment: payment.clone(), ledger: None, transactions: 0, current: None, refusal: None }
     }
 
-    /// The reference of a transaction of the payment, by its number from 1.
+    /// Returns the reference of a transaction of the payment, by its number from 1.
     pub(crate) fn reference(payment: &PaymentId, number: u32) -> String {
         match number {
             1 => payment.text(),
@@ -146,7 +146,7 @@ impl Record for Posting {
     }
 }
 
-/// Finds the posting of a payment; `None` if the payment was never to be posted.
+/// Returns the posting of a payment, or `None` if nobody has tried to post the payment.
 pub(crate) fn find(snapshot: &Snapshot, id: &PaymentId) -> Result<Option<Versioned<Posting>>, ReadError> {
     record::find(snapshot, &id.key())
 }

@@ -1,4 +1,4 @@
-//! The rule of an installation: which script turns its payments into transactions of which ledger.
+//! The posting rule of an installation: the script that turns its payments into transactions, and their ledger.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::payments::postings::variables;
 use crate::payments::record::{self, Record, Versioned};
 use crate::uuid::Uuid;
 
-/// Maximum size of a script in bytes. Bounds what every commit of payments reads.
+/// Maximum size of a script in bytes. Every commit of payments reads the script.
 pub(crate) const SCRIPT_BYTES_MAX: usize = 64 << 10;
 
-/// Maximum size of an account prefix in bytes. Leaves room in an address for the reference of an account.
+/// Maximum size of an account prefix in bytes. Leaves space in an address for the reference of an account.
 const PREFIX_BYTES_MAX: usize = 256;
 
 /// The rule of an installation.
@@ -26,30 +26,30 @@ pub(crate) struct PostingRule {
     pub(crate) connector: ConnectorId,
     pub(crate) ledger: LedgerName,
     pub(crate) script: String,
-    /// First segments of the ledger accounts that stand for accounts at the provider.
+    /// First segments of the ledger accounts that represent accounts at the provider.
     pub(crate) account_prefix: String,
     pub(crate) set_at: Timestamp,
-    /// The version of the ledger's schema by which its transactions are judged.
+    /// The version of the ledger's schema that validates the transactions.
     pub(crate) schema_version: Option<SchemaVersion>,
 }
 
-/// The parts of a rule as a caller gives them.
+/// The parts of a rule in a request.
 #[derive(Clone, Debug)]
 pub(crate) struct NewRule {
     pub(crate) ledger: String,
     pub(crate) script: String,
     pub(crate) account_prefix: String,
-    /// Empty without one.
+    /// Schema version, or an empty text for none.
     pub(crate) schema_version: String,
 }
 
 impl PostingRule {
-    /// Checks the parts of a rule.
+    /// Creates a rule from its parts.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if a name breaks its grammar, or the script does not compile or wants a variable that payments do not
-    /// give.
+    /// `VALIDATION` if a name is invalid, if the script does not compile, or if it declares a variable that payments do
+    /// not provide.
     pub(crate) fn new(connector: ConnectorId, new: NewRule, set_at: Timestamp) -> Result<Self, ApiError> {
         let NewRule { ledger, script, account_prefix, schema_version } = new;
         let ledger = LedgerName::parse(&ledger).map_err(|error| ApiError::validation(error.to_string()))?;
@@ -67,7 +67,7 @@ impl PostingRule {
         Ok(Self { connector, ledger, script, account_prefix, set_at, schema_version })
     }
 
-    /// The account prefix of an installation whose rule names none.
+    /// Returns the account prefix for a rule that does not specify one.
     pub(crate) fn default_prefix(installation_name: &str) -> String {
         format!("payments:{}", variables::segment(installation_name))
     }
@@ -109,7 +109,7 @@ impl Record for PostingRule {
     fn encode(&self, out: &mut Encoder) {
         out.text(&self.connector.provider).text(self.ledger.as_str()).text(&self.script);
         out.text(&self.account_prefix).time(self.set_at);
-        // Rules of earlier releases end here.
+        // Rules of earlier releases do not have this field.
         if let Some(version) = &self.schema_version {
             out.text(version.as_str());
         }
@@ -133,7 +133,7 @@ impl Record for PostingRule {
     }
 }
 
-/// The rule of an installation; `None` if its payments make no transactions.
+/// Returns the rule of an installation, or `None` if its payments are not posted.
 pub(crate) fn find(
     snapshot: &Snapshot,
     connector: &ConnectorId,

@@ -1,4 +1,4 @@
-//! Posts what was stored before: payments from before the rule, and payments whose transactions were refused.
+//! Posts stored payments: payments that are older than the rule, and payments whose transactions were refused.
 
 use ledger_store::{Direction, DocumentRange};
 
@@ -23,23 +23,23 @@ const PAYMENTS_MAX: usize = 10_000;
 /// The result of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
-    /// Number of payments that the run looked at.
+    /// Number of payments that the run examined.
     pub(crate) examined: u64,
-    /// Number of those that the ledger holds now.
+    /// Number of examined payments that the ledger now contains.
     pub(crate) posted: u64,
-    /// Number of those that the ledger refuses.
+    /// Number of examined payments that the ledger refused.
     pub(crate) refused: u64,
-    /// The last payment that it looked at, if there are more.
+    /// The last examined payment, if there are more payments.
     pub(crate) more_after: Option<PaymentId>,
 }
 
 impl Payments {
-    /// Brings the ledger up to date with the payments of an installation, in the order of their keys, from the one after
-    /// `after` on. A payment that the ledger holds as it stands is left alone.
+    /// Posts the payments of an installation in the order of their keys, starting after the payment `after`. Skips a
+    /// payment if the ledger contains its current state.
     ///
     /// # Errors
     ///
-    /// `NOT_FOUND` if the installation has no posting rule, and what any write may meet.
+    /// `NOT_FOUND` if the installation has no posting rule, and an error of the store if the write fails.
     pub(crate) fn run_postings(
         &self,
         connector: &ConnectorId,
@@ -82,7 +82,7 @@ impl Payments {
         Ok(run)
     }
 
-    /// Posts payments as they are stored now.
+    /// Posts the current state of payments.
     fn post(&self, connector: &ConnectorId, ids: &[PaymentId], now: Timestamp) -> Result<(), ApiError> {
         self.write_payments(connector, now, |snapshot| {
             let mut payments = Vec::with_capacity(ids.len());
@@ -95,7 +95,7 @@ impl Payments {
     }
 }
 
-/// The refusal of what needs a posting rule.
+/// Returns the error for an installation without a posting rule.
 pub(crate) fn not_on() -> ApiError {
     ApiError::not_found("payments of this installation make no transactions")
 }

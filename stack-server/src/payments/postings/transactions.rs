@@ -1,11 +1,11 @@
-//! Transactions of payments, found in their ledger by reference.
+//! Finds the transactions of payments in their ledger by reference.
 
 use ledger_core::{Condition, FilterNode, FilterOf, TextField, TextTest};
 use ledger_store::{
     Direction, LedgerView, PageRequest, ReadError, Start, TransactionOrder, TransactionQuery, TransactionView,
 };
 
-/// The transaction with a reference.
+/// Returns the transaction with this reference.
 pub(super) fn with_reference(
     ledger: &LedgerView,
     reference: &str,

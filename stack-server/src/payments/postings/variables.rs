@@ -1,4 +1,4 @@
-//! The variables that a payment gives to the script of its installation.
+//! The variables that a script receives from a payment.
 
 use std::collections::BTreeMap;
 
@@ -24,17 +24,17 @@ const VARIABLES: [(&str, Type); 12] = [
     ("provider", Type::Text),
 ];
 
-/// The names of the variables.
+/// Returns the names of the variables.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     VARIABLES.iter().map(|(name, _)| *name)
 }
 
-/// The type of a variable; `None` if payments do not give it.
+/// Returns the type of a variable, or `None` if payments do not provide it.
 pub(crate) fn type_of(name: &str) -> Option<Type> {
     VARIABLES.iter().find(|(have, _)| *have == name).map(|(_, of)| *of)
 }
 
-/// The values of the variables that a script declares.
+/// Returns the values of the variables that a script declares.
 pub(crate) fn values(
     program: &Program,
     payment: &Payment,
@@ -68,7 +68,7 @@ fn value(name: &str, payment: &Payment, account_prefix: &str, connector_name: &s
     })
 }
 
-/// The ledger account of an account at a provider. Without one, money comes from outside of the ledger or leaves it.
+/// Returns the ledger account of an account at a provider. Without an account, money enters or leaves the ledger.
 fn address(account: Option<&AccountId>, payment: &Payment, account_prefix: &str) -> String {
     let Some(account) = account else { return ledger_core::AccountAddress::world().to_string() };
     let reference = segment(&account.reference);
@@ -79,8 +79,8 @@ fn address(account: Option<&AccountId>, payment: &Payment, account_prefix: &str)
     format!("{account_prefix}:{}:{reference}", account.connector.installation)
 }
 
-/// A segment of an account address for a text. Different texts give different segments: a byte that no segment may hold
-/// becomes `__` with its two hexadecimal digits, and so does an underscore before another one.
+/// Returns a segment of an account address for a text. Different texts have different segments: each invalid byte
+/// becomes `__` and its two hexadecimal digits, and so does an underscore before another underscore.
 pub(crate) fn segment(text: &str) -> String {
     let mut segment = String::with_capacity(text.len());
     let bytes = text.as_bytes();

@@ -1,4 +1,4 @@
-//! Records payments together with the transactions that they make.
+//! Records payments together with their transactions.
 
 use std::collections::BTreeMap;
 
@@ -15,35 +15,35 @@ use crate::payments::postings::posting::Refusal;
 use crate::payments::record;
 use crate::payments::service::Payments;
 
-/// Changes of documents, and the payments among them.
+/// Changes of documents, and the payments that they contain.
 pub(crate) struct Recorded<T> {
     pub(crate) changes: Vec<DocumentChange>,
-    /// The payments that are new or have changed, as they are now.
+    /// The new and changed payments in their current state.
     pub(crate) payments: Vec<Payment>,
     pub(crate) answer: T,
 }
 
-/// Maximum number of attempts while other writes come first.
+/// Maximum number of attempts when other writes change the same records.
 const ATTEMPTS: usize = 64;
 
-/// The end of an attempt.
+/// The result of an attempt.
 enum Attempt {
     Recorded,
-    /// Something that it was based on has changed.
+    /// Another write has changed a record on which the attempt was based.
     Overtaken,
-    /// The ledger refuses some commands, by the index of their plan. Nothing is recorded.
+    /// The ledger refuses some commands. The numbers are indexes of plans. Nothing is recorded.
     Refused(Vec<(usize, Refusal)>),
 }
 
 impl Payments {
-    /// Records payments of an installation. If it has a posting rule, their transactions are recorded in the same commit.
-    /// A payment whose transaction is refused is recorded with the reason instead, and holds up no other one.
+    /// Records payments of an installation. If it has a posting rule, the same commit records their transactions. If a
+    /// transaction is refused, its payment is recorded with the reason; this does not affect other payments.
     ///
-    /// `build` is called again after a refusal, and while other writes come first.
+    /// Calls `build` again after a refusal or a conflict with another write.
     ///
     /// # Errors
     ///
-    /// Those of `build`, and what any write may meet.
+    /// Returns errors of `build`. Also fails if the store cannot be written.
     pub(crate) fn write_payments<T>(
         &self,
         connector: &ConnectorId,
@@ -84,7 +84,7 @@ impl Payments {
         Err(ApiError::busy("others change the same at this moment"))
     }
 
-    /// Records changes with what the plans say, or nothing.
+    /// Commits the changes with the commands of the plans, or nothing.
     fn attempt(
         &self,
         mut documents: Vec<DocumentChange>,
