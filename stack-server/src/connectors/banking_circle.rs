@@ -1,4 +1,5 @@
-//! BANKING-CIRCLE: accounts with their balances, and payments; payments out, also to bank accounts made by hand.
+//! BANKING-CIRCLE: fetches accounts with their balances, and payments. Sends payments, also to bank accounts that
+//! clients have created.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use crate::payments::words::{AccountType, InitiationType, PaymentStatus, Payment
 
 const PROVIDER: &str = "BANKING-CIRCLE";
 
-/// Number of rows that are asked for at once.
+/// Number of rows per request.
 const PAGE_SIZE: u64 = 100;
 
 pub(crate) const ROW: Registered = Registered {
@@ -148,7 +149,7 @@ impl BankingCircle {
         self.session.ask(|| self.log_in(), ask).await
     }
 
-    /// Sends money. The provider knows a repetition by the idempotency key.
+    /// Sends money. The idempotency key tells the provider that a request is a repetition.
     async fn send(&self, transfer: &Transfer) -> Result<Paid, Failure> {
         if transfer.source.is_empty() {
             return Err(Failure::final_("BANKING-CIRCLE needs a source account"));
@@ -191,7 +192,7 @@ impl BankingCircle {
         }
     }
 
-    /// The numbers of an account at the provider, in the form of a request.
+    /// Returns the numbers of an account at the provider, as JSON for a request.
     async fn numbers_of(&self, account: &str) -> Result<String, Failure> {
         let found = parsed(&self.get(&format!("/api/v1/accounts/{}", escape(account))).await?)?;
         let first = &found["accountIdentifiers"][0];
@@ -203,7 +204,7 @@ impl BankingCircle {
     }
 }
 
-/// The numbers of a bank account, in the form of a request.
+/// Returns the numbers of a bank account, as JSON for a request.
 fn numbers(details: &BankDetails) -> String {
     let account = if details.iban.is_empty() { &details.account_number } else { &details.iban };
     identification(account, &details.swift_bic_code, &details.country)
@@ -257,7 +258,7 @@ fn read_payment(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
         raw: Some(row.raw()),
         adjustments: vec![],
         metadata: Metadata::new(),
-        // A date that has not come yet would hide later changes.
+        // A date in the future would hide later changes.
         revision: Some(changed_at.min(work.now)),
     });
     Ok(None)
@@ -272,7 +273,7 @@ fn status(word: &str) -> PaymentStatus {
     }
 }
 
-/// The state of an order. The provider lists a transfer between own accounts as `Own`.
+/// Returns the state of an order. The provider lists transfers between own accounts as `Own`.
 fn paid(id: &str, kind: InitiationType, word: &str) -> Paid {
     let kind = match kind {
         InitiationType::Transfer => PaymentType::Transfer,

@@ -1,4 +1,4 @@
-//! The time that tasks go by.
+//! The clock of the tasks.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use ledger_core::Timestamp;
 
 use crate::log;
 
-/// Tells the time and waits for it. Tests have one that they move.
+/// Tells the time and waits. Tests move their clock by hand.
 pub(crate) trait Clock: Send + Sync {
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Waits until so much time has passed.
+    /// Waits for this duration.
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
@@ -32,7 +32,7 @@ impl Clock for SystemClock {
 
 #[cfg(test)]
 pub(crate) mod manual {
-    //! A clock that stands still until a test moves it.
+    //! A clock that only moves when a test advances it.
 
     use std::sync::{Arc, Mutex};
 
@@ -50,7 +50,7 @@ pub(crate) mod manual {
     pub(crate) struct ManualClock(Arc<Mutex<State>>);
 
     impl ManualClock {
-        /// Moves the time, and wakes those that waited for it.
+        /// Advances the clock, and wakes the tasks whose waits are over.
         pub(crate) fn advance(&self, duration: Duration) {
             let mut state = self.0.lock().expect("no panic");
             state.now += duration.as_micros() as i64;
@@ -58,7 +58,7 @@ pub(crate) mod manual {
             let waiting = std::mem::take(&mut state.waiting);
             for (until, wake) in waiting {
                 if until <= now {
-                    // One that waits no longer was stopped.
+                    // A failed send means that the waiting task was stopped.
                     let _ = wake.send(());
                 } else {
                     state.waiting.push((until, wake));
@@ -66,7 +66,7 @@ pub(crate) mod manual {
             }
         }
 
-        /// How many wait for a time that has not come.
+        /// Returns the number of waiting tasks.
         pub(crate) fn waiting(&self) -> usize {
             let mut state = self.0.lock().expect("no panic");
             state.waiting.retain(|(_, wake)| !wake.is_closed());

@@ -1,4 +1,4 @@
-//! Configurations of connectors: parameters by name, read from JSON and written back.
+//! Configurations of connectors: parameters by name, read from JSON and written as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,13 +18,13 @@ pub(crate) struct Parameter {
     pub(crate) kind: Kind,
     pub(crate) is_required: bool,
     pub(crate) default: &'static str,
-    /// Where it is shown.
+    /// The places that show the parameter.
     pub(crate) shown: Shown,
-    /// Whether it gives access to the provider.
+    /// Whether the value gives access to the provider.
     pub(crate) is_secret: bool,
 }
 
-/// Shown in place of a secret.
+/// The text that replaces a secret.
 const MASK: &str = "********";
 
 /// The type of a parameter's values.
@@ -36,18 +36,18 @@ pub(crate) enum Kind {
     Number,
 }
 
-/// Where a parameter is shown.
+/// The places that show a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     Everywhere,
-    /// Strict clients do not expect it in a configuration.
+    /// Only in the catalogue: strict clients do not expect the parameter in a configuration.
     CatalogueOnly,
-    /// Understood for clients of the first generation.
+    /// Nowhere: the parameter is only accepted, for clients of stack 1.10.
     Nowhere,
 }
 
 impl Kind {
-    /// The name of the type in the catalogue.
+    /// Returns the name of the type in the catalogue.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Text => "string",
@@ -58,22 +58,22 @@ impl Kind {
     }
 }
 
-/// A parameter that is optional.
+/// Creates an optional parameter.
 pub(crate) const fn optional(name: &'static str, kind: Kind, default: &'static str) -> Parameter {
     Parameter { name, kind, is_required: false, default, shown: Shown::Everywhere, is_secret: false }
 }
 
-/// A parameter that must have a value.
+/// Creates a required parameter.
 pub(crate) const fn required(name: &'static str, kind: Kind, default: &'static str) -> Parameter {
     Parameter { name, kind, is_required: true, default, shown: Shown::Everywhere, is_secret: false }
 }
 
-/// A parameter that gives access to the provider.
+/// Marks a parameter as secret.
 pub(crate) const fn secret(parameter: Parameter) -> Parameter {
     Parameter { is_secret: true, ..parameter }
 }
 
-/// A value of a parameter.
+/// The value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     Text(String),
@@ -81,7 +81,7 @@ enum Value {
     Number(u64),
 }
 
-/// The values of an installation. They hold secrets and print none.
+/// The parameter values of an installation. They contain secrets, which `Debug` hides.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Values(BTreeMap<&'static str, Value>);
 
@@ -105,11 +105,11 @@ impl<'de> json::Fields<'de> for DurationBody<'de> {
 }
 
 impl Values {
-    /// Reads the JSON of a configuration; without one every parameter has its default.
+    /// Reads the JSON of a configuration. A missing parameter has its default.
     ///
     /// # Errors
     ///
-    /// If the configuration is refused.
+    /// Fails if the configuration is not valid.
     pub(crate) fn read(body: &[u8], parameters: &[Parameter]) -> Result<Self, ConfigError> {
         let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
         let Entries(entries) = serde_json::from_slice::<Entries<'_, &RawValue>>(body)?;
@@ -136,12 +136,12 @@ impl Values {
         Ok(Self(values))
     }
 
-    /// The configuration as JSON, in the order of the parameters.
+    /// Returns the configuration as JSON, in the order of the parameters.
     pub(crate) fn json(&self, parameters: &[Parameter]) -> String {
         self.write(shown(parameters))
     }
 
-    /// The configuration as JSON with a mask for each secret.
+    /// Returns the configuration as JSON with a mask for each secret.
     pub(crate) fn redacted(&self, parameters: &[Parameter]) -> String {
         let mut masked = self.clone();
         for parameter in parameters.iter().filter(|parameter| parameter.is_secret) {
@@ -152,7 +152,7 @@ impl Values {
         masked.write(shown(parameters))
     }
 
-    /// The configuration as it is kept: with what nobody is shown.
+    /// Returns the configuration as JSON for storage, including the parameters that are not shown.
     pub(crate) fn whole(&self, parameters: &[Parameter]) -> String {
         self.write(parameters.iter())
     }
@@ -171,7 +171,7 @@ impl Values {
         String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
     }
 
-    /// A text.
+    /// Returns the value of a text parameter.
     pub(crate) fn text(&self, name: &str) -> &str {
         match self.0.get(name) {
             Some(Value::Text(text)) => text,
@@ -179,7 +179,7 @@ impl Values {
         }
     }
 
-    /// A number.
+    /// Returns the value of a number parameter.
     pub(crate) fn number(&self, name: &str) -> u64 {
         match self.0.get(name) {
             Some(Value::Number(number)) => *number,
@@ -187,7 +187,7 @@ impl Values {
         }
     }
 
-    /// A duration.
+    /// Returns the value of a duration parameter.
     pub(crate) fn duration(&self, name: &str) -> Duration {
         match self.0.get(name) {
             Some(Value::Duration(duration)) => *duration,
@@ -200,7 +200,7 @@ fn shown(parameters: &[Parameter]) -> impl Iterator<Item = &Parameter> {
     parameters.iter().filter(|parameter| parameter.shown == Shown::Everywhere)
 }
 
-/// Reads the value of a parameter; `None` where the default counts, as for an empty text or zero.
+/// Reads the value of a parameter. Returns `None` if the default applies, for example for an empty text or zero.
 fn read_value(parameter: &Parameter, value: &RawValue) -> Result<Option<Value>, ParameterError> {
     let wrong = |kind| ParameterError::OtherKind { value: value.get().to_owned(), kind };
     let is_text = value.get().starts_with('"');

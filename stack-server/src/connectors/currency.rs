@@ -16,7 +16,7 @@ ZAR ZMW ZWL";
 const THREE: &str = "BHD IQD JOD KWD LYD OMR TND";
 const FOUR: &str = "CLF UYW";
 
-/// The number of decimals of a currency, by its code in upper case.
+/// Returns the number of decimals of a currency, by its code in upper case.
 pub(crate) fn decimals(code: &str) -> Option<u32> {
     let has = |codes: &str| code.len() == 3 && codes.split(' ').any(|have| have == code);
     [(NONE, 0), (TWO, 2), (THREE, 3), (FOUR, 4)]
@@ -25,7 +25,8 @@ pub(crate) fn decimals(code: &str) -> Option<u32> {
         .map(|(_, decimals)| decimals)
 }
 
-/// The asset of a currency: its code and its decimals, or the bare code where there are none, or none are known.
+/// Returns the asset of a currency: its code and its decimals, or the code alone if the currency has no decimals or is
+/// unknown.
 pub(crate) fn asset(code: &str) -> String {
     let code = code.to_ascii_uppercase();
     match decimals(&code) {
@@ -34,14 +35,14 @@ pub(crate) fn asset(code: &str) -> String {
     }
 }
 
-/// The currency of an asset whose decimals are those of the currency.
+/// Returns the currency of an asset, if the asset has the decimals of the currency.
 pub(crate) fn currency(asset: &str) -> Option<&str> {
     let (code, given) = asset.split_once('/').unwrap_or((asset, "0"));
     let given: u32 = given.parse().ok()?;
     (decimals(code)? == given).then_some(code)
 }
 
-/// The reason why a decimal text is no amount of a currency.
+/// The reason why a decimal text is not an amount of a currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AmountError {
     Malformed,
@@ -64,7 +65,7 @@ impl fmt::Display for AmountError {
 /// Maximum number of digits that every `Decimal` can hold.
 const DIGITS_MAX: usize = 28;
 
-/// Reads a decimal number in full; a number that `Decimal` would have to round is refused.
+/// Parses a decimal number exactly. Refuses a number that `Decimal` would have to round.
 fn decimal(text: &str) -> Result<Decimal, AmountError> {
     let (digits, exponent) = match text.split_once(['e', 'E']) {
         None => (text, 0),
@@ -94,12 +95,12 @@ fn decimal(text: &str) -> Result<Decimal, AmountError> {
     Decimal::try_from_i128_with_scale(mantissa, scale.max(0) as u32).map_err(|_| AmountError::TooLarge)
 }
 
-/// The amount in the smallest unit of a currency, from decimal text such as `10.50`. It is exact: zeros at the end may
-/// exceed the decimals of the currency, other digits may not.
+/// Converts decimal text such as `10.50` to an amount in the smallest unit of a currency. The conversion is exact:
+/// beyond the decimals of the currency, the text may only contain zeros.
 ///
 /// # Errors
 ///
-/// The reason why the text is no such amount.
+/// Fails if the text is not such an amount.
 pub(crate) fn minor_units(text: &str, code: &str) -> Result<Balance, AmountError> {
     let places = decimals(&code.to_ascii_uppercase()).ok_or(AmountError::UnknownCurrency)?;
     let number = decimal(text)?.normalize();
@@ -108,11 +109,11 @@ pub(crate) fn minor_units(text: &str, code: &str) -> Result<Balance, AmountError
     Balance::parse(&units.to_string()).map_err(|_| AmountError::TooLarge)
 }
 
-/// The decimal text and the code of an amount whose asset has the decimals of its currency.
+/// Returns an amount as decimal text, and the currency code. The asset must have the decimals of its currency.
 ///
 /// # Errors
 ///
-/// The reason why it cannot be expressed.
+/// Fails if the amount cannot be expressed in this form.
 pub(crate) fn major_units<'a>(amount: &Balance, asset: &'a str) -> Result<(String, &'a str), AmountError> {
     let code = currency(asset).ok_or(AmountError::UnknownCurrency)?;
     let places = decimals(code).ok_or(AmountError::UnknownCurrency)?;

@@ -1,4 +1,4 @@
-//! CURRENCY-CLOUD: accounts, balances, beneficiaries and transactions; payments and transfers.
+//! CURRENCY-CLOUD: fetches accounts, balances, beneficiaries and transactions. Sends payments and transfers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::payments::words::{AccountType, InitiationType, PaymentStatus, Payment
 
 const PROVIDER: &str = "CURRENCY-CLOUD";
 
-/// Number of rows that are asked for at once.
+/// Number of rows per request.
 const PAGE_SIZE: u64 = 100;
 
 pub(crate) const ROW: Registered = Registered {
@@ -75,7 +75,7 @@ const TRANSACTIONS: List = List {
     name: "Fetch transactions from client",
     key: "fetch-transactions",
     rows: "transactions",
-    // Covers a clock of the provider that lags, and updates that become visible late.
+    // Covers a slow clock of the provider, and updates that become visible late.
     overlap: Some(Duration::from_hours(1)),
     read: read_transaction,
     ..ACCOUNTS
@@ -97,7 +97,7 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigErr
     }))
 }
 
-/// Tells whether an answer says that no page follows.
+/// Returns whether the response says that no page follows.
 fn is_last(answer: Option<&Row<'_>>, _: &Place) -> bool {
     answer.is_some_and(|answer| answer.row("pagination").text("next_page") == "-1")
 }
@@ -178,8 +178,8 @@ impl CurrencyCloud {
         self.session.ask(|| self.log_in(), ask).await
     }
 
-    /// Sends money: a transfer between accounts, or a payment to a beneficiary. The provider refuses a request id that
-    /// it has seen and answers with what it made of it.
+    /// Sends money: a transfer between accounts, or a payment to a beneficiary. The provider refuses a repeated request
+    /// id, and then returns the result of the first request.
     async fn send(&self, transfer: &Transfer) -> Result<Paid, Failure> {
         let (amount, code) = transfer.decimal_amount()?;
         let reason = if transfer.description.is_empty() { "payment" } else { &transfer.description };
@@ -275,13 +275,13 @@ fn read_transaction(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Optio
         raw: Some(row.raw()),
         adjustments: vec![],
         metadata: Metadata::new(),
-        // A date that has not come yet would hide later changes.
+        // A date in the future would hide later changes.
         revision: Some(updated_at.min(work.now)),
     });
     Ok(Some(updated_at))
 }
 
-/// The state of what was sent. Its transactions have ids of their own, so no payment is named.
+/// Returns the state of an order. Its transactions have separate ids, so the result names no payment.
 fn paid(body: &[u8]) -> Result<Paid, Failure> {
     let made = parsed(body)?;
     let (id, word) = (made["id"].as_str().unwrap_or_default(), made["status"].as_str().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The definition of a connector: how it is configured and built, and what it can do.
+//! The definition of a connector: its configuration, its constructor and its abilities.
 
 use std::sync::Arc;
 
@@ -13,33 +13,33 @@ pub(crate) type Build = dyn Fn(&Values, &Tools) -> Result<Arc<dyn Connector>, Co
 /// A connector that can be installed.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
-    /// Its name, in upper case.
+    /// The name of the connector, in upper case.
     pub(crate) provider: &'static str,
-    /// The parameters of its configuration. The first is `name`.
+    /// The parameters of the configuration. The first is `name`.
     pub(crate) parameters: &'static [Parameter],
-    /// Which parameter says how often to poll.
+    /// The parameter that contains the polling period.
     pub(crate) period: &'static str,
-    /// Most tasks of an installation that fetch at once.
+    /// Maximum number of tasks of an installation that fetch at the same time.
     pub(crate) slots: usize,
     pub(crate) abilities: Abilities,
     pub(crate) build: &'static Build,
-    /// Removes what an installation left behind outside of the store.
+    /// Removes the files that an installation has left outside of the store.
     pub(crate) clean: Option<fn(&Values)>,
 }
 
-/// Abilities of a connector beside fetching.
+/// Abilities of a connector in addition to fetching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is asked for by an operation of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each ability has its own operation")]
 pub(crate) struct Abilities {
-    /// Transfers and payouts of transfer initiations.
+    /// Executes transfers and payouts of transfer initiations.
     pub(crate) pays: bool,
-    /// Reversals of transfers.
+    /// Reverses transfers.
     pub(crate) reverses: bool,
-    /// Transfers of the first generation of the API.
+    /// Executes transfers of the payments API of stack 1.10.
     pub(crate) transfers: bool,
-    /// Accounts at the provider for bank accounts.
+    /// Creates accounts at the provider from bank accounts.
     pub(crate) bank_accounts: bool,
 }
 
-/// Tasks of an installation that fetch at once, unless its connector says otherwise.
+/// Default maximum number of tasks of an installation that fetch at the same time.
 pub(crate) const SLOTS: usize = 50;

@@ -1,4 +1,4 @@
-//! DUMMY-PAY: a provider made of JSON files in a directory of the server.
+//! DUMMY-PAY: a provider that consists of JSON files in a directory of the server.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -48,16 +48,16 @@ const PARAMETERS: &[Parameter] = &[
     Parameter { shown: Shown::Nowhere, ..optional("fileGenerationPeriod", Kind::Duration, "0s") },
 ];
 
-/// The beginning of the names of files that this connector generates.
+/// Prefix of the names of generated files.
 const GENERATED: &str = "dummypay-generated-file-";
 
-/// Most files that are written, and most tasks that are begun, in one step.
+/// Maximum number of files to write, and of tasks to start, in one step.
 const STEP: u64 = 100;
 
-/// Most files to generate: they are an operator's test data.
+/// Maximum number of files to generate. They are test data of an operator.
 const GENERATED_MAX: u64 = 1_000_000;
 
-/// Longest file.
+/// Maximum size of a file in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 const ASSET: &str = "DUMMYCOIN";
@@ -66,21 +66,21 @@ struct DummyPay {
     directory: PathBuf,
     prefix: String,
     period: Duration,
-    /// How often a payment is generated after the installation; zero is never.
+    /// Interval between generated payments after the installation; zero disables them.
     generation_period: Duration,
     accounts: u64,
     payments: u64,
-    /// References of the accounts that were generated.
+    /// References of the generated accounts.
     generated: Mutex<Vec<String>>,
     listed: Mutex<Listed>,
 }
 
-/// Files that were listed.
+/// Progress of the listing of files.
 #[derive(Default)]
 struct Listed {
-    /// Files whose tasks were recorded.
+    /// Files whose tasks are recorded.
     begun: BTreeSet<String>,
-    /// The files of the last page, and the number that the state has once the page is recorded.
+    /// The files of the last page, and the number in the state after the page is recorded.
     last: (u64, Vec<String>),
 }
 
@@ -102,12 +102,12 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigErr
     }))
 }
 
-/// Deletes the files that were generated, and nobody's else.
+/// Deletes the generated files, and no others.
 fn clean(values: &Values) {
     let Ok(entries) = fs::read_dir(values.text("directory")) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_str().is_some_and(|name| name.starts_with(GENERATED)) {
-            // What cannot be deleted is not read again either.
+            // A file that cannot be deleted does not matter: nobody reads it again.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -160,7 +160,7 @@ fn failed(path: &Path, error: &std::io::Error) -> Failure {
     Failure::later(format!("{}: {error}", path.display()))
 }
 
-/// Random bytes that choices are made of.
+/// Returns random bytes for choices.
 fn random() -> Result<[u8; 8], Failure> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| Failure::later(error.to_string()))?;
@@ -172,7 +172,7 @@ fn new_reference() -> Result<String, Failure> {
 }
 
 impl DummyPay {
-    /// Makes the directory and writes some of the files that are asked for. They are taken in as they are written.
+    /// Creates the directory and writes some of the requested files. The page contains their accounts and payments.
     fn generate(&self, work: &Work) -> Result<Page, Failure> {
         fs::create_dir_all(&self.directory).map_err(|error| failed(&self.directory, &error))?;
         let done = |name: &str| work.kept(name).parse::<u64>().unwrap_or(0);
@@ -197,7 +197,7 @@ impl DummyPay {
         Ok(Page { batch, state, has_more, ..Page::default() })
     }
 
-    /// Writes a payment for each generation period that has passed since the last one.
+    /// Writes one payment for each generation period that has passed since the last one.
     fn generate_more(&self, work: &Work) -> Result<Page, Failure> {
         let now = work.now.as_micros();
         let period = i64::try_from(self.generation_period.as_micros()).unwrap_or(i64::MAX);
@@ -210,7 +210,7 @@ impl DummyPay {
         for number in 0..due {
             page.batch.payments.push(self.generate_payment(now * 1_000 + number, work)?);
         }
-        // What a server that was down for long has missed is not made up for.
+        // After a long downtime, do not generate the missed payments.
         let generated_at = if due == STEP as i64 { now } else { last + due * period };
         page.state = Some(object(&[("generatedAt", &generated_at.to_string())]));
         Ok(page)
@@ -276,7 +276,7 @@ impl DummyPay {
         Ok(NewPayment { raw: Some(raw), ..payment })
     }
 
-    /// Writes a generated file and returns what is the provider's record in it.
+    /// Writes a generated file. Returns the part of it that is the provider's record.
     fn write(&self, kind: &str, name: i64, record: Json) -> Result<String, Failure> {
         let record = String::from_utf8(record.into_bytes()).expect("JSON is UTF-8");
         let path = self.directory.join(format!("{GENERATED}{kind}-{name}.json"));
@@ -285,8 +285,8 @@ impl DummyPay {
         Ok(record)
     }
 
-    /// Begins a task for each file that none was begun for. The state counts the pages with files, so that it tells
-    /// whether the last one was recorded.
+    /// Starts a task for each file that has none. The state counts the pages with files, so that it tells whether the
+    /// last page was recorded.
     fn list(&self, work: &Work) -> Result<Page, Failure> {
         let entries = fs::read_dir(&self.directory).map_err(|error| failed(&self.directory, &error))?;
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -320,7 +320,7 @@ impl DummyPay {
         Ok(page)
     }
 
-    /// Takes a file in.
+    /// Records the content of a file.
     fn ingest(&self, work: &Work) -> Result<Page, Failure> {
         let path = self.directory.join(work.field("fileName"));
         let found =
@@ -333,7 +333,7 @@ impl DummyPay {
             Ok(batch) => Ok(Page { batch, ..Page::default() }),
             Err(reason) => {
                 let reason = format!("{}: {reason}", path.display());
-                // Whoever writes it may not be done.
+                // The file may be incomplete because another process is writing it.
                 let age = found.modified().ok().and_then(|at| at.elapsed().ok());
                 let is_young = age.is_some_and(|age| age < self.period);
                 Err(if is_young { Failure::later(reason) } else { Failure::final_(reason) })

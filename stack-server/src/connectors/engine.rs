@@ -1,7 +1,7 @@
-//! The engine: installations that run, and the thread that runs their tasks.
+//! The engine manages the running installations, and the thread that runs their tasks.
 //!
-//! One thread fetches for all installations, so that no request of the API waits for a provider, and a provider that
-//! hangs holds up its own tasks only. What is fetched is recorded on other threads.
+//! One thread fetches for all installations, so that API requests do not wait for providers. A provider that hangs
+//! delays only its own tasks. Other threads record the fetched data.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,7 +27,7 @@ use crate::payments::task;
 use crate::payments::words::TaskStatus;
 use crate::uuid::Uuid;
 
-/// Runs connectors; cheap to clone.
+/// Runs connectors. A clone is cheap.
 #[derive(Clone)]
 pub(crate) struct Engine(pub(super) Arc<Shared>);
 
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     pub(super) rows: &'static [Row],
     pub(super) tools: Tools,
     pub(super) clock: Arc<dyn Clock>,
-    /// Where tasks run; without it nothing does.
+    /// The runtime of the tasks. Without it, no task runs.
     runtime: OnceLock<Handle>,
     running: Mutex<BTreeMap<Uuid, Arc<Runner>>>,
     /// Locks of the installations that are being changed.
@@ -54,17 +54,17 @@ impl Engine {
         Self(Arc::new(Shared { payments, rows, tools, clock, runtime, running, changing }))
     }
 
-    /// The records.
+    /// Returns the payments service, which contains the records.
     pub(crate) fn payments(&self) -> &Arc<Payments> {
         &self.0.payments
     }
 
-    /// The connectors that can be installed.
+    /// Returns the connectors that can be installed.
     pub(crate) fn rows(&self) -> &'static [Row] {
         self.0.rows
     }
 
-    /// The row with a name in any case.
+    /// Returns the connector with this name in any case.
     ///
     /// # Errors
     ///
@@ -74,16 +74,16 @@ impl Engine {
         found.ok_or_else(|| ApiError::not_found(format!("connector {name:?} is unknown")))
     }
 
-    /// Where tasks run, if they do in this process.
+    /// Returns the runtime of the tasks, if this process runs them.
     pub(super) fn runtime(&self) -> Option<&Handle> {
         self.0.runtime.get()
     }
 
-    /// The configuration of an installation.
+    /// Returns the configuration of an installation.
     ///
     /// # Errors
     ///
-    /// If it does not decrypt, or is not what was written.
+    /// Fails if the configuration does not decrypt, or cannot be parsed.
     pub(crate) fn values(
         &self,
         installation: &Installation,
@@ -105,8 +105,8 @@ impl Engine {
         sealed.map_err(|error| ApiError::fault(&error.to_string()))
     }
 
-    /// Waits until nobody else installs, changes or removes an installation, and keeps others from it. Two changes at once
-    /// would both begin a runner, and only one of them could be stopped later.
+    /// Locks an installation against other changes, that is installation, change and removal. Without the lock, two
+    /// concurrent changes could each start a runner, and only one of the runners could be stopped later.
     pub(super) async fn change_alone(&self, installation: &Uuid) -> OwnedMutexGuard<()> {
         let lock = {
             let mut changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -152,7 +152,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops an installation and waits until nothing of it runs or writes.
+    /// Stops an installation. Waits until none of its tasks runs or writes.
     pub(super) async fn end(&self, installation: &Uuid) {
         let runner = {
             let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// Begins with every installation: those that were leaving leave, all others run.
+    /// Starts all installations, and continues interrupted removals.
     fn begin_all(&self) {
         let installations = match installation::all(&self.0.payments.snapshot()) {
             Ok(installations) => installations,
@@ -191,18 +191,18 @@ impl Engine {
         }
     }
 
-    /// Checks that every configuration decrypts, so that a wrong key is noticed at the start.
+    /// Checks that every configuration decrypts, so that a start with a wrong key fails.
     ///
     /// # Errors
     ///
-    /// The first that does not.
+    /// Returns the error of the first configuration that does not decrypt.
     pub(crate) fn check_key(&self) -> Result<(), InstallationError> {
         let all = installation::all(&self.0.payments.snapshot())?;
         all.iter().filter(|one| !one.is_leaving).try_for_each(|one| self.values(one).map(drop))
     }
 }
 
-/// The purpose for which a configuration is encrypted.
+/// Returns the purpose that binds an encrypted configuration to its installation.
 pub(super) fn purpose(id: &ConnectorId) -> Vec<u8> {
     format!("connector {}", id.text()).into_bytes()
 }
@@ -215,21 +215,21 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Begins to run every installation.
+    /// Starts the thread and all installations.
     ///
     /// # Errors
     ///
-    /// If the operating system refuses a thread.
+    /// Fails if the operating system cannot start a thread.
     pub(crate) fn start(engine: Engine) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        // It is set once: each engine has one worker.
+        // Only set here: each engine has one worker.
         let _ = engine.0.runtime.set(runtime.handle().clone());
-        // Before anybody can install or remove: each installation has one runner.
+        // Start the installations before a request can install or remove one, so that each has one runner.
         engine.begin_all();
         let (stop, mut stopped) = watch::channel(false);
         let thread = std::thread::Builder::new().name("connectors".to_owned()).spawn(move || {
             runtime.block_on(async {
-                // An error means that the server was dropped: it goes on until the process ends.
+                // An error means that the server was dropped without a stop. The tasks then run until the process ends.
                 if stopped.wait_for(|stop| *stop).await.is_err() {
                     std::future::pending::<()>().await;
                 }
@@ -240,10 +240,10 @@ impl Worker {
         Ok(Self { stop, thread })
     }
 
-    /// Stops every task. Those that are active go on at the next start.
+    /// Stops all tasks. Active tasks continue at the next start.
     pub(crate) fn stop(self) {
         let _ = self.stop.send(true);
-        // A thread that panicked has told so itself.
+        // Ignore a panic of the thread: the panic hook has already printed it.
         let _ = self.thread.join();
     }
 }

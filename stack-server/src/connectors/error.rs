@@ -1,4 +1,4 @@
-//! The reasons why a connector is not installed, does not run, or passes over what a provider sent.
+//! Errors of configurations, installations and tasks of connectors.
 
 use ledger_store::ReadError;
 use thiserror::Error;
@@ -52,7 +52,7 @@ pub(crate) enum ParameterError {
 }
 
 impl ParameterError {
-    /// The same as an error of the configuration with this parameter.
+    /// Converts the error to a configuration error that names the parameter.
     pub(super) fn of(self, name: &'static str) -> ConfigError {
         ConfigError::Parameter { name, reason: self }
     }
@@ -81,17 +81,17 @@ pub(crate) enum InstallationError {
     Read(#[from] ReadError),
 }
 
-/// A fault of the server: the caller of now did not write the configuration.
+/// The error is a fault of the server: the configuration does not come from the current request.
 impl From<InstallationError> for ApiError {
     fn from(error: InstallationError) -> Self {
         Self::fault(&error.to_string())
     }
 }
 
-/// The reason why a task did not come to its end.
+/// The reason why a task ended early.
 #[derive(Debug, Error)]
 pub(super) enum TaskError {
-    /// The text is the one that the task shows.
+    /// The task failed. It shows this text as its error.
     #[error("{0}")]
     Failed(String),
     #[error("the server stops")]
@@ -100,7 +100,7 @@ pub(super) enum TaskError {
     Panicked,
 }
 
-/// Logs why an installation does not run.
+/// Logs the reason why an installation does not run.
 pub(super) fn log_fault(installation: &str, reason: &str) {
     log::event(Level::Error, "connector", &[("installation", &installation), ("reason", &reason)]);
 }

@@ -1,5 +1,5 @@
-//! GENERIC: any server that speaks the generic connector API v0.1. Without an address nothing is fetched, and accounts
-//! and payments are made by hand.
+//! GENERIC: fetches from any server that implements the generic connector API v0.1. Without an address it fetches
+//! nothing, and clients create the accounts and payments.
 
 use std::sync::Arc;
 
@@ -41,11 +41,11 @@ const PARAMETERS: &[Parameter] = &[
     optional("pollingPeriod", Kind::Duration, "2m0s"),
 ];
 
-/// Rows that are asked for at once.
+/// Number of rows per request.
 const PAGE_SIZE: usize = 100;
 
 struct Generic {
-    /// `None` where everything is made by hand.
+    /// The provider; `None` if clients create all records.
     provider: Option<Provider>,
     authorization: String,
 }
@@ -110,7 +110,7 @@ impl Connector for Generic {
 /// A list of the provider.
 struct List {
     path: &'static str,
-    /// The filter by date, and the member of the state that keeps its value; empty where everything is fetched.
+    /// The filter by date, and the member of the state for its value. Empty if each walk fetches everything.
     since: &'static str,
     kept: &'static str,
     read: fn(&RawValue, &Work, &mut Page) -> Result<Option<Timestamp>, PassedOver>,
@@ -123,9 +123,9 @@ const TRANSACTIONS: List =
     List { path: "/transactions", since: "updatedAtFrom", kept: "last_updated_at", read: read_transaction };
 
 impl Generic {
-    /// Fetches a page of a list. Where rows come in the order of their dates, the next page begins at the date of the
-    /// last row: records that change meanwhile move to the end and would shift all pages behind them by one row. Else it
-    /// is the page with the next number.
+    /// Fetches a page of a list. If rows are in the order of their dates, the next page begins at the date of the last
+    /// row. Otherwise records that change meanwhile would move to the end, and shift all later pages by one row. If
+    /// rows are in another order, the next page has the next number.
     async fn walk(&self, provider: &Provider, work: &Work, list: &List) -> Result<Page, Failure> {
         let place = Place::of(work, list.kept);
         let mut path = format!("{}?pageSize={PAGE_SIZE}&page={}", list.path, place.page);
@@ -141,7 +141,7 @@ impl Generic {
         let mut dates = Vec::with_capacity(rows.len());
         for row in &rows {
             match (list.read)(row, work, &mut page) {
-                // A date that has not come yet would hide all that is written until then.
+                // A date in the future would hide all records up to this date.
                 Ok(at) => dates.extend(at.map(|at| at.min(work.now))),
                 Err(reason) => page.warning = page.warning.or_else(|| Some(reason.to_string())),
             }
@@ -173,7 +173,7 @@ impl Generic {
                 Ok(amount) if !balance.currency.0.is_empty() => page.batch.balances.push(NewBalance {
                     account: account.clone(),
                     asset: currency::asset(&balance.currency.0),
-                    // A date that has not come yet would hide the balance until then.
+                    // A date in the future would hide the balance until then.
                     at: at.min(work.now),
                     balance: amount,
                 }),
@@ -186,7 +186,7 @@ impl Generic {
     }
 }
 
-/// Ends a walk. The transactions follow the accounts.
+/// Ends a walk. The walk of the transactions follows that of the accounts.
 fn walked(mut page: Page, list: &List, place: &Place) -> Page {
     page.state = Some(place.end(list.kept));
     if list.path == ACCOUNTS.path {
@@ -195,7 +195,7 @@ fn walked(mut page: Page, list: &List, place: &Place) -> Page {
     page
 }
 
-/// The rows of an answer.
+/// Returns the rows of a response.
 fn rows(body: &[u8]) -> serde_json::Result<Vec<&RawValue>> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let Array(rows) = Array::<&RawValue>::deserialize(&mut reader)?;
@@ -209,7 +209,7 @@ struct Balances<'a> {
     balances: BalanceRows<'a>,
 }
 
-/// The balances of an answer.
+/// The balances of a response.
 #[derive(Default)]
 struct BalanceRows<'a>(Vec<Object<OneBalance<'a>>>);
 
@@ -241,7 +241,7 @@ impl<'de> Fields<'de> for OneBalance<'de> {
     }
 }
 
-/// The fields of an account, a beneficiary or a transaction; each kind has some of them.
+/// The fields of an account, a beneficiary or a transaction. Each kind has some of them.
 #[derive(Default)]
 struct ProviderRow<'a> {
     id: Text<'a>,
@@ -287,7 +287,7 @@ fn read(row: &RawValue) -> Result<ProviderRow<'_>, PassedOver> {
     Ok(fields)
 }
 
-/// The reason why a record was passed over.
+/// The reason why a record is skipped.
 #[derive(Debug, Error)]
 enum PassedOver {
     #[error("a record was passed over: {0}")]
@@ -304,7 +304,7 @@ enum PassedOver {
     Amount { id: String },
 }
 
-/// The beginning of the id of a record, which may be of any length.
+/// Returns the beginning of a record's id. The id itself may have any length.
 fn beginning_of_id(row: &ProviderRow<'_>) -> String {
     row.id.0.chars().take(64).collect()
 }
@@ -385,7 +385,7 @@ fn read_transaction(raw: &RawValue, work: &Work, page: &mut Page) -> Result<Opti
         raw: Some(raw.get().to_owned()),
         adjustments: vec![],
         metadata: metadata_of(&row.metadata),
-        // A clock that runs ahead would hide later changes once it is set right.
+        // A date of a fast clock would hide later changes once the clock is corrected.
         revision: Some(updated_at.min(work.now)),
     });
     Ok(Some(updated_at))

@@ -1,5 +1,5 @@
-//! Places in the lists of a generic provider, which come in the order of their dates. Pages are numbered, so a page that is
-//! not the one that was asked for would hide records: each page proves that it follows the one before.
+//! Positions in the lists of a generic provider, whose rows are in the order of their dates. Pages have numbers, and a
+//! response with the wrong page would hide records. So each page must prove that it follows the previous one.
 
 use ledger_core::Timestamp;
 
@@ -7,32 +7,34 @@ use crate::connectors::{Work, object};
 use crate::http::response::{Json, Numbers};
 use crate::payments::task::NO_STATE;
 
-/// How often a page is asked for again that cannot be the one that was asked for. Several wrong answers in a row are the
-/// way of the provider, or the records changed.
+/// Maximum number of repeated requests for a page after responses with a wrong page. After several wrong responses in a
+/// row, either the provider behaves this way, or the records have changed.
 const TRIES_MAX: u64 = 5;
 
-/// The place of a walk.
+/// The position of a walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The date from which records are asked for.
+    /// Only records from this date on are requested.
     pub(super) since: String,
     pub(super) page: u64,
     /// The newest date so far.
     newest: String,
-    /// A hash of the rows of the page before, in any order.
+    /// Hash of the rows of the previous page, in any order.
     digest: String,
-    /// A hash of the row that the first page from this date must hold; empty if none is known.
+    /// Hash of a row that the first page from this date must contain; empty if none is known.
     anchor: String,
-    /// A hash of the last row so far.
+    /// Hash of the last row so far.
     last: String,
-    /// How often this page was asked for again.
+    /// Number of repeated requests for this page.
     tries: u64,
-    /// Whether pages did not follow each other by their dates. Then the walk proves nothing of what lies between.
+    /// Whether the dates of some pages were out of order. The walk then does not prove that it found all records
+    /// between them.
     is_mixed: bool,
 }
 
 impl Place {
-    /// The place that the state of a task holds. `kept` is the member for the date; empty if all is read each time.
+    /// Returns the position in the state of a task. `kept` is the member for the date; it is empty if every walk reads
+    /// everything.
     pub(super) fn of(work: &Work, kept: &str) -> Self {
         Self {
             since: if kept.is_empty() { String::new() } else { work.kept(kept) },
@@ -46,12 +48,12 @@ impl Place {
         }
     }
 
-    /// The same place in a walk that proves nothing.
+    /// Returns the same position, in a walk that proves nothing.
     pub(super) fn unproven(self) -> Self {
         Self { is_mixed: true, ..self }
     }
 
-    /// The state of the task.
+    /// Returns the position as the state of a task.
     pub(super) fn json(&self, kept: &str) -> String {
         let mut json = Json::new(Numbers::Plain);
         json.raw("{");
@@ -65,10 +67,10 @@ impl Place {
         String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
     }
 
-    /// The place behind a page; `None` if the page shows that the provider knows no pages. A page is asked for again if
-    /// it came before, lacks the row that it must begin with, or has rows that were not asked for: the provider gave
-    /// another page, and to go on behind it would skip records for good. The first page of a walk has no such row, so
-    /// two equal answers confirm it.
+    /// Returns the position after a page, or `None` if the page shows that the provider has no pages. The page is
+    /// requested again if it equals the previous one, lacks the row with which it must begin, or contains rows that
+    /// were not requested. In these cases the provider returned another page, and continuing after it would skip
+    /// records for good. The first page of a walk has no such row, so two equal responses confirm it.
     pub(super) fn next(&self, kept: &str, dates: &[Timestamp], hashes: &[String]) -> Option<Self> {
         let mut sorted: Vec<_> = hashes.iter().map(String::as_str).collect();
         sorted.sort_unstable();
@@ -107,8 +109,8 @@ impl Place {
         })
     }
 
-    /// The state at the end of a walk: the next one begins at the newest date, or where this one did if its pages proved
-    /// nothing.
+    /// Returns the state at the end of a walk. The next walk begins at the newest date, or where this walk began if its
+    /// pages proved nothing.
     pub(super) fn end(&self, kept: &str) -> String {
         let is_proven = !self.is_mixed && !self.last.is_empty();
         let (from, anchor) = match Timestamp::parse(&self.newest) {
@@ -122,7 +124,7 @@ impl Place {
     }
 }
 
-/// A hash of a text.
+/// Returns the hash of a text.
 pub(super) fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
@@ -131,19 +133,20 @@ fn seconds(at: Timestamp) -> i64 {
     at.as_micros().div_euclid(1_000_000)
 }
 
-/// The date from which the next page is asked for, if rows ascend and reach beyond the second of the last bound.
+/// Returns the date from which to request the next page, if the rows ascend and extend beyond the second of the last
+/// bound.
 fn next_bound(since: &str, dates: &[Timestamp]) -> Option<String> {
     let (first, last) = (dates.first()?, dates.last()?);
     let is_beyond = Timestamp::parse(since).map_or(true, |since| seconds(*last) > seconds(since));
     (dates.is_sorted() && seconds(*first) < seconds(*last) && is_beyond).then(|| last.to_string())
 }
 
-/// The later of two dates, one of which may not be there.
+/// Returns the later of two dates. The first one may be missing.
 fn later(text: &str, at: Timestamp) -> String {
     Timestamp::parse(text).map_or(at, |have| have.max(at)).to_string()
 }
 
-/// A date without its fraction: providers of this API compare whole seconds.
+/// Returns a date without its fraction of a second. Providers of this API compare whole seconds.
 pub(super) fn whole_seconds(date: &str) -> String {
     match date.split_once('.') {
         Some((whole, _)) => format!("{whole}Z"),
@@ -167,7 +170,7 @@ mod tests {
         for (since, dates) in [
             (String::new(), vec![]),
             (String::new(), vec![at(5)]),
-            // Newest first, or all in one second.
+            // Rows in descending order, or all within one second.
             (String::new(), vec![at(9), at(1)]),
             (String::new(), vec![at(9), at(9)]),
             (at(9).to_string(), vec![at(5), at(9)]),
@@ -186,7 +189,7 @@ mod tests {
 
     const KEPT: &str = "last_updated_at";
 
-    /// A place behind pages, each given by the seconds of its rows. The text of a row is its second.
+    /// Returns the position after pages, which are given by the seconds of their rows. The text of a row is its second.
     fn walk(pages: &[&[i64]]) -> Option<Place> {
         pages.iter().try_fold(Place { page: 1, ..Place::default() }, |place, rows| {
             let dates: Vec<_> = rows.iter().map(|second| at(*second)).collect();
@@ -206,7 +209,7 @@ mod tests {
     #[test]
     fn wrong_page_is_asked_for_again() {
         let expected = walk(&[&[1, 2], &[1, 2]]).expect("a place");
-        // A page further on, the page before, and one that is shuffled.
+        // A later page, the previous page, and a shuffled page.
         for wrong in [&[5, 6][..], &[1, 2], &[4, 2, 3]] {
             let place = walk(&[&[1, 2], &[1, 2], wrong]).expect("a place");
             assert_eq!(place, Place { tries: 1, ..expected.clone() }, "{wrong:?}");

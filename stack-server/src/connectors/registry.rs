@@ -1,4 +1,4 @@
-//! The connectors that can be installed: a row for each.
+//! The connectors that can be installed.
 
 use crate::connectors::definition::Row;
 use crate::connectors::{banking_circle, currency_cloud, dummy_pay, generic, modulr, stripe, wise};
@@ -14,7 +14,7 @@ pub(crate) static ROWS: &[Row] = &[
     generic::ROW,
 ];
 
-/// The row with a name in any case.
+/// Returns the connector with this name in any case.
 pub(crate) fn find(rows: &'static [Row], name: &str) -> Option<&'static Row> {
     rows.iter().find(|row| row.provider.eq_ignore_ascii_case(name))
 }

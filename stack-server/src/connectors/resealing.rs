@@ -9,18 +9,19 @@ use crate::payments::installation::{self, Installation};
 use crate::payments::record::{self, Versioned};
 use crate::sealing::Sealer;
 
-/// Encrypts a text with the first key that an earlier one encrypted.
+/// Decrypts a text with the key that encrypted it, and encrypts the result with the first key.
 fn again(sealer: &Sealer, purpose: &[u8], sealed: &[u8]) -> Result<Vec<u8>, ApiError> {
     let text = sealer.open(purpose, sealed).map_err(|error| ApiError::fault(&error.to_string()))?;
     Ok(sealer.seal(purpose, &text)?)
 }
 
 impl Engine {
-    /// Encrypts with the first key what earlier keys encrypted, so that these can be taken out of the file of keys.
+    /// Encrypts the secrets of earlier keys again with the first key. The earlier keys can then be removed from the key
+    /// file.
     ///
     /// # Errors
     ///
-    /// If a secret does not decrypt, and what any write may meet.
+    /// Fails if a secret does not decrypt, or if the store cannot be written.
     pub(crate) fn reseal(&self) -> Result<(), ApiError> {
         let payments = self.payments();
         let sealer = &payments.sealer;

@@ -1,4 +1,4 @@
-//! Tokens that a provider gives for a login. One is kept until the provider refuses it.
+//! Login tokens of a provider. A token is kept until the provider refuses it.
 
 use std::future::Future;
 
@@ -6,16 +6,16 @@ use tokio::sync::Mutex;
 
 use crate::connectors::Failure;
 
-/// The token of a login.
+/// The token of the current login.
 #[derive(Default)]
 pub(super) struct Session(Mutex<String>);
 
 impl Session {
-    /// Asks with the token. If the provider refuses the token, logs in again and asks once more.
+    /// Sends a request with the token. If the provider refuses the token, logs in again and repeats the request once.
     ///
     /// # Errors
     ///
-    /// Those of `login` and `ask`.
+    /// Returns errors of `login` and `ask`.
     pub(super) async fn ask<T, L, A>(
         &self,
         login: impl Fn() -> L,
@@ -32,8 +32,8 @@ impl Session {
         }
     }
 
-    /// The token, which is another one than the refused one. The lock is held over the login, so that tasks that start
-    /// together log in once.
+    /// Returns a token that differs from the refused one. Holds the lock during the login, so that concurrent tasks log
+    /// in only once.
     async fn token<L>(&self, refused: &str, login: &impl Fn() -> L) -> Result<String, Failure>
     where
         L: Future<Output = Result<String, Failure>>,
@@ -47,11 +47,11 @@ impl Session {
     }
 }
 
-/// The token in the answer to a login.
+/// Returns the token in the response to a login.
 ///
 /// # Errors
 ///
-/// Fails if there is none that fits into a header.
+/// Fails if the response contains no token that is a valid header value.
 pub(super) fn token_of(body: &[u8], name: &str) -> Result<String, Failure> {
     let answer: serde_json::Value =
         serde_json::from_slice(body).map_err(|_| Failure::later("the answer to the login is no JSON"))?;

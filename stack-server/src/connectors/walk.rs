@@ -1,9 +1,9 @@
-//! Walks through the lists of a provider, one page for each step of a task. A connector builds the request of a page
-//! from its [`Place`]; the rest is the same for all providers.
+//! Walks through the lists of a provider, one page per step of a task. A connector builds the request of a page from
+//! its [`Place`]. Everything else is the same for all providers.
 //!
-//! A walk never trusts that pages are stable. A page that comes twice in a row shows that pages moved, so the walk ends
-//! without progress, and the next one begins at the same date. A walk that reached its end begins the next one at the
-//! newest date, less the list's overlap, because providers change records that they have listed before.
+//! A walk does not assume that pages are stable. If the same page comes twice in a row, pages have moved. The walk then
+//! ends without progress, and the next walk begins at the same date. After a complete walk, the next one begins at the
+//! newest date minus the list's overlap, because providers change records that they have already listed.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use crate::payments::task::NO_STATE;
 
 /// A list of a provider.
 pub(super) struct List {
-    /// The name of the task that walks it, and its key in the descriptor.
+    /// The name of the task that walks the list, which is also its key in the descriptor.
     pub(super) name: &'static str,
     pub(super) key: &'static str,
-    /// The member of an answer that holds the rows; empty if the answer is the list itself.
+    /// The response member with the rows; empty if the response itself is the list.
     pub(super) rows: &'static str,
-    /// Tells whether no page follows this answer. An empty page always ends the walk.
+    /// Returns whether this response is the last page. An empty page always ends the walk.
     pub(super) is_last: fn(Option<&Row<'_>>, &Place) -> bool,
-    /// The member of an answer that names the next page; empty if pages have numbers.
+    /// The response member that names the next page; empty if pages have numbers.
     pub(super) token: &'static str,
-    /// How much before the newest date the next walk begins; `None` if every walk reads everything.
+    /// Time between the start of the next walk and the newest date; `None` if every walk reads everything.
     pub(super) overlap: Option<Duration>,
     pub(super) read: Read,
 }
@@ -33,18 +33,18 @@ pub(super) struct List {
 /// Adds a record to a page, and returns the date by which the list is filtered.
 pub(super) type Read = fn(&Row<'_>, &Work, &mut Page) -> Result<Option<Timestamp>, Unfit>;
 
-/// A list that one answer holds.
+/// Ends the walk after one response, which contains the whole list.
 pub(super) fn whole(_: Option<&Row<'_>>, _: &Place) -> bool {
     true
 }
 
-/// A list that ends with an empty page.
+/// Ends the walk only after an empty page.
 pub(super) fn until_empty(_: Option<&Row<'_>>, _: &Place) -> bool {
     false
 }
 
 impl List {
-    /// The task that walks the list once.
+    /// Returns the task that walks the list once.
     pub(super) fn task(&self, members: &[(&str, &str)]) -> Start {
         let named = [("name", self.name), ("key", self.key)];
         let all: Vec<_> = named.into_iter().chain(members.iter().copied()).collect();
@@ -52,7 +52,7 @@ impl List {
     }
 }
 
-/// A hash of the rows of a page, in any order.
+/// Returns a hash of the rows of a page, independent of their order.
 fn digest_of(rows: &[&RawValue]) -> String {
     let mut texts: Vec<_> = rows.iter().map(|row| row.get()).collect();
     texts.sort_unstable();
@@ -63,25 +63,25 @@ fn digest_of(rows: &[&RawValue]) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// The place of the next page in a walk.
+/// The position of the next page in a walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The date from which records are asked for; empty for all.
+    /// Only records from this date on are requested; empty for all.
     pub(super) since: String,
-    /// Pages before it in this walk.
+    /// Number of earlier pages in this walk.
     pub(super) page: u64,
-    /// Rows before it in this walk.
+    /// Number of earlier rows in this walk.
     pub(super) offset: u64,
-    /// The provider's name for it; empty for the first page.
+    /// The provider's token for the page; empty for the first page.
     pub(super) token: String,
     /// The newest date in this walk.
     newest: String,
-    /// The hash of the page before.
+    /// The hash of the previous page.
     digest: String,
 }
 
 impl Place {
-    /// The place that the state of a task holds.
+    /// Returns the position in the state of a task.
     pub(super) fn of(work: &Work) -> Self {
         Self {
             since: work.kept("since"),
@@ -93,7 +93,7 @@ impl Place {
         }
     }
 
-    /// The state in which the walk begins again.
+    /// Returns the state at the start of a walk.
     fn first(since: &str) -> String {
         if since.is_empty() { NO_STATE.to_owned() } else { object(&[("since", since)]) }
     }
@@ -110,11 +110,11 @@ impl Place {
         ])
     }
 
-    /// Reads the answer for this place.
+    /// Reads the response with the page at this position.
     ///
     /// # Errors
     ///
-    /// Fails if the answer is no list.
+    /// Fails if the response contains no list.
     pub(super) fn read(self, list: &List, work: &Work, body: &[u8]) -> Result<Page, Failure> {
         let wrong = |reason: &str| Failure::later(format!("{}: {reason}", list.key));
         let raw: &RawValue = serde_json::from_slice(body).map_err(|error| wrong(&error.to_string()))?;
@@ -159,7 +159,7 @@ impl Place {
         }
     }
 
-    /// The state after the last page.
+    /// Returns the state after the last page.
     fn end(&self, list: &List) -> String {
         let Some(overlap) = list.overlap else { return NO_STATE.to_owned() };
         let begin = Timestamp::parse(&self.newest)
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// A step of a walk: the page, and the state behind it.
+    /// Makes a step of a walk. Returns the page and the state after it.
     fn step(state: &str, body: &str) -> (Page, String) {
         let work = work(state);
         let page = Place::of(&work).read(&LIST, &work, body.as_bytes()).expect("a list");
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!((place.page, place.offset), (1, 2));
         let (page, state) = step(&state, r#"{"rows":[]}"#);
         assert_eq!((page.has_more, &*state), (false, r#"{"since":"2024-01-01T00:04:00Z"}"#));
-        // A bound never goes back.
+        // The bound never decreases.
         let late = r#"{"rows":[{"id":3,"at":"2023-01-01T00:00:00Z"}]}"#;
         let (_, state) = step(&step(&state, late).1, r#"{"rows":[]}"#);
         assert_eq!(state, r#"{"since":"2024-01-01T00:04:00Z"}"#);

@@ -1,4 +1,4 @@
-//! WISE: balances of profiles, recipients and transfers; transfers to recipients and between balances.
+//! WISE: fetches balances of profiles, recipients and transfers. Sends transfers to recipients and between balances.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +25,13 @@ const PROVIDER: &str = "WISE";
 
 const ADDRESS: &str = "https://api.transferwise.com";
 
-/// Number of rows that are asked for at once.
+/// Number of rows per request.
 const PAGE_SIZE: u64 = 100;
 
-/// The status of a transfer that waits for its money.
+/// The status of a transfer that is not funded yet.
 const UNFUNDED: &str = "incoming_payment_waiting";
 
-/// The metadata key of an account for the profile that owns it.
+/// The metadata key by which an account names the profile that owns it.
 const PROFILE: &str = "profile_id";
 
 pub(crate) const ROW: Registered = Registered {
@@ -86,7 +86,7 @@ const TRANSFERS: List = List {
     rows: "",
     is_last: walk::until_empty,
     token: "",
-    // The status of a transfer changes for weeks.
+    // The status of a transfer can change for weeks.
     overlap: Some(Duration::from_hours(30 * 24)),
     read: read_transfer,
 };
@@ -133,7 +133,7 @@ impl Connector for Wise {
     fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid> {
         Box::pin(async move {
             match order {
-                // Old transfers may name a profile for a source, which has no balance of its own.
+                // Old transfers may have a profile as their source, which has no balance itself.
                 Order::Send(transfer)
                     if transfer.kind == InitiationType::Transfer
                         && transfer.source_metadata.contains_key(PROFILE) =>
@@ -197,7 +197,7 @@ fn read_recipient(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<
     let name = row.row("name").text("fullName");
     page.batch.accounts.push(NewAccount {
         reference: row.required("id")?,
-        // The provider tells no date. A date that changes would make another account of it each time.
+        // Without a date of the provider, use a fixed one, so that every walk reads the same account.
         created_at: row.date("creationTime").unwrap_or(Timestamp::from_micros(0)),
         default_asset: if code.is_empty() { String::new() } else { currency::asset(&code) },
         name: if name.is_empty() { row.text("accountHolderName") } else { name },
@@ -250,8 +250,8 @@ impl Wise {
         parsed(&self.provider.post(path, &headers, body).await?)
     }
 
-    /// Sends money to a recipient: a quote, the transfer, and the payment of the transfer from the balance. The
-    /// provider knows a repeated transfer by its customer transaction id. One that waits for its money was not paid.
+    /// Sends money to a recipient: creates a quote and a transfer, and pays the transfer from the balance. The customer
+    /// transaction id tells the provider that a transfer is a repetition. A transfer that is not funded was not paid.
     async fn send(&self, transfer: &Transfer) -> Result<Paid, Failure> {
         let profile = profile(transfer)?;
         let (amount, code) = transfer.decimal_amount()?;
@@ -299,14 +299,14 @@ impl Wise {
         let status = match &*state {
             "COMPLETED" => PaymentStatus::Succeeded,
             "CANCELLED" | "REVERSED" => PaymentStatus::Failed,
-            // Movements have no route that tells more; the answer to a repetition does.
+            // There is no route to read a movement. The response to a repeated request contains its state.
             _ => return Err(Failure::later(format!("the movement is {state:?}"))),
         };
         Ok(Paid::of_status(id, status, &state))
     }
 }
 
-/// The profile of the source: an account that was brought in names its own, callers of old transfers name it directly.
+/// Returns the profile of the source. A fetched account names its profile; older transfers contain the profile itself.
 fn profile(transfer: &Transfer) -> Result<String, Failure> {
     let known = transfer.source_metadata.get(PROFILE).unwrap_or(&transfer.source);
     if known.is_empty() {
@@ -315,7 +315,7 @@ fn profile(transfer: &Transfer) -> Result<String, Failure> {
     Ok(escape(known))
 }
 
-/// An id of this provider, which is a number.
+/// Checks an id of this provider, which must be a number.
 fn number(id: &str) -> Result<String, Failure> {
     let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { Ok(id.to_owned()) } else { Err(Failure::final_(format!("{id:?} is no id of WISE"))) }

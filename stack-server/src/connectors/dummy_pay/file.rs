@@ -1,4 +1,4 @@
-//! The files of DUMMY-PAY: each holds an account or a payment as JSON.
+//! The files of DUMMY-PAY. Each contains an account or a payment as JSON.
 
 use ledger_core::{AmountError, Balance, Timestamp};
 use serde::de::MapAccess;
@@ -33,7 +33,7 @@ impl<'de> Fields<'de> for File<'de> {
     }
 }
 
-/// The fields of an account or a payment in a file; each kind has some of them.
+/// The fields of an account or a payment in a file. Each kind uses some of them.
 #[derive(Default)]
 struct Record<'a> {
     reference: Text<'a>,
@@ -83,7 +83,7 @@ impl<'de> Fields<'de> for Record<'de> {
     }
 }
 
-/// The reason why a file is not taken in.
+/// The reason why a file is refused.
 #[derive(Debug, Error)]
 pub(super) enum FileError {
     #[error(transparent)]
@@ -106,7 +106,7 @@ fn unknown(set: &'static str, Text(word): &Text<'_>) -> FileError {
     FileError::UnknownWord { word: word.to_string(), set }
 }
 
-/// Reads a file: an account or a payment.
+/// Parses a file with an account or a payment.
 pub(super) fn parse(text: &[u8], work: &Work) -> Result<Batch, FileError> {
     let Object(file) = serde_json::from_slice::<Object<File<'_>>>(text)?;
     let raw = match &*file.kind.0 {
@@ -147,7 +147,7 @@ fn account_of(record: &Record<'_>, raw: &RawValue, work: &Work) -> Result<NewAcc
 
 fn payment_of(record: &Record<'_>, raw: &RawValue, work: &Work) -> Result<NewPayment, FileError> {
     let amount = Balance::parse(record.amount.ok_or(FileError::Missing("amount"))?)?;
-    // A full id, or what the provider calls the account.
+    // Accept an id, or the provider's reference of the account.
     let account = |text: &str| AccountId::parse(text).or_else(|| work.account(text));
     Ok(NewPayment {
         kind: PaymentType::parse(&record.kind.0).ok_or_else(|| unknown("type of a payment", &record.kind))?,

@@ -1,4 +1,4 @@
-//! Files of DUMMY-PAY: what is read, and in which order.
+//! Tests which files DUMMY-PAY reads, and in which order.
 
 use super::file::parse;
 use super::*;
@@ -47,7 +47,7 @@ fn other_files_are_refused() {
     }
 }
 
-/// A connector that reads the files of a directory.
+/// Returns a connector that reads the files of a directory.
 fn reading(directory: PathBuf) -> DummyPay {
     DummyPay {
         directory,
@@ -68,7 +68,7 @@ fn file_is_listed_until_its_task_is_recorded() {
     let connector = reading(folder.path().to_owned());
     let page = connector.list(&work()).expect("a page");
     assert_eq!(page.children.len(), 1);
-    // The page was not recorded, so the state is the old one.
+    // The state is unchanged because the page was not recorded.
     let again = connector.list(&work()).expect("a page");
     assert_eq!(again, page);
     let state = again.state.expect("a state");
