@@ -18,7 +18,7 @@ use crate::log::{self, Level};
 use crate::schedule::Schedule;
 use crate::settings::Settings;
 
-/// Maximum time between two looks at the clock, because somebody may set the clock.
+/// Maximum time between two checks of the clock. Bounds the delay when somebody sets the clock.
 const LOOK: Duration = Duration::from_mins(1);
 
 /// A run that failed. The next run continues.
@@ -44,7 +44,7 @@ impl Cleanup {
     ///
     /// # Errors
     ///
-    /// Fails if the operating system refuses a thread.
+    /// Fails if the operating system cannot start a thread.
     pub(crate) fn start(store: &Store, settings: &Settings, pipelines: Arc<Live>) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (store, stopped) = (store.clone(), Arc::clone(&stop));
@@ -65,7 +65,7 @@ impl Cleanup {
     }
 }
 
-/// Runs the work whenever the schedule says so, until it must stop.
+/// Runs the work at the times of the schedule, until it must stop.
 fn look(schedule: &Schedule, should_stop: &dyn Fn() -> bool, work: impl Fn()) {
     let mut after = log::now();
     while let Some(due) = schedule.next(after) {

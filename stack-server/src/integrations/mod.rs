@@ -1,4 +1,4 @@
-//! Work that the server does beside answering requests: events, exporters, and the removal of deleted buckets.
+//! Background work of the server: events, exporters, and the removal of deleted buckets.
 
 pub(crate) mod cleanup;
 pub(crate) mod events;

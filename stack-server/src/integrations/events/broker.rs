@@ -1,4 +1,4 @@
-//! The broker that takes events, and deliveries to it that are repeated until it does.
+//! Brokers, and deliveries that are repeated until the broker accepts the event.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::nats::NatsPublisher;
 use crate::limits::{DELIVERY_PAUSE_MAX, DELIVERY_PAUSE_MIN};
 use crate::log::{self, Level};
 
-/// The broker that takes the events.
+/// The receiver of events.
 pub(super) enum Broker {
     Http(HttpPublisher),
     Nats(Box<NatsPublisher>),
 }
 
 impl Broker {
-    /// Returns the name of the document that keeps the position.
+    /// Returns the name of the document with the position of this broker.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Http(_) => "http",
@@ -25,7 +25,7 @@ impl Broker {
         }
     }
 
-    /// Makes everything ready for the first event.
+    /// Prepares the delivery of the first event.
     async fn prepare(&self) -> Result<(), DeliveryError> {
         match self {
             Self::Http(http) => http.prepare().await,
@@ -41,7 +41,7 @@ impl Broker {
         }
     }
 
-    /// Tells whether the broker takes events of this topic at all.
+    /// Returns whether the broker accepts events with this topic.
     pub(super) fn takes(&self, topic: &str) -> bool {
         match self {
             Self::Http(http) => http.takes(topic),
@@ -63,7 +63,7 @@ impl Pause {
     }
 }
 
-/// Prepares a broker, again and again until it succeeds. Deliveries do not wait for this.
+/// Prepares a broker, and repeats this until it succeeds. Deliveries do not wait for it.
 pub(super) async fn prepare_until_ready(broker: &Broker) {
     let mut pause = Pause::NEW;
     let mut is_logged = false;
@@ -75,13 +75,13 @@ pub(super) async fn prepare_until_ready(broker: &Broker) {
     }
 }
 
-/// Delivers an event, again and again until the broker acknowledges it.
+/// Delivers an event, and repeats this until the broker acknowledges it.
 pub(super) async fn deliver_until_taken(broker: &Broker, message: &Message) {
     let mut pause = Pause::NEW;
     let mut failures: u64 = 0;
     while let Err(reason) = broker.deliver(message).await {
         failures += 1;
-        // Report the first failure, and later ones more and more rarely.
+        // Report the first failure, and later ones with growing distance.
         if failures.is_power_of_two() {
             let fields: [(&str, &dyn Display); 4] = [
                 ("publisher", &broker.name()),

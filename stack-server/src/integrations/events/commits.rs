@@ -18,7 +18,7 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
-    /// Starts to watch a store.
+    /// Starts to watch the commits of a store.
     pub(crate) fn of(store: &Store) -> Self {
         let (commit, committed) = watch::channel(());
         let watch = store.watch_commits(move || {

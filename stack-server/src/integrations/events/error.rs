@@ -1,4 +1,4 @@
-//! The reasons why events are not delivered.
+//! Errors of the delivery of events.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use tokio::task::JoinError;
 
 use crate::outbound::{AddressError, OutboundError};
 
-/// A delivery that the broker did not acknowledge. The broker may have received the event all the same.
+/// The broker did not acknowledge a delivery. It may have received the event nevertheless.
 #[derive(Debug, Error)]
 pub(super) enum DeliveryError {
     #[error("the topic is no address")]
     NoAddress,
-    /// The message id is no value of a header.
+    /// The message id is not a valid header value.
     #[error(transparent)]
     Header(#[from] hyper::http::Error),
     #[error(transparent)]
@@ -33,19 +33,19 @@ pub(super) enum DeliveryError {
     NatsProvision(#[from] CreateStreamError),
 }
 
-/// Events or a position that the store could not read or write.
+/// The store could not read or write events or a position.
 #[derive(Debug, Error)]
 pub(super) enum StorageError {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The thread that asked the store panicked.
+    /// The thread that accessed the store panicked.
     #[error(transparent)]
     Thread(#[from] JoinError),
 }
 
-/// Settings that describe no broker.
+/// The settings of a broker are not valid.
 #[derive(Debug, Error)]
 pub(super) enum BrokerSettingsError {
     #[error("the topic of {event} must be an address: {reason}")]
@@ -58,12 +58,12 @@ pub(super) enum BrokerSettingsError {
     Subject { topic: String, event: &'static str },
 }
 
-/// Publishers that cannot start.
+/// The publishers cannot start.
 #[derive(Debug, Error)]
 #[error(transparent)]
 pub struct PublishersError(#[from] StartFailure);
 
-/// The step at which the start of the publishers failed.
+/// The reason why the publishers cannot start.
 #[derive(Debug, Error)]
 pub(super) enum StartFailure {
     #[error(transparent)]
@@ -78,7 +78,7 @@ pub(super) enum StartFailure {
     Read(#[from] ReadError),
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The operating system gives no thread or no timer.
+    /// The operating system cannot start a thread or a timer.
     #[error(transparent)]
     System(#[from] io::Error),
 }

@@ -54,7 +54,7 @@ impl HttpPublisher {
             if targets.is_empty() {
                 return Err(BrokerSettingsError::TopicAddress { event: kind.name(), reason });
             }
-            // Other servers lose these events too, one at a time.
+            // Other servers of this API lose these events too: they fail to deliver each of them.
             log::event(Level::Error, "unpublished", &[("type", &kind.name()), ("reason", &reason)]);
         }
         Ok(Self { client: Client::new(Outbound::Any), targets, secrets })
@@ -68,7 +68,7 @@ impl HttpPublisher {
         self.targets.iter().find(|(have, _)| have == topic).map(|(_, target)| target)
     }
 
-    /// Connects to the receivers, so that the first event does not wait for that. Tries all of them, also if one fails.
+    /// Connects to the receivers in advance of the first event. Tries all receivers, even if one fails.
     pub(super) async fn prepare(&self) -> Result<(), DeliveryError> {
         let mut prepared = Ok(());
         for (_, target) in &self.targets {

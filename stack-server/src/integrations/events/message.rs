@@ -1,4 +1,4 @@
-//! The message that carries an event to a broker.
+//! Messages: events in the form that brokers receive.
 
 use hyper::body::Bytes;
 use ledger_core::{LedgerName, LogId};
@@ -12,8 +12,9 @@ pub(super) struct Message {
     pub(super) body: Bytes,
 }
 
-/// Computes the message id: a UUID (version 8) from the key of the store, the name and number of the ledger, and
-/// the log. A receiver recognises repetitions by it. The number tells a ledger from a removed one of the same name.
+/// Computes the message id: a UUID (version 8) from the key of the store, the name and number of the ledger, and the
+/// log. Receivers recognise repetitions by the id. The number distinguishes a ledger from a removed one with the same
+/// name.
 pub(super) fn message_id(key: &[u8; 32], (ledger, number): (&LedgerName, u32), log: LogId) -> String {
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher

@@ -105,7 +105,7 @@ impl NatsPublisher {
         }
     }
 
-    /// Connects, and creates the streams that are missing, so that the first event does not wait for that.
+    /// Connects and creates missing streams in advance of the first event.
     pub(super) async fn prepare(&self) -> Result<(), DeliveryError> {
         let jetstream = self.connected().await?;
         self.provision_all(&jetstream).await
@@ -130,7 +130,7 @@ impl NatsPublisher {
             };
         }
         let (servers, wait) = (self.servers.len(), self.settings.reconnect_wait);
-        // The client asks for the pause before the first attempt as well. It tries every server once without a pause.
+        // The client also calls this before the first attempt. The first attempt at every server has no pause.
         let pause = move |attempts| if attempts <= servers { Duration::ZERO } else { wait };
         let mut options =
             ConnectOptions::new().reconnect_delay_callback(pause).connection_timeout(ACK_TIMEOUT);

@@ -54,7 +54,7 @@ impl Publishing {
         if secrets.is_empty() { Err(StartFailure::NoSecrets(path.clone())) } else { Ok(secrets) }
     }
 
-    /// The names of the publishers that are asked for.
+    /// Returns the names of the enabled publishers.
     pub fn publishers(&self) -> Vec<&'static str> {
         let named = [(self.http, "http"), (self.nats, "nats")];
         named.into_iter().filter_map(|(is_on, name)| is_on.then_some(name)).collect()
@@ -69,8 +69,8 @@ pub struct Publishers {
 }
 
 impl Publishers {
-    /// Starts the configured publishers. The store holds the position of a new publisher when this returns, so the
-    /// publisher misses no later write.
+    /// Starts the configured publishers. When this returns, the store contains the position of every new publisher, so
+    /// the publisher misses no later write.
     ///
     /// # Errors
     ///
@@ -83,12 +83,12 @@ impl Publishers {
         Ok(Self { stop, threads })
     }
 
-    /// Stops deliveries and stores how far they came.
+    /// Stops deliveries and stores their positions.
     pub fn stop(self) {
         // Sending fails only if every thread has ended already.
         let _ = self.stop.send(true);
         for thread in self.threads {
-            // A panic of the thread has been reported already.
+            // Ignore a panic of the thread: the panic hook has already printed it.
             let _ = thread.join();
         }
     }
@@ -122,7 +122,7 @@ fn start(
     Ok(thread.spawn(move || {
         runtime.spawn(async move { prepare_until_ready(&broker).await });
         runtime.block_on(async { tokio::join!(publisher.run(position), outbox.run()) });
-        // A task that reads or writes the store finishes soon.
+        // Tasks that access the store finish quickly.
         runtime.shutdown_timeout(DELIVERY_STOP_TIMEOUT);
     })?)
 }

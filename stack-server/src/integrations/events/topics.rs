@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::envelope::EventType;
 
-/// A part of a mapping that is no pair of an event type and a topic.
+/// A part of a mapping is not a pair of an event type and a topic.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} is not type:topic")]
 pub struct TopicsError(String);
@@ -36,7 +36,7 @@ impl Topics {
         Ok(Self { mapped: mapped.collect::<Result<_, _>>()? })
     }
 
-    /// The topic of a type of events of payments, which have one together unless they are mapped.
+    /// Returns the topic of a type of payment events. All of these types share one topic unless they are mapped.
     pub(crate) fn of_payment(&self, kind: &str) -> &str {
         let find = |name: &str| self.mapped.iter().rev().find(|(have, _)| have == name);
         find(kind).or_else(|| find(ANY)).map_or("payments", |(_, topic)| topic)

@@ -1,4 +1,4 @@
-//! Logs into a table of `ClickHouse`, over its HTTP interface.
+//! Inserts logs into a table of `ClickHouse` over its HTTP interface.
 
 use hyper::body::Bytes;
 use hyper::header::HeaderMap;
@@ -10,29 +10,30 @@ use crate::outbound::{Client, Target};
 use crate::shapes::log::{LogShape, write_data};
 use crate::shapes::transaction::keeps_effective_volumes;
 
-/// Rows that are pushed again replace those that were there.
+/// The table replaces rows that are pushed again.
 const CREATE_TABLE: &str = "CREATE TABLE IF NOT EXISTS logs (ledger String, id Int64, type String, \
     date DateTime64(6, 'UTC'), data String) ENGINE = ReplacingMergeTree ORDER BY (ledger, id)";
 
 const INSERT: &str = "INSERT%20INTO%20logs%20(ledger,id,type,date,data)%20FORMAT%20JSONEachRow";
 
-/// Ports of the native protocol, and those of the HTTP interface of the same server.
+/// The default ports of the native protocol, each with the HTTP port of the same server.
 const PORTS: [(&str, &str); 2] = [("9000", "8123"), ("9440", "8443")];
 
-/// A database of a server.
+/// A database of a `ClickHouse` server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClickHouse {
-    /// Path and query are those of the database.
+    /// The path and the query select the database.
     target: Target,
 }
 
 impl ClickHouse {
-    /// Reads an address: `http://`, `https://` or `clickhouse://`, with the database as path or parameter, user and
-    /// password before the host or as parameters. The ports of the native protocol stand for those of the HTTP interface.
+    /// Parses an address: `http://`, `https://` or `clickhouse://`, with the database in the path or a parameter, and
+    /// user and password before the host or in parameters. The ports of the native protocol are replaced by those of
+    /// the HTTP interface.
     ///
     /// # Errors
     ///
-    /// Fails if the text is no such address.
+    /// Fails if the text is not such an address.
     pub(super) fn parse(dsn: &str) -> Result<Self, DsnError> {
         let (scheme, rest) = dsn.trim().split_once("://").ok_or(DsnError::NoAddress)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -93,7 +94,7 @@ impl ClickHouse {
         &self.target
     }
 
-    /// Inserts logs; makes the table where that fails, and tries once more.
+    /// Inserts logs. If this fails, creates the table and tries once more.
     ///
     /// # Errors
     ///
@@ -113,7 +114,7 @@ impl ClickHouse {
     }
 }
 
-/// One line of JSON for each log.
+/// Returns the logs as lines of JSON.
 fn rows(logs: &[FedLog]) -> Vec<u8> {
     let mut json = Json::with_capacity(Numbers::Plain, logs.len() * 1_024);
     for fed in logs {

@@ -1,4 +1,4 @@
-//! Logs as documents of Elasticsearch, by its bulk interface.
+//! Stores logs as documents of Elasticsearch with its bulk interface.
 
 use hyper::body::Bytes;
 use hyper::header::HeaderMap;
@@ -10,13 +10,13 @@ use crate::http::response::{Json, Numbers};
 use crate::outbound::{Client, Target};
 use crate::shapes::log::write_log_of;
 
-/// The index unless another is configured.
+/// The default index.
 pub(super) const INDEX: &str = "unified-stack-data";
 
 /// Maximum number of characters of an invalid index that an error repeats.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// An index of a server.
+/// An index of an Elasticsearch server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Elasticsearch {
     /// The address of the bulk interface.
@@ -24,14 +24,14 @@ pub(crate) struct Elasticsearch {
     index: String,
 }
 
-/// The used part of the answer to a bulk.
+/// The part of a bulk response that this module reads.
 #[derive(Deserialize)]
 struct BulkAnswer {
     errors: bool,
 }
 
 impl Elasticsearch {
-    /// Reads the address of a server and the name of an index.
+    /// Creates a destination from the address of a server and the name of an index.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Elasticsearch {
         if !is_name {
             return Err(ConfigError::Index(index.chars().take(SHOWN_CHARS_MAX).collect()));
         }
-        // Of the answer only faults are asked for: it would be as long as what is sent.
+        // Only request the faults: the complete response would be as long as the request.
         let base = target.path().split('?').next().unwrap_or_default().trim_end_matches('/').to_owned();
         let target = target.with_path(format!("{base}/_bulk?filter_path=errors"));
         let target = match user {
@@ -59,7 +59,7 @@ impl Elasticsearch {
         &self.target
     }
 
-    /// Indexes logs; one that is pushed again replaces itself.
+    /// Indexes logs. A log that is pushed again replaces itself.
     ///
     /// # Errors
     ///

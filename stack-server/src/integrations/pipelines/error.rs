@@ -1,4 +1,4 @@
-//! The reasons why an exporter is refused and why a push fails.
+//! Errors of exporters and of pushes.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::limits::{
 };
 use crate::outbound::{AddressError, AddressRefusal, OutboundError, Target};
 
-/// A driver that is unknown, or that does not accept its configuration. The text is for the client.
+/// The driver is unknown, or does not accept its configuration. The text is for the client.
 #[derive(Debug, Error)]
 #[error("driver '{driver}' invalid: {reason}")]
 pub(crate) struct ExporterError {
@@ -23,7 +23,7 @@ pub(crate) struct ExporterError {
     pub(super) reason: ConfigError,
 }
 
-/// The part of an exporter's configuration that is refused.
+/// The invalid part of an exporter's configuration.
 #[derive(Debug, Error)]
 pub(super) enum ConfigError {
     #[error("not found")]
@@ -66,7 +66,7 @@ pub(super) enum ConfigError {
     IntervalTooLong,
 }
 
-/// A data source name of `ClickHouse` that is refused.
+/// The invalid part of a data source name of `ClickHouse`.
 #[derive(Debug, Error)]
 pub(super) enum DsnError {
     #[error("dsn is no address")]
@@ -79,12 +79,12 @@ pub(super) enum DsnError {
     Database,
 }
 
-/// The operator allows no files.
+/// The operator has not allowed exporters to write files.
 #[derive(Debug, Error)]
 #[error("this server was given no folder for files (--exporters-directory)")]
 pub(super) struct NoFolder;
 
-/// A push that failed. The logs may have arrived all the same.
+/// A push failed. The logs may have arrived nevertheless.
 #[derive(Debug, Error)]
 pub(super) enum PushError {
     #[error(transparent)]
@@ -97,19 +97,19 @@ pub(super) enum PushError {
     NoFolder(#[from] NoFolder),
     #[error(transparent)]
     Write(#[from] io::Error),
-    /// The thread that wrote panicked.
+    /// The writing thread panicked.
     #[error(transparent)]
     Thread(#[from] JoinError),
 }
 
-/// Logs that could not be read from the store.
+/// The store could not read the logs.
 #[derive(Debug, Error)]
 pub(super) enum LogsError {
     #[error("ledger not found")]
     LedgerNotFound,
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The thread that read panicked.
+    /// The reading thread panicked.
     #[error(transparent)]
     Thread(#[from] JoinError),
 }

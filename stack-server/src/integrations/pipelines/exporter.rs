@@ -22,7 +22,7 @@ use crate::outbound::{Outbound, Target};
 pub(crate) struct Allowed {
     /// The addresses that exporters may post to.
     pub(crate) outbound: Outbound,
-    /// The folder that exporters may write files in. Without one they must not write any.
+    /// The folder in which exporters may write files. Without a folder they must not write any.
     pub(crate) folder: Option<PathBuf>,
 }
 

@@ -61,8 +61,7 @@ impl Files {
     pub(super) fn append(&self, config: &FileConfig, lines: &[Vec<u8>]) -> io::Result<()> {
         let series = {
             let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-            // Forget the series that nobody writes to. The files on disk hold everything that is needed to continue
-            // one.
+            // Drop the series to which no push writes. Everything that is needed to continue them is on disk.
             all.retain(|name, series| *name == config.name || Arc::strong_count(series) > 1);
             all.entry(config.name.clone()).or_default().clone()
         };
@@ -127,8 +126,8 @@ impl Open {
         Ok(Self { file, number, bytes: 0 })
     }
 
-    /// Tells whether the path still leads to the open file, and whether the file still has the length that the last
-    /// push left.
+    /// Returns whether the path still leads to the open file, and whether the file has the same length as after the
+    /// last push.
     fn is_as_it_was_left(&self, folder: &Path, config: &FileConfig) -> bool {
         let (Ok(named), Ok(open)) =
             (std::fs::metadata(path(folder, &config.name, self.number)), self.file.metadata())
@@ -262,7 +261,7 @@ mod tests {
             files().append(&config(1 << 20, None), &lines(expected)).expect("written");
         }
         assert_eq!(text(&folder).concat().into_bytes(), lines(0..5).concat());
-        // A file with nothing but an incomplete line.
+        // A file that contains only an incomplete line.
         std::fs::write(path(&folder, "main", 2), "half").expect("written");
         files().append(&config(1 << 20, None), &lines(5..6)).expect("written");
         assert_eq!(text(&folder)[1].clone().into_bytes(), lines(5..6).concat());

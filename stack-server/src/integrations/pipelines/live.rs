@@ -39,12 +39,12 @@ impl Live {
         self.changed.notify_one();
     }
 
-    /// Waits until somebody wakes the worker.
+    /// Waits until the worker is woken.
     pub(super) async fn called(&self) {
         self.changed.notified().await;
     }
 
-    /// Records the progress of a pipeline, and logs an error that is new.
+    /// Records the progress of a pipeline, and logs its error if the error is new.
     pub(super) fn tell(&self, pipeline: &Pipeline, progress: Progress) {
         let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let told = all.get(&pipeline.id).and_then(|before| before.error.as_ref());

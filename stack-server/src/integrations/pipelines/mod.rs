@@ -1,15 +1,15 @@
 //! Exporters and pipelines: they push the logs of a ledger to an external system.
 //!
-//! An *exporter* describes a destination. A *pipeline* connects a ledger to an exporter and keeps its position,
-//! which is the last log that the destination accepted. Both are documents of the store, and the [`worker`] runs
-//! them. A failed push is retried without limit, and after a restart each pipeline continues at its position. A
-//! pipeline reads its logs from the ledger, so nothing waits for it, and a slow pipeline holds one part of the log
-//! in memory. Removing a ledger permanently also removes its pipelines.
+//! An *exporter* describes a destination. A *pipeline* connects a ledger to an exporter and has a position, which is
+//! the last log that the destination accepted. Both are documents of the store, and the [`worker`] runs the pipelines.
+//! A failed push is retried without limit, and after a restart each pipeline continues at its position. A pipeline
+//! reads its logs from the ledger, so nothing waits for it, and a slow pipeline needs memory for only one part of the
+//! log. Removing a ledger permanently also removes its pipelines.
 //!
-//! - [`exporter`]: parses configurations. [`password`]: hides passwords in them. [`stored`]: keeps exporters and
+//! - [`exporter`]: parses configurations. [`password`]: hides passwords in them. [`stored`]: stores exporters and
 //!   pipelines as documents.
-//! - [`worker`]: starts and stops pipelines. [`pipeline`]: one running pipeline. [`live`]: how far each has come.
-//!   [`destination`], [`file`]: deliver logs.
+//! - [`worker`]: starts and stops pipelines. [`pipeline`]: one running pipeline. [`live`]: the progress of each
+//!   pipeline. [`destination`], [`file`]: deliver logs.
 
 mod clickhouse;
 mod destination;

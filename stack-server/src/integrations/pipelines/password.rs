@@ -13,18 +13,18 @@ use crate::outbound::redacted_path;
 /// The text that replaces a password.
 const HIDDEN: &str = "xxxxx";
 
-/// Members that hold addresses, whose passwords are before the host or a parameter.
+/// Members that contain addresses. An address can contain a password before the host or in a parameter.
 const ADDRESSES: [&str; 3] = ["url", "dsn", "endpoint"];
 
-/// The member that holds a user name and a password of their own, and these.
+/// The member that contains a user name and a password, and the paths of these.
 const AUTHENTICATION: &str = "authentication";
 const USERNAME: &str = "authentication.username";
 const PASSWORD: &str = "authentication.password";
 
-/// Parameters of a `dsn` that are shown.
+/// Visible parameters of a `dsn`.
 const PLAIN_PARAMETERS: [&str; 3] = ["database", "secure", "username"];
 
-/// A placeholder that came back, and does not say which secret it stands for. The text is for the client.
+/// A request contains a placeholder from a response, but it is unclear for which secret. The text is for the client.
 #[derive(Debug, PartialEq, Eq, Error)]
 #[error(
     "{path}: {HIDDEN} stands for a secret that is not shown. It keeps the secret only while address and user stay the \
@@ -46,7 +46,8 @@ fn without_user_password(address: &str) -> Cow<'_, str> {
     }
 }
 
-/// The address of a database without the values of parameters that may be secrets. User and database are names.
+/// Returns the address of a database without the values of parameters that may be secrets. The user and the database
+/// are not secret.
 fn without_parameters(address: &str) -> String {
     let Some((before, query)) = address.split_once('?') else { return address.to_owned() };
     let pairs = query.split('&').map(|pair| match pair.split_once('=') {
@@ -58,8 +59,8 @@ fn without_parameters(address: &str) -> String {
     format!("{before}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// An address for deliveries without what receivers may know their senders by: a user without a password, the parts of the
-/// path that are no words, and the values of parameters.
+/// Returns an address for deliveries without its possible secrets: a user without a password, the parts of the path
+/// that are not words, and the values of parameters.
 fn without_tokens(address: &str) -> String {
     let begin = address.find("://").map_or(0, |at| at + 3);
     let (scheme, rest) = address.split_at(begin);
@@ -78,7 +79,7 @@ fn without_tokens(address: &str) -> String {
     format!("{scheme}{host}{}{mark}{}", redacted_path(path), pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// The path of a member that may hold a secret, or that says whose secret it is.
+/// Returns the path of a member that may contain a secret, or that names the owner of a secret.
 fn member(parent: Option<&str>, name: &str) -> Option<&'static str> {
     match (parent, name) {
         (Some(_), "username") => Some(USERNAME),
@@ -88,8 +89,8 @@ fn member(parent: Option<&str>, name: &str) -> Option<&'static str> {
     }
 }
 
-/// A configuration, which is a JSON object, with the texts that may hold passwords as `change` makes them, given the
-/// path of each; `None` if that changes nothing.
+/// Returns a configuration in which `change` has replaced texts that may be secrets, given their paths. The
+/// configuration is a JSON object. Returns `None` if nothing changes.
 fn with_secrets(config: &str, change: &dyn Fn(&'static str, &str) -> Option<String>) -> Option<String> {
     let changed = |parent: Option<&str>, name: &str, value: &str| {
         change(member(parent, name)?, &text(value)?).map(|text| quoted(&text))
@@ -100,10 +101,10 @@ fn with_secrets(config: &str, change: &dyn Fn(&'static str, &str) -> Option<Stri
     })
 }
 
-/// The texts of a configuration that may hold passwords, with the path of each.
+/// Returns the texts of a configuration that may be secrets, with their paths.
 fn secrets(config: &str) -> Vec<(&'static str, String)> {
     let secrets = RefCell::new(Vec::new());
-    // Nothing is changed: the texts that are visited are gathered.
+    // Change nothing, and only collect the visited texts.
     with_secrets(config, &|path, secret| {
         secrets.borrow_mut().push((path, secret.to_owned()));
         None
@@ -111,12 +112,12 @@ fn secrets(config: &str) -> Vec<(&'static str, String)> {
     secrets.into_inner()
 }
 
-/// The text at a path. Of members with the same name the last one counts.
+/// Returns the text at a path. The last member of a name counts.
 fn at<'s>(secrets: &'s [(&'static str, String)], path: &str) -> Option<&'s str> {
     secrets.iter().rfind(|(have, _)| *have == path).map(|(_, text)| text.as_str())
 }
 
-/// A JSON object with other values where `change` gives some; `None` if it gives none.
+/// Returns a JSON object with the values that `change` replaces, or `None` if it replaces none.
 fn rewritten(object: &str, change: &dyn Fn(&str, &str) -> Option<String>) -> Option<String> {
     let Entries(entries) = json::first::<Entries<'_, &RawValue>>(object.as_bytes()).ok()?;
     let mut changed = false;
@@ -148,7 +149,7 @@ fn quoted(text: &str) -> String {
     String::from_utf8(out.into_bytes()).unwrap_or_default()
 }
 
-/// The shown form of a text that may hold a password, if it holds one.
+/// Returns the visible form of a text that may contain a secret, or `None` if the text is entirely visible.
 fn shown(path: &str, secret: &str) -> Option<String> {
     let shown = match path {
         USERNAME => return None,
@@ -160,17 +161,17 @@ fn shown(path: &str, secret: &str) -> Option<String> {
     (shown != secret).then_some(shown)
 }
 
-/// A configuration as it is shown.
+/// Returns a configuration without its secrets.
 pub(crate) fn hidden(config: &str) -> Cow<'_, str> {
     with_secrets(config, &shown).map_or(Cow::Borrowed(config), Cow::Owned)
 }
 
-/// Returns a configuration that replaces `kept`. Where the client sends a shown address or password back, the stored
-/// one stays, unless it would go to another server or user.
+/// Returns the configuration that replaces `kept`. If the client sends an address or password in its visible form, the
+/// stored one is kept, unless the destination or the user would change.
 ///
 /// # Errors
 ///
-/// Fails if another placeholder stands in the place of a stored secret: storing it would destroy the secret.
+/// Fails if a placeholder would replace a stored secret, because that would destroy the secret.
 pub(super) fn restored<'c>(config: &'c str, kept: &str) -> Result<Cow<'c, str>, StrayPlaceholder> {
     let (given, kept) = (secrets(config), secrets(kept));
     let stays = |path: &str| {
@@ -260,14 +261,14 @@ mod tests {
         let more = r#"{"batching":{"maxItems":7},"url":"http://u:xxxxx@h/"}"#;
         let wanted = r#"{"batching":{"maxItems":7},"url":"http://u:p@h/"}"#;
         assert_eq!(restored(more, kept).as_deref(), Ok(wanted));
-        // The stored password must not go to another destination or user, and must not be lost either.
+        // The stored password must neither go to another destination or user, nor be lost.
         for other in [r#"{"url":"http://u:xxxxx@evil/"}"#, r#"{"url":"http://v:xxxxx@h/"}"#] {
             assert_eq!(restored(other, kept), Err(StrayPlaceholder { path: "url" }));
         }
         for other in [r#"{"url":"http://u:q@h/"}"#, r#"{"url":"http://evil/"}"#, "{}"] {
             assert_eq!(restored(other, kept).as_deref(), Ok(other));
         }
-        // Where nothing was hidden it is an ordinary text.
+        // If the stored text has no secret, the placeholder is ordinary text.
         assert_eq!(restored(&shown, "{}").as_deref(), Ok(&*shown));
         assert_eq!(restored(&shown, &shown).as_deref(), Ok(&*shown));
     }

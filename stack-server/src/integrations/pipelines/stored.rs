@@ -17,39 +17,40 @@ use crate::integrations::pipelines::exporter::{Driver, Setup};
 use crate::integrations::pipelines::password;
 use crate::limits::PIPELINES_MAX;
 
-/// Further keys of exporters: by date of creation, and by the file that one writes, which is its own.
+/// Indexes of exporters: by date of creation, and by the file that an exporter writes, which is unique.
 const EXPORTER_BY_DATE: u32 = 1;
 const EXPORTER_FILE: u32 = 2;
-/// Further keys of pipelines: by ledger and date of creation; one for each ledger and exporter; by exporter.
+/// Indexes of pipelines: by ledger and date of creation; by ledger and exporter, which is unique; and by exporter.
 const PIPELINE_BY_LEDGER: u32 = 1;
 const PIPELINE_OF_BOTH: u32 = 2;
 const PIPELINE_BY_EXPORTER: u32 = 3;
 
-/// An exporter as it is kept.
+/// A stored exporter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Exporter {
     pub(crate) id: String,
     pub(crate) created_at: Timestamp,
     pub(crate) driver: String,
-    /// Its configuration as it was given: JSON text.
+    /// The configuration as the client sent it: JSON text.
     pub(crate) config: Box<str>,
 }
 
-/// A pipeline as it is kept.
+/// A stored pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pipeline {
     pub(crate) id: String,
     pub(crate) ledger: LedgerName,
-    /// The number of its ledger: another one of the name may come after it. Documents of before it was kept have none.
+    /// The number of the ledger, which distinguishes it from a later ledger with the same name. Documents of earlier
+    /// releases do not have it.
     pub(crate) number: Option<u32>,
     pub(crate) exporter: String,
     pub(crate) created_at: Timestamp,
     pub(crate) enabled: bool,
-    /// How often it began at the first log.
+    /// How often the pipeline was reset to the first log.
     pub(crate) run: u64,
 }
 
-// As JSON.
+// JSON form of the documents.
 
 #[derive(Default)]
 struct ExporterBody<'a> {
@@ -185,7 +186,8 @@ fn put_pipeline(pipeline: &Pipeline, expected: Expected) -> DocumentChange {
     }
 }
 
-/// The common prefix of the keys of a ledger's pipelines: no name contains the byte that ends it.
+/// Returns the common prefix of the keys of a ledger's pipelines. Names of ledgers do not contain the byte that ends
+/// it.
 fn prefix(ledger: &LedgerName) -> Vec<u8> {
     [ledger.as_str().as_bytes(), &[0]].concat()
 }
@@ -196,13 +198,13 @@ fn delete(collection: ledger_store::Collection, id: &str, expected: Expected) ->
 
 // Exporters.
 
-/// The exporter with an id.
+/// Returns the exporter with this id.
 pub(crate) fn exporter(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Exporter>>, ReadError> {
     let found = snapshot.document(EXPORTERS, id.as_bytes())?;
     found.as_ref().map(read_exporter).transpose()
 }
 
-/// All exporters, oldest first. There are at most some hundred.
+/// Returns all exporters, oldest first. Their number is limited by [`PIPELINES_MAX`].
 pub(crate) fn exporters(snapshot: &Snapshot) -> Result<Vec<Exporter>, ReadError> {
     let found = snapshot.documents_by(EXPORTERS, EXPORTER_BY_DATE, &DocumentRange::default())?;
     found.iter().map(|document| read_exporter(document).map(|exporter| exporter.value)).collect()
@@ -212,7 +214,7 @@ pub(crate) fn exporters(snapshot: &Snapshot) -> Result<Vec<Exporter>, ReadError>
 ///
 /// # Errors
 ///
-/// `VALIDATION` if there are too many, or another one writes the file.
+/// `VALIDATION` if there are too many exporters, or if another exporter writes the same file.
 pub(crate) fn create_exporter(store: &Store, exporter: &Exporter, setup: &Setup) -> Result<(), ApiError> {
     if exporters(&store.snapshot())?.len() >= PIPELINES_MAX {
         return Err(ApiError::validation(format!("there are {PIPELINES_MAX} exporters already")));
@@ -230,11 +232,12 @@ fn file_taken(error: WriteError) -> ApiError {
     }
 }
 
-/// Gives an exporter another driver and configuration.
+/// Changes the driver and the configuration of an exporter.
 ///
 /// # Errors
 ///
-/// `NOT_FOUND`, `VALIDATION` if a placeholder would replace a secret, and as [`create_exporter`].
+/// `NOT_FOUND` if there is no such exporter; `VALIDATION` if a placeholder would replace a secret, or if another
+/// exporter writes the same file.
 pub(crate) fn update_exporter(
     store: &Store,
     id: &str,
@@ -254,11 +257,11 @@ pub(crate) fn update_exporter(
     .and_then(|changed| changed.map(drop).map_err(file_taken))
 }
 
-/// Removes an exporter and its pipelines, in one step.
+/// Removes an exporter and its pipelines in one commit.
 ///
 /// # Errors
 ///
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if there is no such exporter.
 pub(crate) fn delete_exporter(store: &Store, id: &str) -> Result<(), ApiError> {
     again(|| {
         let snapshot = store.snapshot();
@@ -269,7 +272,7 @@ pub(crate) fn delete_exporter(store: &Store, id: &str) -> Result<(), ApiError> {
             limit: PIPELINES_MAX,
             ..DocumentRange::default()
         };
-        // A pipeline that is made meanwhile changes the exporter's version.
+        // A concurrent creation of a pipeline changes the version of the exporter, so that this commit fails.
         let mut changes = vec![delete(EXPORTERS, id, Expected::Version(found.version))];
         for document in snapshot.documents_by(PIPELINES, PIPELINE_BY_EXPORTER, &range)? {
             let pipeline = read_pipeline(&document)?.value;
@@ -286,19 +289,20 @@ fn no_exporter() -> ApiError {
 
 // Pipelines.
 
-/// Whether a pipeline's ledger was removed for good. It is nobody's then, also if another ledger has the name.
+/// Returns whether the ledger of a pipeline was removed permanently. The pipeline then belongs to no ledger, even if a
+/// new ledger has the same name.
 fn is_orphan(snapshot: &Snapshot, pipeline: &Pipeline) -> bool {
     pipeline.number.is_some_and(|number| snapshot.is_removed(number))
 }
 
-/// The pipeline with an id.
+/// Returns the pipeline with this id.
 pub(crate) fn pipeline(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Pipeline>>, ReadError> {
     let found = snapshot.document(PIPELINES, id.as_bytes())?;
     let found = found.as_ref().map(read_pipeline).transpose()?;
     Ok(found.filter(|found| !is_orphan(snapshot, &found.value)))
 }
 
-/// The pipelines of a ledger, or all, oldest first.
+/// Returns the pipelines of a ledger, or of all ledgers, oldest first.
 pub(crate) fn pipelines(
     snapshot: &Snapshot,
     ledger: Option<&LedgerName>,
@@ -308,11 +312,11 @@ pub(crate) fn pipelines(
     Ok(all)
 }
 
-/// Deletes the pipelines of ledgers that were removed for good; whether there were any.
+/// Deletes the pipelines of permanently removed ledgers. Returns whether there were any.
 ///
 /// # Errors
 ///
-/// Those of any write.
+/// Fails if the store cannot be written.
 pub(crate) fn delete_orphans(store: &Store) -> Result<bool, ApiError> {
     let snapshot = store.snapshot();
     let mut orphans = stored_pipelines(&snapshot, None)?;
@@ -328,7 +332,7 @@ fn delete_pipeline(id: &str, expected: Expected) -> Vec<DocumentChange> {
     vec![delete(PIPELINES, id, expected), delete(PIPELINE_POSITIONS, id, Expected::Anything)]
 }
 
-/// The same with those of ledgers that were removed for good.
+/// Returns the same pipelines, and those of permanently removed ledgers.
 fn stored_pipelines(snapshot: &Snapshot, ledger: Option<&LedgerName>) -> Result<Vec<Pipeline>, ReadError> {
     let mut range = DocumentRange { direction: Direction::Ascending, ..DocumentRange::default() };
     if let Some(ledger) = ledger {
@@ -346,7 +350,8 @@ fn stored_pipelines(snapshot: &Snapshot, ledger: Option<&LedgerName>) -> Result<
 ///
 /// # Errors
 ///
-/// `VALIDATION` if there is no such exporter, the two are connected already, or there are too many.
+/// `VALIDATION` if the exporter does not exist, if a pipeline connects the two already, or if there are too many
+/// pipelines.
 pub(crate) fn create_pipeline(store: &Store, pipeline: &Pipeline) -> Result<(), ApiError> {
     let created = again(|| {
         let snapshot = store.snapshot();
@@ -359,12 +364,12 @@ pub(crate) fn create_pipeline(store: &Store, pipeline: &Pipeline) -> Result<(), 
         }
         let exporter = read_exporter(&document)?;
         let mut changes = vec![
-            // As it is: so that nobody removes it meanwhile.
+            // Store the exporter unchanged, so that the commit fails if another thread removes it concurrently.
             put_exporter(&exporter.value, None, Some(document.keys), Expected::Version(exporter.version)),
             put_pipeline(pipeline, Expected::Absent),
             put_position(&pipeline.id, None, Expected::Anything),
         ];
-        // One of a removed ledger of this name would be in the way.
+        // Delete a pipeline of a removed ledger with the same name, because it would occupy the unique key.
         for other in stored_pipelines(&snapshot, Some(&pipeline.ledger))? {
             if is_orphan(&snapshot, &other) {
                 changes.extend(delete_pipeline(&other.id, Expected::Anything));
@@ -381,7 +386,7 @@ pub(crate) fn create_pipeline(store: &Store, pipeline: &Pipeline) -> Result<(), 
     }
 }
 
-/// An order to a pipeline.
+/// A change of a pipeline's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Start,
@@ -390,11 +395,11 @@ pub(crate) enum Order {
     Delete,
 }
 
-/// Does to a pipeline of a ledger what is asked.
+/// Executes an order for a pipeline of a ledger.
 ///
 /// # Errors
 ///
-/// `NOT_FOUND`; `VALIDATION` for the start of a started one.
+/// `NOT_FOUND` if there is no such pipeline; `VALIDATION` for the start of a started pipeline.
 pub(crate) fn order(store: &Store, ledger: &LedgerName, id: &str, order: Order) -> Result<(), ApiError> {
     again(|| {
         let found = pipeline(&store.snapshot(), id)?.filter(|found| found.value.ledger == *ledger);
@@ -408,7 +413,7 @@ pub(crate) fn order(store: &Store, ledger: &LedgerName, id: &str, order: Order) 
             Order::Stop => vec![put_pipeline(&Pipeline { enabled: false, ..found.value }, expected)],
             Order::Reset => {
                 let run = found.value.run + 1;
-                // The position has another version from now on: what is under way cannot move it.
+                // Write the position to change its version, so that a push in progress cannot move it.
                 let position = put_position(id, None, Expected::Anything);
                 vec![put_pipeline(&Pipeline { run, ..found.value }, expected), position]
             }
@@ -419,14 +424,14 @@ pub(crate) fn order(store: &Store, ledger: &LedgerName, id: &str, order: Order) 
     .and_then(|changed| Ok(changed.map(drop)?))
 }
 
-/// 404 for a pipeline.
+/// Returns the error for a pipeline that does not exist.
 pub(crate) fn no_pipeline() -> ApiError {
     ApiError::not_found("pipeline not found")
 }
 
-// How far a pipeline has come.
+// Positions.
 
-/// The last log that was taken, and the version with which it may be moved.
+/// The last accepted log, and the version of the stored position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptPosition {
     pub(crate) last: Option<LogId>,
@@ -443,7 +448,7 @@ fn put_position(id: &str, last: Option<LogId>, expected: Expected) -> DocumentCh
     }
 }
 
-/// How far a pipeline had come when it was last written; `None` if there is no such pipeline.
+/// Returns the stored position of a pipeline, or `None` if there is no such pipeline.
 pub(crate) fn position(snapshot: &Snapshot, id: &str) -> Result<Option<KeptPosition>, ReadError> {
     let Some(document) = snapshot.document(PIPELINE_POSITIONS, id.as_bytes())? else { return Ok(None) };
     let last = match document.value.as_slice() {
@@ -456,11 +461,11 @@ pub(crate) fn position(snapshot: &Snapshot, id: &str) -> Result<Option<KeptPosit
     Ok(Some(KeptPosition { last, version: document.version }))
 }
 
-/// Writes how far a pipeline has come, unless somebody else did since `kept`.
+/// Stores the position of a pipeline, unless it was stored by someone else since `kept` was read.
 ///
 /// # Errors
 ///
-/// [`WriteError::Document`] then, and what any write may meet.
+/// [`WriteError::Document`] if the position has changed since then. An error of the store if the write fails.
 pub(crate) fn move_position(
     store: &Store,
     id: &str,

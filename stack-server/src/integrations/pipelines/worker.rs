@@ -1,5 +1,4 @@
-//! Keeps the running pipelines in line with the stored ones: enabled pipelines run, with the current configuration
-//! of their exporters.
+//! The worker runs the enabled pipelines with the current configuration of their exporters.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +31,7 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// Fails if the operating system refuses a thread, or if the folder for files cannot be created.
+    /// Fails if the operating system cannot start a thread, or if the folder for files cannot be created.
     pub(crate) fn start(
         store: &Store,
         settings: &Settings,
