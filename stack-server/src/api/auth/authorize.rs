@@ -1,4 +1,4 @@
-//! Login: the request of a client, the way to the identity provider and back, and the end of a session.
+//! Login endpoints: the request of a client, the redirects to the identity provider and back, and the end of a session.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,7 +31,7 @@ use crate::http::response::{self, Json, Numbers, Reply};
 use crate::limits::AUTH_TEXT_BYTES_MAX;
 use crate::log::{self, Level};
 
-/// A redirect that nobody on the way keeps.
+/// Returns a redirect that must not be cached.
 fn redirect(to: &str) -> Result<Reply, OAuthError> {
     let location = HeaderValue::from_str(to);
     let location = location
@@ -42,7 +42,7 @@ fn redirect(to: &str) -> Result<Reply, OAuthError> {
     Ok(reply)
 }
 
-/// An address with these parameters behind its own.
+/// Appends parameters to the query of an address.
 fn with_parameters(address: &str, parameters: &[(&str, Option<&str>)]) -> String {
     let mut address = address.to_owned();
     for (name, value) in parameters {
@@ -53,13 +53,14 @@ fn with_parameters(address: &str, parameters: &[(&str, Option<&str>)]) -> String
     address
 }
 
-/// Whether an address is one of a list, byte by byte, and of a kind that a browser may be sent to.
+/// Returns whether an address is registered, compared byte by byte, and has a scheme to which a browser may be
+/// redirected.
 fn is_registered(list: &[String], address: &str) -> bool {
     let is_web = address.starts_with("https://") || address.starts_with("http://");
     is_web && !address.contains('#') && list.iter().any(|have| have == address)
 }
 
-/// Without a provider nobody can log in, and that is said so.
+/// Returns the error of a server without an identity provider, where no user can log in.
 fn no_provider() -> Reply {
     let error = OAuthError::new(
         Word::TemporarilyUnavailable,
@@ -77,7 +78,7 @@ pub(super) async fn authorize(call: &Call<'_>) -> Result<Reply, ApiError> {
         Ok(form) => form,
         Err(error) => return Ok(protocol::refusal(&error, None)),
     };
-    // Until client and address are known to belong together, nobody is sent anywhere.
+    // Do not redirect before the redirect URI is known to belong to the client.
     let (Some(client), Some(redirect_uri)) = (form.get("client_id"), form.get("redirect_uri")) else {
         return Ok(protocol::text(StatusCode::BAD_REQUEST, "client_id or redirect_uri missing"));
     };
@@ -105,7 +106,7 @@ pub(super) async fn authorize(call: &Call<'_>) -> Result<Reply, ApiError> {
     })
 }
 
-/// Reads what a client asks for. `now` is in seconds since the Unix epoch.
+/// Reads the authorization request of a client. `now` is in seconds since the Unix epoch.
 fn request(
     snapshot: &Snapshot,
     form: &Form,
@@ -164,7 +165,7 @@ fn request(
     })
 }
 
-/// Whether the client asks for a login even if the user is logged in at the provider.
+/// Returns whether the client requests a new login even if the user is logged in at the provider.
 fn wants_new_login(form: &Form) -> bool {
     form.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "login"))
 }
@@ -173,12 +174,13 @@ fn callback_of(authority: &Authority) -> String {
     format!("{}/authorize/callback", authority.issuer())
 }
 
-/// The cookie that binds a login to the browser that began it. Several may be under way in one browser.
+/// Returns name and value of the cookie that binds a login to the browser that started it. A browser may have several
+/// logins in progress.
 fn cookie_of(vault: &Vault, pending: &Pending) -> (String, String) {
     (format!("stack-login-{}", &pending.id[..8]), pending.provider_secret(vault, Use::Browser))
 }
 
-/// Keeps the authorization, and sends the user to the provider.
+/// Stores the authorization and redirects the user to the provider.
 async fn begin(
     call: &Call<'_>,
     authority: &Arc<Authority>,
@@ -204,7 +206,7 @@ async fn begin(
         .iter()
         .filter_map(|name| form.get(name).map(|value| (*name, value)))
         .collect();
-    // An age makes the provider tell when the user logged in, so that a removed `prompt` is noticed.
+    // `max_age` makes the provider report the date of the login, so that the callback notices a removed `prompt`.
     let max_age = if wants_new_login(form) { Some("0") } else { form.get("max_age") };
     hints.extend(max_age.map(|age| ("max_age", age)));
     let state = pending::name(&vault, Use::State, &request.id);
@@ -229,7 +231,7 @@ fn unreachable_provider(reason: &dyn std::error::Error) -> OAuthError {
     OAuthError::new(Word::ServerError, "the identity provider cannot be asked")
 }
 
-/// Where the provider sends the user back.
+/// Handles the redirect of the provider back to this server.
 pub(super) async fn callback(call: &Call<'_>) -> Result<Reply, ApiError> {
     let authority = call.authority()?;
     let Some(provider) = authority.provider.as_ref() else { return Ok(no_provider()) };
@@ -265,7 +267,7 @@ async fn come_back(
     if !has_cookie(call, &name, &value) {
         return Err(unknown());
     }
-    // The client may have gone, or lost its redirect URI, while the user logged in.
+    // During the login, the client may have been deleted, or may have lost its redirect URI.
     let caller = find(authority, &found.value.client)?;
     let caller = caller.filter(|caller| caller.is(&found.value.client, found.value.client_created));
     if !caller.is_some_and(|caller| is_registered(&caller.redirect_uris, &found.value.redirect_uri)) {
@@ -294,8 +296,8 @@ async fn come_back(
     redirect(&with_parameters(&redirect_uri, &[("code", Some(&code)), ("state", state.as_deref())]))
 }
 
-/// When the user logged in at the provider. The user's browser carries `max_age` and `prompt` to the provider, and may have
-/// left them out, so the date is checked here.
+/// Returns the date of the login at the provider. Checks it here, because the user's browser carries `max_age` and
+/// `prompt` to the provider and may have removed them.
 fn logged_in(identity: &Identity, since: Option<u64>, now: u64) -> Result<u64, OAuthError> {
     let Some(since) = since else { return Ok(identity.logged_in.unwrap_or(now)) };
     let oldest = since.saturating_sub(CLOCK_LEEWAY);
@@ -310,7 +312,7 @@ fn has_cookie(call: &Call<'_>, name: &str, value: &str) -> bool {
     pairs.any(|(have, shown)| have == name && same_secret(shown.as_bytes(), value.as_bytes()))
 }
 
-/// The claims about the user of a token that a client may read.
+/// Returns the claims about the user of a token that the client may read.
 pub(super) fn user_info(call: &Call<'_>) -> Result<Reply, ApiError> {
     let authority = call.authority()?;
     let unauthorized = |text: &str| {
@@ -334,7 +336,7 @@ pub(super) fn user_info(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(json.reply(StatusCode::OK))
 }
 
-/// Ends the sessions of a user with a client, and sends the user to where the client wants.
+/// Ends the sessions of a user with a client, and redirects the user to the address that the client requests.
 pub(super) async fn end_session(call: &Call<'_>) -> Result<Reply, ApiError> {
     let authority = call.authority()?;
     let form = match Form::of(call) {

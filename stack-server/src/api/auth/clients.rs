@@ -1,4 +1,4 @@
-//! Clients: create, list, read, change, delete; their secrets and scopes.
+//! Clients: create, list, read, change and delete them, their secrets and their scopes.
 
 use hyper::StatusCode;
 use ledger_core::Metadata;
@@ -51,7 +51,8 @@ impl<'de> Fields<'de> for Body<'de> {
     }
 }
 
-/// Reads what a caller says of a client. Only callers of 2.0 say which scopes it holds, and mean none by saying nothing.
+/// Reads the description of a client. Requests of 1.10 do not contain scopes, so they leave the scopes unchanged. In
+/// other requests, a missing list means no scopes.
 fn read_body(body: &[u8], is_1_10: bool) -> Result<Draft<'_>, ApiError> {
     let Object(Body(mut draft)) = json::first::<Object<Body<'_>>>(body)
         .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
@@ -73,7 +74,7 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(json.reply(StatusCode::OK))
 }
 
-/// Lets the checks of secrets know a client.
+/// Adds a client to the in-memory set that secrets are checked against.
 fn note(call: &Call<'_>, client: &Client) -> Result<(), ApiError> {
     if let Some(opened) = call.authority()?.opened_already() {
         opened.known.add_client(client);

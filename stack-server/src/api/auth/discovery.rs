@@ -9,7 +9,7 @@ use crate::auth::grants::authenticate::opened;
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
-/// The discovery document.
+/// Returns the discovery document.
 pub(super) fn configuration(call: &Call<'_>) -> Result<Reply, ApiError> {
     let mut json = call.json();
     json.raw(&document(call.authority()?.as_ref()).to_string());
@@ -45,7 +45,7 @@ fn document(authority: &Authority) -> Value {
     })
 }
 
-/// The grants; without an identity provider only the first is of use.
+/// The supported grants. Without an identity provider, only the first is available.
 const GRANTS: [&str; 4] = [
     "client_credentials",
     "authorization_code",
@@ -53,7 +53,7 @@ const GRANTS: [&str; 4] = [
     "urn:ietf:params:oauth:grant-type:jwt-bearer",
 ];
 
-/// The public parts of the keys that sign tokens.
+/// Returns the public parts of the signing keys.
 pub(super) async fn keys(call: &Call<'_>) -> Result<Reply, ApiError> {
     let authority = call.authority()?;
     let Ok(opened) = opened(&authority).await else {

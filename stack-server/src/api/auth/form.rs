@@ -9,7 +9,7 @@ use crate::auth::grants::caller::Credentials;
 use crate::auth::grants::error::{OAuthError, Word};
 use crate::http::request::{Query, decode_form};
 
-/// The parameters of a request. Those of the body go before those of the address. Its text shows none of them.
+/// The parameters of a request. Parameters of the body precede those of the address. `Debug` hides all of them.
 pub(crate) struct Form(Vec<(String, String)>);
 
 impl Form {
@@ -17,7 +17,7 @@ impl Form {
     ///
     /// # Errors
     ///
-    /// `invalid_request` if the body is no text, or a parameter is there twice.
+    /// `invalid_request` if the body is not text, or if a parameter is repeated.
     pub(crate) fn of(call: &Call<'_>) -> Result<Self, OAuthError> {
         let body = std::str::from_utf8(&call.body)
             .map_err(|_| OAuthError::new(Word::InvalidRequest, "the body is not UTF-8"))?;
@@ -36,7 +36,7 @@ impl Form {
     ///
     /// # Errors
     ///
-    /// `invalid_request` if a parameter is there twice, or is no escaped text.
+    /// `invalid_request` if a parameter is repeated, or is not valid escaped text.
     pub(crate) fn parse(body: &str) -> Result<Self, OAuthError> {
         if body.split(['&', '=']).any(|part| decode_form(part).is_none()) {
             return Err(OAuthError::new(Word::InvalidRequest, "a parameter is no escaped text"));
@@ -46,26 +46,26 @@ impl Form {
         Ok(Self(pairs))
     }
 
-    /// The value of a parameter; an empty one is as if it were not there.
+    /// Returns the value of a parameter. An empty value counts as missing.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str());
         found.filter(|value| !value.is_empty())
     }
 
-    /// A parameter that must be there.
+    /// Returns a required parameter.
     ///
     /// # Errors
     ///
-    /// `invalid_request`.
+    /// `invalid_request` if it is missing.
     pub(crate) fn need(&self, name: &'static str) -> Result<&str, OAuthError> {
         self.get(name).ok_or_else(|| OAuthError::new(Word::InvalidRequest, format!("{name} missing")))
     }
 
-    /// The credentials of the client: the header goes before the form.
+    /// Returns the credentials of the client. The header takes precedence over the form.
     ///
     /// # Errors
     ///
-    /// `invalid_request` for a header that is none.
+    /// `invalid_request` for a malformed header.
     pub(crate) fn credentials(&self, headers: &HeaderMap) -> Result<Option<Credentials>, OAuthError> {
         if let Some(basic) = basic(headers)? {
             return Ok(Some(basic));
@@ -83,17 +83,17 @@ fn check_once(pairs: &[(String, String)]) -> Result<(), OAuthError> {
     let mut names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        // The name is the caller's choice, and may be anything.
+        // Do not repeat the name: the client chose it, and it may be any text.
         Some(_) => Err(OAuthError::new(Word::InvalidRequest, "a parameter is there twice")),
         None => Ok(()),
     }
 }
 
-/// Id and secret of a `Basic` header, both escaped as in a form (RFC 6749, section 2.3.1).
+/// Returns id and secret of a `Basic` header. Both are escaped as in a form (RFC 6749, section 2.3.1).
 ///
 /// # Errors
 ///
-/// `invalid_request` if it is malformed, or there are two.
+/// `invalid_request` if the header is malformed or repeated.
 pub(crate) fn basic(headers: &HeaderMap) -> Result<Option<Credentials>, OAuthError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, more) = (values.next(), values.next());

@@ -1,6 +1,6 @@
-//! The authorization server on the wire.
+//! The HTTP endpoints of the authorization server.
 //!
-//! Handlers translate between requests and `crate::auth`, which decides. Nothing here holds state.
+//! Handlers translate between requests and `crate::auth`, which makes the decisions. This module has no state.
 
 mod authorize;
 mod clients;
@@ -19,12 +19,12 @@ use crate::api::operations::Auth;
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
-/// The refusal of a request to an operation of OAuth, before the operation sees it.
+/// Returns the response to a request that was refused before it reached an OAuth operation.
 pub(crate) fn refusal(error: &ApiError) -> Reply {
     protocol::refused_early(error)
 }
 
-/// Answers a request by its operation.
+/// Handles a request.
 pub(crate) async fn answer(operation: Auth, call: &Call<'_>) -> Result<Reply, ApiError> {
     match operation {
         Auth::Info => Ok(service::info(call)),

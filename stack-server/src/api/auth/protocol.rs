@@ -1,4 +1,4 @@
-//! Answers of the protocol endpoints, and the addresses of their callers.
+//! Responses of the protocol endpoints, and the addresses of their clients.
 
 use std::net::IpAddr;
 
@@ -12,13 +12,13 @@ use crate::auth::grants::error::{OAuthError, Word};
 use crate::http::error::{ApiError, Code, Profile};
 use crate::http::response::{self, Json, Numbers, Reply};
 
-/// The address behind a request.
+/// Returns the client address of a request.
 pub(super) fn address(call: &Call<'_>, authority: &Authority) -> IpAddr {
     let lines = call.headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
     authority.address(call.peer, &lines.collect::<Vec<_>>())
 }
 
-/// A refusal as OAuth has it.
+/// Returns an OAuth error response.
 pub(super) fn refusal(error: &OAuthError, state: Option<&str>) -> Reply {
     error.log_cause();
     let mut json = Json::new(Numbers::Plain);
@@ -45,7 +45,8 @@ pub(super) fn refusal(error: &OAuthError, state: Option<&str>) -> Reply {
     reply
 }
 
-/// The refusal of a request whose parameters nobody read: its body is too long, or the server takes no writes.
+/// Returns the response to a request whose parameters were not read, because its body is too long or the server accepts
+/// no writes.
 pub(super) fn refused_early(error: &ApiError) -> Reply {
     let status = error.status(Profile::Stack);
     let word = match error.code {
@@ -61,7 +62,7 @@ pub(super) fn refused_early(error: &ApiError) -> Reply {
     reply
 }
 
-/// A text for a person.
+/// Returns a text for a person.
 pub(super) fn text(status: StatusCode, text: impl Into<String>) -> Reply {
     response::text(status, "text/plain; charset=utf-8", Bytes::from(text.into()))
 }

@@ -1,4 +1,4 @@
-//! Scopes: create, list, read, change, delete, and what they bring along.
+//! Scopes: create, list, read, change and delete them, and the scopes that they include.
 
 use hyper::StatusCode;
 use ledger_core::Metadata;

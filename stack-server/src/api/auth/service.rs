@@ -1,4 +1,4 @@
-//! Release and health of the authorization server.
+//! The release and the health of the authorization server.
 
 use hyper::StatusCode;
 
@@ -7,7 +7,7 @@ use crate::api::service::stopped;
 use crate::http::response::Reply;
 use crate::settings::Compat;
 
-/// The release whose clients are served.
+/// Returns the release whose clients this server supports.
 pub(super) fn info(call: &Call<'_>) -> Reply {
     let version = match call.app.settings().compat {
         Compat::V1_10 => "v0.4.4",
@@ -18,7 +18,7 @@ pub(super) fn info(call: &Call<'_>) -> Reply {
     json.reply(StatusCode::OK)
 }
 
-/// Whether the store works.
+/// Returns whether the store works.
 pub(super) async fn health(call: &Call<'_>) -> Reply {
     let stopped = stopped(call).await;
     let mut json = call.json();
@@ -26,7 +26,7 @@ pub(super) async fn health(call: &Call<'_>) -> Reply {
     json.reply(if stopped.is_some() { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK })
 }
 
-/// Whether the store works, as load balancers of this server's kind want it.
+/// Returns whether the store works, in the form that load balancers of this kind of server expect.
 pub(super) async fn ready(call: &Call<'_>) -> Reply {
     let stopped = stopped(call).await;
     let mut json = call.json();

@@ -47,13 +47,13 @@ async fn grant(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Resu
     }
 }
 
-/// The client that a request says it is from.
+/// Authenticates the client of a request.
 async fn caller(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Caller, OAuthError> {
     let credentials = form.credentials(call.headers)?.ok_or_else(OAuthError::invalid_client)?;
     authenticate(authority, &credentials, protocol::address(call, authority)).await
 }
 
-/// As [`caller`], for grants of which clients expect the reason in words.
+/// Authenticates the client like [`caller`], for grants where clients expect a description of the error.
 async fn caller_told(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Caller, OAuthError> {
     caller(call, authority, form).await.map_err(|error| match error.word {
         Word::InvalidClient => OAuthError::new(Word::InvalidClient, "invalid client_id / client_secret"),
@@ -115,7 +115,7 @@ async fn refresh_token(
     authority.signing.run(move || signer.refresh(&caller, &token, scope.as_deref())).await?
 }
 
-/// The grant for an assertion of the identity provider (RFC 7523). The client need not say who it is.
+/// The grant for an assertion of the identity provider (RFC 7523). The client need not identify itself.
 const ASSERTION: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 async fn assertion(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Tokens, OAuthError> {
@@ -127,7 +127,7 @@ async fn assertion(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> 
     };
     opened(authority).await?;
     let text = form.need("assertion")?;
-    // Counted as wrong secrets are, by address: nobody says who the client is.
+    // Count wrong assertions like wrong secrets, by address, because no client is named.
     let (address, now) = (protocol::address(call, authority), Instant::now());
     let issuer = address.to_string();
     let verdict = authority.rates.try_once(&issuer, address, now);
@@ -143,7 +143,7 @@ async fn assertion(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> 
     let (text, requested) = (text.to_owned(), form.get("scope").unwrap_or_default().to_owned());
     let (signer, is_1_10) = (authority.clone(), is_1_10(call));
     let accept = move || {
-        // It was good a moment ago.
+        // The provider has just accepted this text.
         let token = Token::parse(&text).ok_or_else(refused)?;
         signer.accept_assertion(client.as_deref(), &token, &requested, is_1_10)
     };
@@ -166,7 +166,7 @@ fn write(call: &Call<'_>, granted: &Tokens, now: u64) -> Reply {
     reply
 }
 
-/// Revokes a token. An unknown one, or one of another client, is as good as revoked already.
+/// Revokes a token. Succeeds for an unknown token and for that of another client, without a change.
 pub(super) async fn revoke(call: &Call<'_>) -> Result<Reply, ApiError> {
     let authority = call.authority()?;
     let revoked = async {
@@ -181,7 +181,7 @@ pub(super) async fn revoke(call: &Call<'_>) -> Result<Reply, ApiError> {
         Ok(()) => response::empty(StatusCode::OK),
         Err(error) => {
             let mut reply = protocol::refusal(&error, None);
-            // Only the token endpoint answers a fault of the server with 400.
+            // Only the token endpoint reports a fault of the server with status 400.
             if error.word == Word::ServerError {
                 *reply.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             }
@@ -190,7 +190,7 @@ pub(super) async fn revoke(call: &Call<'_>) -> Result<Reply, ApiError> {
     })
 }
 
-/// Tells a trusted client, or one that a token was made for, what the token says.
+/// Returns the claims of a token to a trusted client, or to a client in the audience of the token.
 pub(super) async fn introspect(call: &Call<'_>) -> Result<Reply, ApiError> {
     let authority = call.authority()?;
     let asked = async {

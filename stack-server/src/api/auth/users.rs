@@ -1,4 +1,4 @@
-//! Users: list and read.
+//! Users: list and read them.
 
 use hyper::StatusCode;
 
