@@ -1,4 +1,4 @@
-//! For whom an answer is: some shapes differ between releases, and a strict client reads only its own.
+//! Returns the client of a request.
 
 use hyper::header::{HeaderMap, USER_AGENT};
 
@@ -6,23 +6,23 @@ use crate::api::call::Call;
 use crate::api::release::Release;
 use crate::settings::Compat;
 
-/// A client, by what it can read.
+/// A client, described by the formats that it can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
-    /// The release for clients that name none.
+    /// The configured release, for clients that do not name theirs.
     compat: Compat,
     release: Option<Release>,
-    /// Whether it is the client that servers of 2.4 ship.
+    /// Whether this is the client that is shipped with servers of 2.4.
     is_shipped: bool,
-    /// Whether it came through the mount of the stack, whose clients know nothing later than 2.0.
+    /// Whether the request came through the mount of the stack, whose clients know nothing later than 2.0.
     is_stack: bool,
 }
 
-/// The name of the client that servers of 2.4 ship, the last word of its `User-Agent`.
+/// The name of the client that is shipped with servers of 2.4, which is the last word of its `User-Agent`.
 const SHIPPED_CLIENT: &str = "github.com/formancehq/ledger/pkg/client";
 
 impl Client {
-    /// The client of a request.
+    /// Returns the client of a request.
     pub(crate) fn of(call: &Call<'_>) -> Self {
         Self::new(call.headers, call.app.settings().compat, call.target.starts_with("/api/"))
     }
@@ -31,33 +31,34 @@ impl Client {
         let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         let is_shipped = agent.starts_with("speakeasy-sdk/go ")
             && agent.split_whitespace().next_back() == Some(SHIPPED_CLIENT);
-        // Its own numbers are not those of the documents of the stack.
+        // The version of the shipped client is not a release of the stack.
         let release = if is_shipped { None } else { Release::of(headers) };
         Self { compat, release, is_shipped, is_stack }
     }
 
-    /// Whether it reads what 2.4 answers: counts with 204, accounts that ascend, logs as the second generation has them.
+    /// Returns whether the client expects the responses of 2.4: counts with 204, accounts in ascending order, logs in
+    /// the form of v2.
     pub(crate) fn is_2_4(self) -> bool {
         let is_meant = self.is_shipped || (self.release.is_none() && self.compat == Compat::V2_4);
         is_meant && !self.is_stack
     }
 
-    /// Whether it knows only what 1.10 answered.
+    /// Returns whether the client only knows the responses of 1.10.
     pub(crate) fn is_1_10(self) -> bool {
         self.release.map_or(self.compat == Compat::V1_10 && !self.is_2_4(), Release::is_1_0)
     }
 
-    /// Whether a revert is answered with 200, not 201.
+    /// Returns whether the client expects status 200, not 201, for a revert.
     pub(crate) fn reverts_with_200(self) -> bool {
         self.is_1_10() || self.release.is_some_and(|release| release.is_early)
     }
 
-    /// Whether the count of accounts is answered with 204, not 200.
+    /// Returns whether the client expects status 204, not 200, for the count of accounts.
     pub(crate) fn counts_accounts_with_204(self) -> bool {
         self.is_2_4() || self.release.is_some_and(|release| release.numbers >= [3, 1, 0])
     }
 
-    /// Whether the version of a migration is a string.
+    /// Returns whether the client expects the version of a migration as a string.
     pub(crate) fn has_text_versions(self) -> bool {
         self.release.is_some_and(|release| release.numbers >= [3, 0, 0])
     }

@@ -1,4 +1,4 @@
-//! The errors of v1: its codes, its texts, and the form of the body.
+//! The errors of v1: codes, texts, and the form of the body.
 //!
 //! v1 has a closed set of codes that is smaller than that of v2. Every error without a code of its own is
 //! `VALIDATION`.

@@ -1,4 +1,4 @@
-//! Finds or creates the ledger of a v1 request, and answers the routes that describe a ledger.
+//! Finds or creates the ledger of a v1 request, and handles the routes that describe a ledger.
 
 use hyper::StatusCode;
 use ledger_core::{BucketName, Features, FirstId, LedgerName, LedgerOptions, Switch};
@@ -33,7 +33,7 @@ pub(crate) fn view(call: &Call<'_>) -> Result<Option<LedgerView>, ApiError> {
     Ok(call.app.snapshot().ledger(&name(call)?))
 }
 
-/// How ledgers of this generation are made: ids begin at 0 as its clients expect, or at 1 for those of 2.4.
+/// Returns the options of ledgers that v1 creates. Ids begin at 0, or at 1 for clients of 2.4.
 pub(crate) fn options(call: &Call<'_>) -> LedgerOptions {
     let first_id = if Client::of(call).is_2_4() { FirstId::One } else { FirstId::Zero };
     LedgerOptions {
@@ -43,7 +43,7 @@ pub(crate) fn options(call: &Call<'_>) -> LedgerOptions {
     }
 }
 
-/// The ledger of the path, made if it is not there.
+/// Returns the ledger in the path, and creates it if it does not exist.
 ///
 /// # Errors
 ///

@@ -15,27 +15,27 @@ use crate::http::json::{self, Array, Entries, Text};
 use crate::http::response::{Json, Reply};
 use crate::limits::{FILTER_BYTES_MAX, INLINE_ROWS_MAX};
 
-/// Number of rows per page if the request names none.
+/// Default number of rows per page.
 const PAGE_SIZE: u32 = 15;
 const PAGE_SIZE_MAX: u32 = 1_000;
 
 /// The properties that distinguish one list from the others.
 pub(crate) struct Kind {
-    /// The name in its cursors. A cursor of another list is refused.
+    /// The name of the list in cursors. A cursor of another list is refused.
     pub(crate) name: &'static str,
     pub(crate) resource: Resource,
     /// The query parameters of the list. A request with a cursor must not have any of them.
     pub(crate) parameters: &'static [&'static str],
-    /// Whether the list takes `metadata[…]` parameters.
+    /// Whether the list accepts `metadata[…]` parameters.
     pub(crate) metadata: bool,
-    /// Whether its rows ascend for clients of 2.4, who page by cursors alone.
+    /// Whether the rows are in ascending order for clients of 2.4, which use only cursors for paging.
     pub(crate) ascends_later: bool,
-    /// The selection by the parameters; checks them in the order of this list.
+    /// Converts the parameters to conditions. Checks them in the order of `parameters`.
     pub(crate) select: fn(&Parameters) -> Result<Vec<FilterNode>, ApiError>,
 }
 
-/// The parameters of a list request in the order in which they came. Cursors carry them. An empty value counts as
-/// absent, except for metadata, where the empty text is a value to look for.
+/// The parameters of a list request in their original order. Cursors contain them. An empty value counts as absent,
+/// except for metadata, where the empty text is a value to match.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parameters(Vec<(String, String)>);
 
@@ -131,8 +131,8 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// Reads a list request: from its cursor, beside which no parameter of the list is taken and the page size is
-    /// ignored, or from its parameters. For clients of 2.4 parameters beside a cursor are ignored, and the page size
+    /// Reads a list request from its cursor or from its parameters. A request with a cursor must not have parameters of
+    /// the list, and its page size is ignored. For clients of 2.4, the other parameters are ignored, and the page size
     /// counts.
     ///
     /// # Errors
@@ -178,23 +178,23 @@ impl List {
         Ok(Self { kind, ledger, query, filter })
     }
 
-    /// The filter, for the store's list of the same resource.
+    /// Returns the filter for the store's list of the same resource.
     ///
     /// # Errors
     ///
-    /// `INTERNAL` if the list is of another resource; only a defect makes such a list.
+    /// `INTERNAL` if the filter is for another resource, which is a defect of this server.
     pub(crate) fn filter<R: Selects>(&self) -> Result<FilterOf<R>, ApiError> {
         FilterOf::try_from(self.filter.clone()).map_err(|error| ApiError::fault(&error.to_string()))
     }
 
-    /// Tells whether the query may take too long for a thread that serves HTTP: it has a filter, or asks for many
+    /// Returns whether the query may take too long for a thread that serves HTTP: it has a filter, or requests many
     /// rows.
     pub(crate) fn is_long(&self) -> bool {
         !self.filter.is_all() || self.query.page_size > INLINE_ROWS_MAX
     }
 
-    /// Queries a ledger for the page. Returns `None` if the ledger does not exist. A `long` query runs on a thread
-    /// of its own.
+    /// Queries a ledger for the page. Returns `None` if the ledger does not exist. A `long` query runs on a separate
+    /// thread.
     ///
     /// # Errors
     ///
@@ -265,7 +265,7 @@ impl List {
     }
 }
 
-/// `pageSize`, or else its older name; `None` where neither asks for rows.
+/// Returns the parameter `pageSize`, or else its older name. Returns `None` if neither requests a number of rows.
 fn given_page_size(call: &Call<'_>) -> Result<Option<u32>, ApiError> {
     let name = match call.query.get("pageSize") {
         None | Some("") => "page_size",
@@ -290,8 +290,8 @@ fn first_page(page_size: u32, filter: String) -> ListQuery {
     }
 }
 
-/// Reads a cursor that names nothing but a page size as a request for the first page. Cursors of other servers are
-/// JSON, and test suites of clients send such cursors.
+/// Reads a cursor that contains only a page size as a request for the first page. Cursors of other servers are JSON,
+/// and test suites of clients send such cursors.
 fn blank_cursor(text: &str) -> Option<ListQuery> {
     let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
     let bytes = bytes.trim_ascii();

@@ -53,8 +53,8 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(list.reply(call, page.as_ref(), |view| view.entry.id.get().to_string(), write))
 }
 
-/// A log as clients of 2.4 read it: transactions are data as in the second generation, a revert is the transaction that
-/// it records. Changes of metadata have one form for all.
+/// Writes a log for clients of 2.4: the data are a transaction in the form of v2, and a revert appears as the
+/// transaction that it records. Other entries have the same form for all clients.
 fn write_later_log(json: &mut Json, view: &LogView) {
     const NONE: &[(AccountAddress, Metadata)] = &[];
     let entry = &view.entry;
@@ -85,7 +85,8 @@ fn write_log(json: &mut Json, view: &LogView) {
     json.write(|out| log.write_to(&hash.to_hex(), out));
 }
 
-/// The hash of a log. Where the ledger keeps none there is a digest of the entry alone: stable, and never empty.
+/// Returns the hash of a log. If the ledger has no hashes, returns a digest of the entry alone, which is stable and
+/// never empty.
 fn hash_of(view: &LogView, log: &LegacyLog<'_>) -> WireHash {
     view.hash.map_or_else(
         || {

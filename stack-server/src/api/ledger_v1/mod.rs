@@ -1,7 +1,7 @@
-//! The first generation of the ledger's API.
+//! Version 1 of the ledger API.
 //!
-//! Handlers translate, as those of the second generation do; both work on the same ledgers. A ledger that is
-//! not there reads as an empty one, and comes into being with the first write.
+//! Like those of v2, the handlers only translate; both versions work on the same ledgers. A missing ledger reads as an
+//! empty one, and the first write creates it.
 
 mod accounts;
 mod balances;
@@ -26,8 +26,7 @@ use crate::api::call::Call;
 use crate::api::operations::V1;
 use crate::http::response::Reply;
 
-/// Answers a request by its operation. Refusals are answered here too, since this generation has a form and words
-/// of its own for them.
+/// Handles a request. Also builds the error responses, because v1 has its own codes and form for them.
 pub(crate) async fn answer(operation: V1, call: &Call<'_>) -> Reply {
     let answer = match operation {
         V1::LedgerInfo => ledger::info(call),

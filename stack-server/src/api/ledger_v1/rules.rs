@@ -1,4 +1,4 @@
-//! Parses the mapping of a ledger and caches the v1 rules that follow from it.
+//! Parses the mapping of a ledger, and caches the resulting v1 rules.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,7 +63,7 @@ impl ContractBody<'_> {
         Ok(rule.map(|rule: Rule| Contract { accounts, rule }))
     }
 
-    /// Writes the contract as the store keeps it and as reads show it.
+    /// Writes the contract in its stored form, which is also its form in responses.
     pub(crate) fn write_to(&self, out: &mut Vec<u8>) -> Result<(), ApiError> {
         out.extend_from_slice(b"{\"name\":");
         write_json_text(&self.name.0, out);

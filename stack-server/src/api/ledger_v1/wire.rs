@@ -13,7 +13,7 @@ use crate::api::script_body::{Forms, ScriptBody};
 use crate::http::error::ApiError;
 use crate::http::json::{self, AnyMap, Array, Date, Fields, Object, Text, field};
 
-/// The fields of every transaction, whether its postings are given or come from a script.
+/// The fields that every transaction has, with postings or with a script.
 #[derive(Default)]
 struct Common<'a> {
     timestamp: Option<Timestamp>,
@@ -54,7 +54,7 @@ impl Common<'_> {
 #[derive(Default)]
 pub(crate) struct TransactionBody<'a> {
     postings: Vec<PostingBody<'a>>,
-    /// Parsed only by routes that take scripts.
+    /// The script. Only routes that accept scripts parse it.
     script: Option<&'a RawValue>,
     common: Common<'a>,
 }
@@ -99,7 +99,7 @@ impl TransactionBody<'_> {
         self.common.into_create(movement, rules)
     }
 
-    /// Converts the transaction at index `at` of a batch. Batches do not take scripts.
+    /// Converts the transaction at index `at` of a batch. Batches do not accept scripts.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl<'de> Fields<'de> for RunBody<'de> {
 }
 
 impl RunBody<'_> {
-    /// Tells whether the script has no text.
+    /// Returns whether the script has no text.
     pub(crate) fn is_empty(&self) -> bool {
         self.script.is_empty()
     }
@@ -160,7 +160,7 @@ fn postings(
     converted.collect()
 }
 
-/// A posting that is refused. The text is for the client.
+/// The reason why a posting is refused. The text is for the client.
 #[derive(Debug, Error)]
 enum PostingError {
     #[error("no amount defined")]

@@ -13,8 +13,8 @@ use crate::http::error::ApiError;
 use crate::http::json::{self, AnyMap};
 use crate::http::response::{self, Reply};
 
-/// Returns the mode of a write: stored, or a dry run. Every write of a single item heeds the dry-run parameter, so
-/// that a preview never changes anything.
+/// Returns the mode of a write: commit or dry run. Every write of a single item honours the dry-run parameter, so that
+/// a preview never changes anything.
 pub(crate) fn mode(call: &Call<'_>) -> Mode {
     let preview = call.query.get("preview").is_some_and(|value| {
         value == "1" || value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("yes")
@@ -26,7 +26,7 @@ pub(crate) fn mode(call: &Call<'_>) -> Mode {
 ///
 /// # Errors
 ///
-/// Returns the error that `refused` makes of a rejection, or the reason why the outcome is unknown.
+/// Returns the error that `refused` creates from a rejection, or the reason why the outcome is unknown.
 pub(crate) async fn submit(
     call: &Call<'_>,
     commands: Vec<Command>,
@@ -65,7 +65,7 @@ pub(crate) async fn outcome(
         ledger::ensured(call).await?
     };
     let ledger = ledger.info().name.clone();
-    // A single command has no others to be undone with.
+    // A single command needs no atomicity.
     let atomicity = if requests.len() == 1 { Atomicity::Independent } else { Atomicity::AsOne };
     let submission = Submission { ledger, requests, atomicity, mode, detail };
     Ok(receipts(call.app.submit(submission).await?))
@@ -79,7 +79,7 @@ fn receipts(outcomes: Vec<Outcome>) -> Result<Vec<Receipt>, Rejection> {
         match outcome {
             Outcome::Done(receipt) => receipts.push(receipt),
             Outcome::Refused(rejection) => refusal = refusal.or(Some(rejection)),
-            // The rejection of the group comes with the command that caused it. A single command fails with its
+            // The command that caused the rejection of the group carries it. A single command fails with its
             // submission.
             Outcome::Cancelled | Outcome::Failed(_) => {}
         }
@@ -87,8 +87,8 @@ fn receipts(outcomes: Vec<Outcome>) -> Result<Vec<Receipt>, Rejection> {
     refusal.map_or(Ok(receipts), Err)
 }
 
-/// Hashes the parts that a repeated request must have in common: the target of the request and the bytes of its
-/// body. The prefix keeps these hashes apart from those of v2.
+/// Hashes the parts in which a repeated request must be identical: the target of the request and the bytes of its body.
+/// The prefix keeps these hashes apart from those of v2.
 fn hash_of(call: &Call<'_>) -> CompactString {
     let mut hasher = Sha256::new();
     hasher.update(b"v1\n");
@@ -100,7 +100,7 @@ fn hash_of(call: &Call<'_>) -> CompactString {
     text
 }
 
-/// Submits a command and answers without a body.
+/// Submits a command, and returns a response without a body.
 ///
 /// # Errors
 ///
@@ -137,7 +137,7 @@ pub(crate) fn transaction(receipt: &Receipt) -> Result<&Transaction, ApiError> {
 ///
 /// # Errors
 ///
-/// `VALIDATION`.
+/// `VALIDATION` if the body is malformed.
 pub(crate) fn metadata_body(call: &Call<'_>) -> Result<Metadata, ApiError> {
     let invalid = |_| ApiError::validation("invalid metadata format");
     let body = json::first::<&RawValue>(&call.body).map_err(invalid)?;

@@ -1,8 +1,8 @@
 //! The events of a ledger as a stream that a browser can read (server-sent events).
 //!
-//! DIFFERENCE: other servers of this API have no such route. The id of an event is the id of its log, so a client
-//! that reconnects with `Last-Event-ID` misses nothing. The stream ends when the client disconnects, when its token
-//! does, when the server stops, or when the client stops reading. Periodic comments show that both ends are alive.
+//! DIFFERENCE: other servers of this API have no such route. The id of an event is the id of its log, so a client that
+//! reconnects with `Last-Event-ID` misses nothing. The stream ends when the client disconnects or stops reading, when
+//! its token expires or is revoked, and when the server stops. Periodic comments show that both ends are alive.
 
 use hyper::body::Bytes;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -24,7 +24,7 @@ use crate::log;
 /// The parameters of a stream.
 #[derive(Clone, Debug)]
 struct Asked {
-    /// The number of the ledger, which tells it from another ledger of the same name.
+    /// The number of the ledger, which distinguishes it from another ledger with the same name.
     number: u32,
     /// Send events after this log. `None` starts at the first log.
     after: Option<LogId>,
@@ -103,7 +103,7 @@ pub(crate) fn stream(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(reply)
 }
 
-/// Waits until the token of a stream is no longer good. The client then comes back with its next token and the id of
+/// Waits until the token of a stream is no longer valid. The client then reconnects with its next token and the id of
 /// the last event. `now` is in seconds since the Unix epoch.
 async fn ended(pass: Option<Pass>, now: u64) {
     match pass {

@@ -1,5 +1,5 @@
-//! Explains which index answers a list, for operators who wonder why a list is slow. Only this server has this
-//! route, so no client depends on it.
+//! Explains which index a list uses, for operators who investigate a slow list. Only this server has this route, so no
+//! client depends on it.
 
 use hyper::StatusCode;
 use ledger_store::{Explanation, ReadError};

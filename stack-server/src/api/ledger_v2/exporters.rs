@@ -50,7 +50,7 @@ pub(super) fn id(call: &Call<'_>, at: usize) -> Result<String, ApiError> {
     uuid::parse(call.variable(at)).ok_or_else(|| ApiError::validation("invalid id: it is no UUID"))
 }
 
-/// Makes a random id.
+/// Returns a random id.
 pub(super) fn new_id() -> Result<String, ApiError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| ApiError::fault(&error.to_string()))?;
@@ -81,7 +81,7 @@ pub(crate) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 pub(crate) async fn update(call: &Call<'_>) -> Result<Reply, ApiError> {
     let id = id(call, 0)?;
-    // One that is not there is not found, whatever the body says.
+    // A missing exporter has status 404, even if the body is invalid.
     let wanted = id.clone();
     let found = call.app.blocking(move |store| Ok(stored::exporter(&store.snapshot(), &wanted)?)).await?;
     found.ok_or_else(|| ApiError::not_found("exporter not found"))?;

@@ -1,4 +1,4 @@
-//! The common part of all lists: their parameters, the cursor, the envelope.
+//! Shared handling of v2 lists: parameters, cursors, and the response envelope.
 
 use ledger_core::{Filter, FilterOf, Resource, Selects, Switch};
 use ledger_store::{Direction, Expand, LedgerView, Page, PageRequest, Start, TimeAxis};
@@ -10,34 +10,34 @@ use crate::http::error::ApiError;
 use crate::http::response::{Json, Reply};
 use crate::limits::INLINE_ROWS_MAX;
 
-/// The particular part of a list.
+/// The properties that distinguish one list from the others.
 pub(crate) struct Kind {
-    /// The word that its cursors are bound to.
+    /// The name of the list in cursors.
     pub(crate) name: &'static str,
-    /// The kind of its rows.
+    /// The resource of the rows.
     pub(crate) resource: Resource,
-    /// Its order where the caller asks for none.
+    /// The default order.
     pub(crate) direction: Direction,
-    /// The keys by which it can be sorted, in snake case, with the order of each.
+    /// The keys by which clients can sort, in snake case, with the order of each.
     pub(crate) sortable: &'static [(&'static str, Sort)],
-    /// The parameters that bound it in time, the upper end first.
+    /// The parameters for the end of the time window.
     pub(crate) until: &'static [&'static str],
     pub(crate) since: &'static [&'static str],
 }
 
-/// A list request, ready to be read.
+/// A parsed list request.
 pub(crate) struct List {
-    /// The word that its cursors are bound to, and beside it the ledger or what else.
+    /// The name of the list in cursors. The next field contains the ledger or another scope of the cursor.
     name: &'static str,
     ledger: String,
-    /// The kind of its rows, where the answer says so.
+    /// The resource of the rows, if the response names it.
     resource: Option<&'static str>,
     pub(crate) query: ListQuery,
     filter: Filter,
 }
 
 impl List {
-    /// Reads a list request: from its cursor, with which only `pageSize` counts beside, or from its parameters.
+    /// Reads a list request from its cursor or from its parameters. Beside a cursor, only `pageSize` counts.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl List {
             ListQuery { page_size: page_size.unwrap_or(query.page_size), ..query }
         } else {
             let (order, direction) = order(call, kind)?;
-            // Lists without a date in their question check these all the same.
+            // Validate these dates even for lists that do not use them.
             call.query.date(&["pit"])?;
             call.query.date(&["oot"])?;
             ListQuery {
@@ -75,7 +75,7 @@ impl List {
         Ok(Self { name: kind.name, ledger, resource: None, query, filter })
     }
 
-    /// The list of a stored query, whose cursors work at `place`.
+    /// Creates the list of a stored query. Its cursors are only valid at `place`.
     pub(crate) fn stored(
         name: &'static str,
         resource: &'static str,
@@ -86,16 +86,16 @@ impl List {
         Self { name, ledger: place, resource: Some(resource), query, filter }
     }
 
-    /// The filter, for the store's list of the same resource.
+    /// Returns the filter for the store's list of the same resource.
     ///
     /// # Errors
     ///
-    /// `INTERNAL` if the list is of another resource; only a defect makes such a list.
+    /// `INTERNAL` if the filter is for another resource, which is a defect of this server.
     pub(crate) fn filter<R: Selects>(&self) -> Result<FilterOf<R>, ApiError> {
         FilterOf::try_from(self.filter.clone()).map_err(|error| ApiError::fault(&error.to_string()))
     }
 
-    /// Whether the store has to look at more than one page of rows in their order.
+    /// Returns whether the query may have to read more than one page of rows in their natural order.
     pub(crate) fn is_long(&self) -> bool {
         !self.filter.is_all()
             || self.query.at.is_some()
@@ -103,11 +103,11 @@ impl List {
             || self.query.page_size > INLINE_ROWS_MAX
     }
 
-    /// The part that is asked for, with keys read by `parse`.
+    /// Builds the page request for the store. `parse` reads the key in the cursor.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if the cursor's key is none; only a defect makes such a cursor.
+    /// `VALIDATION` if the key in the cursor is malformed. Only a defect of this server makes such a cursor.
     pub(crate) fn page<K>(&self, parse: impl Fn(&str) -> Option<K>) -> Result<PageRequest<K>, ApiError> {
         let invalid = || ApiError::validation("invalid 'cursor' query param");
         Ok(PageRequest {
@@ -121,7 +121,7 @@ impl List {
         })
     }
 
-    /// The answer with a page; `key` writes the key of an item, `write` an item.
+    /// Builds the response for a page. `key` writes the key of an item, and `write` the item.
     pub(crate) fn reply<T>(
         &self,
         call: &Call<'_>,
@@ -152,7 +152,7 @@ impl List {
     }
 }
 
-/// `sort`, or for transactions `order=effective` and `reverse`.
+/// Reads the order from `sort`, or for transactions from `order=effective` and `reverse`.
 fn order(call: &Call<'_>, kind: &Kind) -> Result<(Sort, Direction), ApiError> {
     if let Some(sort) = call.query.get("sort").filter(|sort| !sort.is_empty()) {
         return order_of(kind, sort);
@@ -174,11 +174,11 @@ fn order(call: &Call<'_>, kind: &Kind) -> Result<(Sort, Direction), ApiError> {
     }
 }
 
-/// The order that a text of the form `field:direction` asks for; an empty one asks for that of the list.
+/// Parses an order of the form `field:direction`. An empty text means the default order of the list.
 ///
 /// # Errors
 ///
-/// `VALIDATION` for a field that the list is not sorted by, and for another direction.
+/// `VALIDATION` for a field by which the list cannot be sorted, and for an unknown direction.
 pub(crate) fn order_of(kind: &Kind, sort: &str) -> Result<(Sort, Direction), ApiError> {
     if sort.is_empty() {
         return Ok((Sort::Natural, kind.direction));
@@ -216,7 +216,8 @@ fn snake_case(field: &str) -> String {
     name
 }
 
-/// `expand`, repeated or divided by commas; unknown words are ignored, and so are volumes that the ledger does not keep.
+/// Reads the parameter `expand`, which may be repeated or contain commas. Ignores unknown words, and volumes that the
+/// ledger does not have.
 pub(crate) fn expand(call: &Call<'_>) -> Expand {
     let mut expand = Expand::default();
     for word in call.query.all("expand").flat_map(|value| value.split(',')) {
@@ -229,7 +230,7 @@ pub(crate) fn expand(call: &Call<'_>) -> Expand {
     kept_by_ledger(call, expand)
 }
 
-/// The expansions that the ledger can show: one without the feature of effective volumes answers without them.
+/// Returns the expansions that the ledger supports. Drops effective volumes if the ledger does not have this feature.
 pub(crate) fn kept_by_ledger(call: &Call<'_>, expand: Expand) -> Expand {
     let lacks = |ledger: LedgerView| ledger.info().features.effective_volumes == Switch::Off;
     if expand.effective_volumes && call.ledger().is_ok_and(lacks) {
@@ -238,7 +239,7 @@ pub(crate) fn kept_by_ledger(call: &Call<'_>, expand: Expand) -> Expand {
     expand
 }
 
-/// Which date `pit`, `startTime` and `endTime` are about: each route reads its own spelling.
+/// Returns the date to which `pit`, `startTime` and `endTime` refer. Accepts the spellings of all routes.
 pub(crate) fn clock(call: &Call<'_>) -> TimeAxis {
     let by_insertion = ["insertionDate", "useInsertionDate", "use_insertion_date"];
     if by_insertion.iter().any(|name| call.query.flag(name)) {
@@ -248,7 +249,8 @@ pub(crate) fn clock(call: &Call<'_>) -> TimeAxis {
     }
 }
 
-/// `groupBy`: by how many first segments; nothing, 0 and below join none.
+/// Reads the parameter `groupBy`: the number of leading address segments that form a group. A missing value, 0 and
+/// negative numbers mean no grouping.
 fn group_by(call: &Call<'_>) -> Result<u32, ApiError> {
     match call.query.get("groupBy") {
         None | Some("") => Ok(0),
@@ -259,11 +261,11 @@ fn group_by(call: &Call<'_>) -> Result<u32, ApiError> {
     }
 }
 
-/// The point in time of a single read or a count. `oot` is checked, and has no effect on these.
+/// Returns the point in time of a single read or a count. Validates `oot`, which has no effect on these.
 ///
 /// # Errors
 ///
-/// `VALIDATION` if one of them is no date.
+/// `VALIDATION` if `pit` or `oot` is not a date.
 pub(crate) fn point_in_time(call: &Call<'_>) -> Result<Option<ledger_core::Timestamp>, ApiError> {
     call.query.date(&["oot"])?;
     call.query.date(&["pit"])

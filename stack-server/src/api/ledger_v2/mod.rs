@@ -1,7 +1,7 @@
-//! The second generation of the ledger's API.
+//! Version 2 of the ledger API.
 //!
-//! Handlers translate: a body or a query becomes a command or a question, an outcome or a page becomes an answer.
-//! The core decides, the store knows the data; no handler computes a balance.
+//! Handlers only translate: a body or a query string becomes a command or a query, and an outcome or a page becomes a
+//! response. The core makes the decisions, and the store has the data. No handler computes a balance.
 
 mod accounts;
 mod bulk;
@@ -36,7 +36,7 @@ use crate::api::operations::V2;
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
-/// Answers a request by its operation.
+/// Handles a request.
 pub(crate) async fn answer(operation: V2, call: &Call<'_>) -> Result<Reply, ApiError> {
     match operation {
         V2::ListLedgers => ledgers::list(call).await,

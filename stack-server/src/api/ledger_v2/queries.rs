@@ -1,4 +1,4 @@
-//! Stored queries: a list that a schema has under a name.
+//! Stored queries: lists that a schema defines under a name.
 
 use ledger_core::schema::StoredQuery;
 use ledger_core::{Filter, Json as JsonValue, Resource, SchemaVersion, Timestamp};
@@ -14,7 +14,7 @@ use crate::http::json;
 use crate::http::response::Reply;
 use crate::limits::{FILTER_BYTES_MAX, PAGE_SIZE_NUMBER_MAX};
 
-/// The word that cursors of stored queries are bound to.
+/// The list name in cursors of stored queries.
 const PLACE: &str = "queries";
 
 pub(crate) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
@@ -29,7 +29,7 @@ pub(crate) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
     let stored = schema
         .query(id)
         .ok_or_else(|| ApiError::validation(format!("schema version '{version}' has no such query")))?;
-    // No name of a ledger has a line feed.
+    // Names of ledgers contain no line feeds.
     let place = format!("{}\n{version}\n{id}", ledger.info().name);
     let given = Params::of(body.get("params"))?;
     let list = match text(&body, "cursor")? {
@@ -44,12 +44,12 @@ pub(crate) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
     }
 }
 
-/// Whether a stored query can be run: its parameters are some, and its filter is one of its resource whatever the
-/// variables are.
+/// Checks that a stored query can run: its parameters are valid, and so is its filter for its resource, independently
+/// of the values of variables.
 ///
 /// # Errors
 ///
-/// `VALIDATION` with what is wrong.
+/// `VALIDATION` with the reason.
 pub(crate) fn check(call: &Call<'_>, stored: &StoredQuery) -> Result<(), ApiError> {
     Params::of(stored.params())?.into_query(call, kind(stored.resource()), String::new())?;
     let mut fault = None;
@@ -72,7 +72,7 @@ fn kind(resource: Resource) -> &'static Kind {
     }
 }
 
-/// The first page.
+/// Builds the request for the first page.
 fn begun(
     call: &Call<'_>,
     stored: &StoredQuery,
@@ -95,7 +95,7 @@ fn begun(
     built(stored, query, place)
 }
 
-/// A further page: with a cursor only the size of the page counts beside.
+/// Builds the request for a later page. Beside a cursor, only the page size counts.
 fn resumed(
     call: &Call<'_>,
     stored: &StoredQuery,
@@ -114,7 +114,7 @@ fn built(stored: &StoredQuery, query: ListQuery, place: String) -> Result<List, 
     Ok(List::stored(PLACE, stored.resource_name(), place, query, filter))
 }
 
-/// The parameters of a stored query; what is absent is as in any list.
+/// The parameters of a stored query. A missing one has the default of the list.
 #[derive(Default)]
 struct Params {
     page_size: Option<u64>,
@@ -127,11 +127,11 @@ struct Params {
 }
 
 impl Params {
-    /// Reads them.
+    /// Parses the parameters.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` for one of the wrong type.
+    /// `VALIDATION` for a parameter of the wrong type.
     fn of(json: Option<&JsonValue>) -> Result<Self, ApiError> {
         let json = match json {
             None | Some(JsonValue::Null) => return Ok(Self::default()),
@@ -160,7 +160,7 @@ impl Params {
         })
     }
 
-    /// These, with others going before them.
+    /// Returns these parameters, overridden by those in `over`.
     fn with(self, over: Self) -> Self {
         Self {
             page_size: over.page_size.or(self.page_size),
@@ -173,7 +173,7 @@ impl Params {
         }
     }
 
-    /// The size of a page, if one is asked for.
+    /// Returns the requested page size, if there is one.
     fn page_size(&self, call: &Call<'_>) -> Option<u32> {
         let max = call.app.settings().max_page_size;
         self.page_size.filter(|size| *size > 0).map(|size| size.min(max.into()) as u32)
@@ -224,7 +224,7 @@ fn integer(json: &JsonValue, name: &str) -> Result<Option<i64>, ApiError> {
     }
 }
 
-/// The additions to an answer: words, of which unknown ones are ignored.
+/// Reads the list of expansions. Ignores unknown words.
 fn expand(json: &JsonValue) -> Result<Option<Expand>, ApiError> {
     let words = match json.get("expand") {
         None | Some(JsonValue::Null) => return Ok(None),
@@ -243,11 +243,11 @@ fn expand(json: &JsonValue) -> Result<Option<Expand>, ApiError> {
     Ok(Some(expand))
 }
 
-/// The JSON value that a body begins with; an empty one is an empty object.
+/// Parses the JSON value at the beginning of a body. An empty body counts as an empty object.
 ///
 /// # Errors
 ///
-/// `VALIDATION` with the fault of the text.
+/// `VALIDATION` with the error of the JSON text.
 fn json_body(body: &[u8]) -> Result<JsonValue, ApiError> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(JsonValue::Object(Vec::new()));

@@ -53,11 +53,11 @@ pub(crate) fn parse(profile: Profile, resource: Resource, text: &str) -> Result<
     }
 }
 
-/// Parses the filter of a request that is no list.
+/// Parses the filter of a request that is not a list.
 ///
 /// # Errors
 ///
-/// As [`parse`].
+/// Fails like [`parse`].
 pub(crate) fn filter<R: Selects>(call: &Call<'_>) -> Result<FilterOf<R>, ApiError> {
     let filter = parse(call.profile, R::RESOURCE, filter_text(call)?)?;
     FilterOf::try_from(filter).map_err(|error| ApiError::fault(&error.to_string()))
@@ -126,7 +126,7 @@ fn node(
     }
 }
 
-/// The value on the right side of a comparison.
+/// The right-hand value of a comparison.
 struct Value(FilterValue);
 
 impl<'de> Deserialize<'de> for Value {

@@ -1,4 +1,4 @@
-//! The schema routes: add a version, read one, list them.
+//! The schema routes: add a version, read a version, list versions.
 
 use hyper::StatusCode;
 use ledger_core::schema::Schema;

@@ -190,7 +190,7 @@ fn write_view(json: &mut Json, view: &TransactionView, volumes: bool) {
     write_transaction(json, &view.transaction, committed, view.effective_volumes.as_deref());
 }
 
-/// Tells whether the ledger of an accepted write keeps effective volumes.
+/// Returns whether the ledger of an accepted write keeps effective volumes.
 pub(crate) fn answers_effective_volumes(call: &Call<'_>) -> bool {
     // The ledger may have been deleted after the write, which still needs its response.
     call.ledger().map_or(true, |ledger| keeps_effective_volumes(ledger.info().features))

@@ -1,4 +1,4 @@
-//! The common part of all writes: submitting one command, and the answer of those that return nothing.
+//! Shared handling of v2 writes: submission of a command, and responses without a body.
 
 use ledger_core::{Command, Idempotency, LogEntry, Metadata, request_hash};
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
@@ -8,11 +8,11 @@ use crate::http::error::ApiError;
 use crate::http::json::{self, TextMap};
 use crate::http::response::{self, Reply};
 
-/// Submits the command of a request, with its idempotency key and as a dry run where the caller says so.
+/// Submits the command of a request with its idempotency key, as a dry run if the request says so.
 ///
 /// # Errors
 ///
-/// The refusal of the command, or the reason why there is no outcome.
+/// Returns the rejection of the command, or the reason why the outcome is unknown.
 pub(crate) async fn submit(call: &Call<'_>, command: Command, detail: Detail) -> Result<Receipt, ApiError> {
     let key = call.idempotency_key().map_err(|error| call.unless_no_ledger(error))?;
     let schema_version = match &command {
@@ -35,11 +35,11 @@ pub(crate) async fn submit(call: &Call<'_>, command: Command, detail: Detail) ->
     }
 }
 
-/// Submits a command whose answer is empty.
+/// Submits a command, and returns a response without a body.
 ///
 /// # Errors
 ///
-/// As [`submit`].
+/// Fails like [`submit`].
 pub(crate) async fn without_answer(call: &Call<'_>, command: Command) -> Result<Reply, ApiError> {
     let receipt = submit(call, command, Detail::Ids).await?;
     let mut reply = response::no_content();
@@ -49,20 +49,20 @@ pub(crate) async fn without_answer(call: &Call<'_>, command: Command) -> Result<
     Ok(reply)
 }
 
-/// The entry of a receipt that was asked for with [`Detail::Entry`].
+/// Returns the log entry of a receipt that was requested with [`Detail::Entry`].
 ///
 /// # Errors
 ///
-/// `INTERNAL` if it is not there: the store promises it.
+/// `INTERNAL` if the store broke its promise to return it.
 pub(crate) fn entry(receipt: &Receipt) -> Result<&LogEntry, ApiError> {
     receipt.entry.as_deref().ok_or_else(|| ApiError::fault("a receipt lacks its entry"))
 }
 
-/// The body of a metadata write.
+/// Parses the body of a metadata write.
 ///
 /// # Errors
 ///
-/// `VALIDATION`; for a ledger that is not there, that.
+/// `VALIDATION` if the body is malformed; `LEDGER_NOT_FOUND` if it is malformed and the ledger does not exist.
 pub(crate) fn metadata_body(call: &Call<'_>) -> Result<Metadata, ApiError> {
     match json::first(&call.body) {
         Ok(TextMap(metadata)) => Ok(metadata),
