@@ -1,4 +1,4 @@
-//! The operations of the authorization server, described.
+//! The descriptions of the operations of the authorization server.
 
 use crate::api::openapi::description::{Body, Content, Description, Parameter, TEXT, query};
 use crate::api::operations::Auth;
@@ -19,7 +19,7 @@ const CLIENT: Body = Body { required: true, contents: &[(JSON, Json("ClientReque
 const SECRET: Body = Body { required: true, contents: &[(JSON, Json("SecretRequest"))] };
 const SCOPE: Body = Body { required: true, contents: &[(JSON, Json("ScopeRequest"))] };
 
-/// The description of an operation.
+/// Returns the description of an operation.
 pub(crate) fn describe(operation: Auth) -> Description {
     let new = Description::new;
     match operation {
@@ -269,7 +269,7 @@ const END_SESSION: [Parameter; 4] = [
     query("state", TEXT, "Sent along."),
 ];
 
-/// The description of a protocol endpoint, whose refusals have the form of OAuth.
+/// Returns the description of a protocol endpoint, whose errors have the OAuth form.
 fn protocol(id: &'static str, summary: &'static str) -> Description {
     let description = Description::new(id, OAUTH, summary);
     [

@@ -1,5 +1,5 @@
-//! The description of one API operation. It holds what is particular to the operation. The document adds what holds
-//! for all operations: path parameters, limits and server errors.
+//! The description of one API operation. It contains the properties of the operation itself. The document adds the
+//! common parts of all operations: path parameters, limits and server errors.
 
 use crate::http::error::Code;
 
@@ -9,7 +9,7 @@ pub(crate) struct Description {
     /// The method name in generated clients, for the mount that the document lists first.
     pub(crate) id: &'static str,
     pub(crate) summary: &'static str,
-    /// One or two sentences beyond the summary: the effect, which part is atomic, and the answer.
+    /// One or two sentences in addition to the summary: the effect, the atomic part, and the response.
     pub(crate) details: &'static str,
     pub(crate) group: &'static str,
     pub(crate) parameters: Vec<Parameter>,
@@ -34,7 +34,7 @@ impl Description {
         }
     }
 
-    /// Sets the text beyond the summary. Every operation has one, as a test shows.
+    /// Sets the details. Every operation has some, as a test shows.
     pub(crate) fn details(mut self, details: &'static str) -> Self {
         self.details = details;
         self
@@ -106,7 +106,7 @@ pub(crate) const fn header(name: &'static str, schema: &'static str, summary: &'
     Parameter { name, place: Place::Header, schema, summary }
 }
 
-/// A request body. The server ignores the content type, except where it takes several.
+/// A request body. The server ignores the content type, unless it accepts several.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body {
     pub(crate) required: bool,
@@ -149,7 +149,7 @@ pub(crate) enum Shown {
 /// An error response of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusal {
-    /// The status. `None` stands for the usual status of the code.
+    /// The status; `None` means the usual status of the code.
     pub(crate) status: Option<u16>,
     pub(crate) code: Code,
 }

@@ -1,4 +1,4 @@
-//! The document: every route below every mount that serves it.
+//! The API document: every route below every mount that serves it.
 
 use std::collections::BTreeSet;
 
@@ -22,9 +22,9 @@ const DESCRIPTION: &str = "A double-entry ledger, and an authorization server be
 `/api/ledger/v2` in the form that clients of stack 2.0 read; the first generation at the root and below \
 `/api/ledger`. Unknown members and parameters are ignored. Paths may end with a slash.";
 
-/// The document. Its paths keep the order of the table of routes, which a JSON value would lose.
+/// The API document. Its paths keep the order of the routing table, which a JSON value would lose.
 pub(crate) struct Document {
-    /// The members before the paths, and the tags.
+    /// The members that precede the paths, and the tags.
     head: [(&'static str, Value); 4],
     paths: Vec<(String, Value)>,
     components: Value,
@@ -55,12 +55,12 @@ impl Document {
     }
 }
 
-/// The document of a server with this guard, whose generic connector API is at this path.
+/// Builds the document of a server with this guard and this mount path of the generic connector API.
 pub(crate) fn document(guard: Option<&Guard>, generic: &MountPath) -> Document {
     let mut paths: Vec<(String, Value)> = Vec::new();
     let mut ids = BTreeSet::new();
     let mut examples = Map::new();
-    // The paths below the further prefixes of a mount repeat those below its first one, so they come last.
+    // The other prefixes of a mount repeat the paths of its first prefix, so they come last.
     let (own, aliases): (Vec<_>, Vec<_>) = mounted().partition(|(_, prefix, _)| *prefix == 0);
     for (route, at, profile) in own.into_iter().chain(aliases) {
         let prefix = route.mount.prefixes()[at].0;
@@ -83,7 +83,7 @@ pub(crate) fn document(guard: Option<&Guard>, generic: &MountPath) -> Document {
     Document { head: head(), paths, components: components(&examples) }
 }
 
-/// Every route below every prefix of its mount, with the number of the prefix.
+/// Returns every route below every prefix of its mount, with the number of the prefix.
 fn mounted() -> impl Iterator<Item = (&'static Route, usize, Profile)> {
     routes().iter().flat_map(|route| {
         let prefixes = route.mount.prefixes().iter().enumerate();
@@ -91,7 +91,7 @@ fn mounted() -> impl Iterator<Item = (&'static Route, usize, Profile)> {
     })
 }
 
-/// The members before the paths.
+/// Returns the members that precede the paths.
 fn head() -> [(&'static str, Value); 4] {
     let info = json!({
         "title": "Ledger",
@@ -116,13 +116,14 @@ fn components(examples: &Map<String, Value>) -> Value {
     })
 }
 
-/// The name of an operation below a mount: its own below the first mount that has it.
+/// Returns a unique operation id. Below `/api/ledger` it has a suffix. If the id is taken, letters and digits of the
+/// path follow.
 fn unique_id(ids: &mut BTreeSet<String>, id: &str, prefix: &str, template: &str) -> String {
     let below = if prefix.starts_with("/api/ledger") { "_gateway" } else { "" };
     let words: String = template.chars().filter(char::is_ascii_alphanumeric).collect();
     let mut id = format!("{id}{below}");
     if !ids.insert(id.clone()) {
-        // Health checks answer below several names, and generations call the same thing the same.
+        // Health checks have several paths, and v1 and v2 share ids of operations.
         let mut named = format!("{id}_{words}");
         if !ids.insert(named.clone()) {
             let mount: String = prefix.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -162,7 +163,7 @@ fn operation(
     operation
 }
 
-/// The security requirement of a route: nothing where the server requires no tokens.
+/// Returns the security requirement of a route, or `None` if the route is open or the server requires no tokens.
 fn security(route: &Route, guard: Option<&Guard>) -> Option<Value> {
     match (route.scope, guard) {
         (Scope::Open, _) | (_, None) => None,
@@ -172,7 +173,7 @@ fn security(route: &Route, guard: Option<&Guard>) -> Option<Value> {
     }
 }
 
-/// A variable segment of the path.
+/// Describes a variable segment of the path.
 fn variable(name: &str, route: &Route) -> Value {
     let schema = match name {
         "ledger" => json!({
@@ -214,7 +215,7 @@ fn body(body: &Body) -> Value {
     json!({"required": body.required, "content": contents})
 }
 
-/// The description of an operation.
+/// Returns the description of an operation.
 fn describe(operation: Operation) -> Description {
     match operation {
         Operation::V1(operation) => v1::describe(operation),
@@ -233,7 +234,7 @@ fn describe(operation: Operation) -> Description {
 mod tests {
     use super::*;
 
-    /// Every value below `value`, itself included.
+    /// Visits `value` and every value below it.
     fn walk<'a>(value: &'a Value, visit: &mut dyn FnMut(&'a Value)) {
         visit(value);
         match value {
@@ -243,7 +244,7 @@ mod tests {
         }
     }
 
-    /// The document as it is served.
+    /// Returns the document as the server sends it.
     fn described() -> Value {
         serde_json::from_str(&document(None, &MountPath::default()).to_json()).expect("JSON")
     }
@@ -271,7 +272,7 @@ mod tests {
         let first_alias = paths.iter().position(|path| path.starts_with("/api/ledger"));
         let last = paths.iter().rposition(|path| !path.starts_with("/api/ledger"));
         assert!(first_alias > last, "an alias stands before {:?}", paths[last.expect("a path")]);
-        // The texts keep the order, although values do not.
+        // Compare the texts, because JSON values do not keep the order.
         for text in [document.to_json(), document.to_yaml()] {
             let places: Vec<_> = paths.iter().map(|path| text.find(&format!("\"{path}\":"))).collect();
             assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
@@ -327,19 +328,19 @@ mod tests {
         }
     }
 
-    /// The texts in quotes that follow one of these words in the sources of a folder.
+    /// Returns the quoted texts that follow one of these words in the sources of a folder.
     fn quoted_after(folder: &str, words: &[&str]) -> BTreeSet<String> {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api").join(folder);
         let mut found = BTreeSet::new();
         for file in std::fs::read_dir(folder).expect("a folder of sources") {
             let source = std::fs::read_to_string(file.expect("a file").path()).expect("its text");
-            // What tests ask for is no parameter of an operation.
+            // Parameters in tests are not parameters of operations.
             let source = source.split("#[cfg(test)]").next().unwrap_or_default();
             for (word, at) in
                 words.iter().flat_map(|word| source.match_indices(word)).map(|(at, word)| (word, at))
             {
                 let rest = &source[at + word.len()..];
-                // One text, or a list of them; or a name that is known elsewhere.
+                // One text, a list of texts, or a name that is defined elsewhere.
                 let end = if word.ends_with('[') {
                     rest.find(']')
                 } else {
@@ -410,7 +411,7 @@ mod tests {
                     "{id}"
                 );
                 let responses = operation["responses"].as_object().expect("responses");
-                // A redirect is a success too.
+                // A redirect counts as a success.
                 assert!(responses.keys().any(|status| status.starts_with(['2', '3'])), "{id}");
                 for (status, response) in responses {
                     let number: u16 = status.parse().expect("a status");

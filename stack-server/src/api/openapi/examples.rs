@@ -1,5 +1,5 @@
-//! Examples of bodies. `examples.json` has one value for each schema; the forms that wrap it are made here, so that the
-//! document holds every example once and refers to it.
+//! Examples of bodies. `examples.json` has one value for each schema. This module wraps the values in the forms of
+//! responses. The document contains each example once and refers to it.
 
 use std::sync::OnceLock;
 
@@ -9,13 +9,13 @@ use crate::api::openapi::description::{Content, Description};
 
 const EXAMPLES: &str = include_str!("examples.json");
 
-/// The values by the name of their schema, and texts by their content type.
+/// Returns the values by name of their schema, and the texts by content type.
 fn values() -> &'static Value {
     static VALUES: OnceLock<Value> = OnceLock::new();
     VALUES.get_or_init(|| serde_json::from_str(EXAMPLES).expect("the examples are JSON, as a test shows"))
 }
 
-/// Returns the name of an example and its value. Texts that are no JSON have an example where their type has one.
+/// Returns the name and the value of an example. A text that is not JSON has an example if its content type has one.
 fn example(content_type: &str, content: Content) -> Option<(String, Value)> {
     let value = |name: &str| values().get(name).cloned();
     match content {

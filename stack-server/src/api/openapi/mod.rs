@@ -1,9 +1,10 @@
 //! The description of the API, as `OpenAPI` 3.1.
 //!
-//! It is made of the table of routes: each row is an operation, and what an operation reads and answers stands in
-//! `v2.rs`, `v1.rs` or `service.rs`, where the compiler asks for every one of them. Statuses and words of errors
-//! are those of `error.rs`, body limits those of the row. To add an operation: its row in the router, its arm in
-//! `describe` (`document.rs`), the schemas that are new in `schemas.json`, and an example of each in `examples.json`.
+//! The document is built from the routing table, where each row is an operation. `v2.rs`, `v1.rs`, `service.rs` and the
+//! other files of this module describe the parameters and responses of operations; the compiler demands a description
+//! for each operation. `error.rs` defines the statuses and codes of errors, and the row of an operation its body limit.
+//! To add an operation, add its row in the router, its arm in `describe` (`document.rs`), its new schemas in
+//! `schemas.json`, and an example of each schema in `examples.json`.
 
 mod auth;
 mod description;
@@ -29,13 +30,13 @@ use crate::http::response::{self, Reply};
 
 const PAGE: &str = include_str!("page.html");
 
-/// The page loads the document from this server, and nothing else from anywhere.
+/// The page may load the document from this server, and nothing else.
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-/// Answers with the document.
+/// Returns the document in the requested form.
 pub(crate) fn answer(call: &Call<'_>, form: DocumentForm) -> Reply {
     let texts = call.app.description();
     let make = || document::document(call.app.guard(), &call.app.settings().generic_mount);

@@ -1,4 +1,4 @@
-//! The operations of the payments API, described.
+//! The descriptions of the operations of the payments API.
 
 use crate::api::openapi::description::{Body, Content, DATE, Description, Parameter, TEXT, query};
 use crate::api::operations::{Generic, Payments};
@@ -13,14 +13,14 @@ const TRANSFERS: &str = "Transfer initiations";
 const CONNECTORS: &str = "Connectors";
 const JSON: &str = "application/json";
 
-/// A body that must be there.
+/// Creates a required body.
 macro_rules! body {
     ($schema:literal) => {
         Body { required: true, contents: &[(JSON, Json($schema))] }
     };
 }
 
-/// A filter, which is read on GET too.
+/// The filter of lists. The server reads it on GET too.
 const FILTER: Body = Body { required: false, contents: &[(JSON, Json("V2Filter"))] };
 
 const SIZE: &str = r#"{"type":"integer","minimum":0,"maximum":4294967295}"#;
@@ -49,7 +49,7 @@ const OF_BALANCES: [Parameter; 4] = [
     query("limit", SIZE, "Rows of a page, before `pageSize`."),
 ];
 
-/// The description of an operation.
+/// Returns the description of an operation.
 pub(crate) fn describe(operation: Payments) -> Description {
     use Payments as P;
     let new = |id, group, summary| Description::new(id, group, summary).refuses(&[Validation]);
@@ -119,7 +119,7 @@ pub(crate) fn describe(operation: Payments) -> Description {
     }
 }
 
-/// The description of an operation that leads from payments to the ledger.
+/// Returns the description of an operation on postings of payments.
 fn postings(operation: Payments) -> Description {
     use Payments as P;
     let new = |id, group, summary| Description::new(id, group, summary).refuses(&[Validation, NotFound]);
@@ -160,7 +160,7 @@ fn postings(operation: Payments) -> Description {
     }
 }
 
-/// The description of an operation of the generic connector API.
+/// Returns the description of an operation of the generic connector API.
 pub(crate) fn generic(operation: Generic) -> Description {
     let new = |id, summary| Description::new(id, "Generic connector API", summary).refuses(&[Validation]);
     let pages = [
@@ -205,7 +205,7 @@ pub(crate) fn generic(operation: Generic) -> Description {
     }
 }
 
-/// The description of an operation on accounts at providers.
+/// Returns the description of an operation on accounts at providers.
 fn accounts(operation: Payments) -> Description {
     use Payments as P;
     let new = |id, summary| Description::new(id, ACCOUNTS, summary).refuses(&[Validation]);

@@ -7,7 +7,7 @@ use Content::{Data, Empty, Json, Text, Yaml};
 
 const GROUP: &str = "Service";
 
-/// The description of an answer with the release.
+/// Returns the description of an operation that returns the release.
 pub(crate) fn info(form: InfoForm) -> Description {
     let (id, content) = match form {
         InfoForm::Hybrid => ("v2GetInfo", Json("ServerInfoHybrid")),
@@ -23,7 +23,7 @@ pub(crate) fn info(form: InfoForm) -> Description {
         .answers(200, "The release", content)
 }
 
-/// The description of a health check. The path tells several of one form apart.
+/// Returns the description of a health check. The path distinguishes several checks with the same form.
 pub(crate) fn health(form: HealthForm) -> Description {
     let (id, summary, details) = match form {
         HealthForm::Alive => (
@@ -52,7 +52,7 @@ pub(crate) fn health(form: HealthForm) -> Description {
     }
 }
 
-/// The description of the list of services.
+/// Returns the description of the list of services.
 pub(crate) fn versions() -> Description {
     Description::new("getVersions", GROUP, "The services with their releases")
         .details(
@@ -61,7 +61,7 @@ pub(crate) fn versions() -> Description {
         .answers(200, "The services", Json("Versions"))
 }
 
-/// The description of a form of this document.
+/// Returns the description of an operation that returns this document.
 pub(crate) fn document(form: DocumentForm) -> Description {
     let (id, content, details) = match form {
         DocumentForm::Json => (

@@ -9,7 +9,7 @@ pub(crate) fn to_yaml(value: &Value) -> String {
     out
 }
 
-/// Writes a member of the outermost mapping, whose members have members of their own in a given order.
+/// Writes a member of the outermost mapping. Its own members keep the given order.
 pub(crate) fn write_ordered(name: &str, members: &[(String, Value)], out: &mut String) {
     write_name(name, out);
     out.push_str(":\n");
