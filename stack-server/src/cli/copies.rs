@@ -1,4 +1,4 @@
-//! `stack-server backup`, `restore`, `export` and `import`: copies of a store that no server has open, and of its ledgers.
+//! `stack-server backup`, `restore`, `export` and `import`: copies of a stopped store and of its ledgers.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -36,7 +36,7 @@ Without FILE, standard input or output is used. Exit status: 0 done, 1 failed, 2
 pub enum Verb {
     /// Copy a data directory.
     Backup,
-    /// Make a data directory of a backup.
+    /// Create a data directory from a backup.
     Restore,
     /// Write a ledger as text.
     Export,
@@ -45,7 +45,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Finds the command with a name.
+    /// Returns the command with this name.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "backup" => Self::Backup,
@@ -56,7 +56,7 @@ impl Verb {
         })
     }
 
-    /// Its options, for suggestions.
+    /// Returns the options of the command, for suggestions.
     const fn options(self) -> &'static [&'static str] {
         match self {
             Self::Backup => &["--verify", "--allow-shared-directory", "--help"],
@@ -67,17 +67,17 @@ impl Verb {
     }
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CopyError {
-    /// The command line makes no sense.
+    /// The command line is not valid.
     Usage(String),
-    /// The directory has no store. Opening it would make one.
+    /// The directory does not contain a store. Opening it would create one.
     NoStore(PathBuf),
-    /// Others may write into the directory.
+    /// Other users may write into the directory.
     Shared(SharedDirectory),
-    /// The store does not open.
+    /// The store cannot be opened.
     Open(OpenError),
     /// The backup or the restore failed.
     Backup(BackupError),
@@ -85,12 +85,12 @@ pub enum CopyError {
     Transfer(TransferError),
     /// A file cannot be opened or written.
     Io(io::Error),
-    /// The store does not close.
+    /// The store cannot be closed.
     Close(WriteError),
 }
 
 impl CopyError {
-    /// Tells whether the command line makes no sense.
+    /// Returns whether the command line is not valid.
     pub const fn is_usage(&self) -> bool {
         matches!(self, Self::Usage(_))
     }
@@ -178,7 +178,7 @@ struct Line {
 }
 
 impl Line {
-    /// Reads the arguments after the verb, or `None` if they ask for help.
+    /// Parses the arguments after the verb. Returns `None` if they ask for help.
     fn read(
         verb: Verb,
         arguments: Vec<OsString>,
@@ -208,11 +208,11 @@ impl Line {
     }
 }
 
-/// Runs a command. Reports and exports without a file go to `out`, imports without a file come from `input`.
+/// Runs a command. Writes reports, and exports without a file, to `out`. Reads imports without a file from `input`.
 ///
 /// # Errors
 ///
-/// [`CopyError`].
+/// Returns the reason why the command failed.
 pub fn main(
     verb: Verb,
     arguments: Vec<OsString>,
@@ -287,7 +287,7 @@ fn run(
     }
 }
 
-/// Prints what a backup or a restore did, with the head in the form of `verify --expect-head`.
+/// Prints the result of a backup or a restore, with the head in the form that `verify --expect-head` accepts.
 fn report(out: &mut impl Write, report: &BackupReport) -> Result<(), CopyError> {
     let BackupReport { entries, copied, chain, .. } = report;
     writeln!(out, "{{\"entries\":{entries},\"copied\":{copied},\"head\":\"{entries}:{chain}\"}}")?;

@@ -1,4 +1,4 @@
-//! The mode of a directory that a command opens to write.
+//! Checks the mode of a directory that a command opens for writing.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::log::{self, Level};
 
-/// Others may write into a directory.
+/// Other users may write into a directory.
 #[derive(Debug, Error)]
 #[error(
     "others may write into {path} and replace what is in it: make it the owner's alone (chmod go-w), or pass \
@@ -21,8 +21,8 @@ pub(super) fn is_allowed_by(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "1" | "t" | "true")
 }
 
-/// Refuses a directory whose mode lets its group or everybody change it, unless the operator allows that: they can
-/// replace the files in it, although these are for their owner alone. A directory that is absent is made for its owner.
+/// Refuses a directory if its group or all users may change it: they could replace files that only the owner should
+/// change. If the operator allows sharing, only logs a warning. Accepts a missing directory.
 pub(super) fn check(directory: &Path, is_sharing_allowed: bool) -> Result<(), SharedDirectory> {
     let is_shared = std::fs::metadata(directory).is_ok_and(|found| found.mode() & 0o022 != 0);
     if !is_shared {

@@ -1,4 +1,4 @@
-//! The command line: its commands, and what they do.
+//! The command line and its commands.
 
 pub mod auth;
 pub mod config;

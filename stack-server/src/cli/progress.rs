@@ -9,17 +9,17 @@ use ledger_store::{Options, ProgressWatcher};
 /// Time between two drawings of a bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Time until the first line, and between two of them. Short work has none.
+/// Time until the first line, and between lines. Short work shows no lines.
 pub(crate) const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Number of characters inside a bar.
 const BAR_CHARS: u64 = 30;
 
-/// An amount of work that is done.
+/// The completed amount of work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Amount {
     pub(crate) done: u64,
-    /// `None` if nobody knows.
+    /// The total amount; `None` if it is unknown.
     pub(crate) total: Option<u64>,
     /// The unit, such as `entries`.
     pub(crate) unit: &'static str,
@@ -53,7 +53,7 @@ pub(crate) struct Meter<W> {
     out: W,
     is_terminal: bool,
     interval: Interval,
-    /// Whether a bar is on the terminal.
+    /// Whether the terminal currently shows a bar.
     is_drawn: bool,
 }
 
@@ -63,12 +63,12 @@ impl<W: Write> Meter<W> {
         Self { out, is_terminal, interval, is_drawn: false }
     }
 
-    /// Shows how far work has come, unless it did so a moment ago.
+    /// Shows the progress of work, unless it was shown a moment ago.
     pub(crate) fn show(&mut self, work: &str, amount: Amount, now: Instant) {
         if !self.interval.has_passed(now) {
             return;
         }
-        // Progress that cannot be shown must not stop the work.
+        // A failure to show progress must not stop the work.
         let _ = if self.is_terminal {
             self.is_drawn = true;
             write!(self.out, "\r\x1b[K{work} {}", bar(amount)).and_then(|()| self.out.flush())
@@ -85,7 +85,7 @@ impl<W: Write> Meter<W> {
     }
 }
 
-/// Returns the number of hundredths that are done.
+/// Returns the completed percentage.
 fn percent(amount: Amount) -> Option<u64> {
     let total = amount.total.filter(|total| *total > 0)?;
     Some((u128::from(amount.done.min(total)) * 100 / u128::from(total)) as u64)
@@ -115,7 +115,7 @@ fn bar(amount: Amount) -> String {
 pub(crate) struct SharedMeter(Arc<Mutex<Meter<Stderr>>>);
 
 impl SharedMeter {
-    /// Makes a meter. It draws bars if standard error is a terminal.
+    /// Creates a meter. It draws bars if standard error is a terminal.
     pub(crate) fn on_stderr() -> Self {
         let stderr = io::stderr();
         let is_terminal = stderr.is_terminal();
@@ -126,7 +126,7 @@ impl SharedMeter {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows how far work has come.
+    /// Shows the progress of work.
     pub(crate) fn show(&self, work: &str, amount: Amount) {
         self.lock().show(work, amount, Instant::now());
     }

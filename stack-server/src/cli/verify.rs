@@ -8,7 +8,7 @@ use ledger_store::{ReadError, Store, VerifyReport, Violation, ViolationCode};
 use crate::cli::config::KeptHead;
 use crate::cli::progress::SharedMeter;
 
-/// Reports whether the first entries of a store have the hash that was kept.
+/// Reports a finding unless the store begins with the entries of a kept head.
 fn compare(store: &Store, kept: &KeptHead, report: &mut VerifyReport) {
     let (code, detail) = match store.chain_at(kept.entries) {
         Ok(Some(hash)) if hash == kept.hash => return,
@@ -28,11 +28,11 @@ fn compare(store: &Store, kept: &KeptHead, report: &mut VerifyReport) {
     report.violations.push(Violation { code, ledger: None, position: Some(kept.entries), detail });
 }
 
-/// Prints a JSON line for each finding and one that sums up. Exit status: 0 all is well, 1 something that is stored is
-/// not, 2 not everything could be looked at, for example since the disk refused, 3 the store cannot be opened.
+/// Prints a JSON line for each finding, and one with a summary. Exit status: 0 if all is well, 1 if stored data are
+/// damaged, 2 if not everything could be checked, for example because of disk errors, 3 if the store cannot be opened.
 pub fn verify(directory: &Path, kept: Option<&KeptHead>) -> ExitCode {
     if !directory.join("MANIFEST").exists() {
-        // Opening would make a store of it.
+        // Opening the directory would create a store in it.
         eprintln!("stack-server: {} is not a store", directory.display());
         return ExitCode::from(3);
     }

@@ -1,4 +1,4 @@
-//! The reasons why nothing comes of a command about clients, tokens or keys.
+//! Errors of commands about clients, tokens and keys.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -16,16 +16,16 @@ use crate::auth::keys::error::OpenKeysError;
 use crate::cli::directory::SharedDirectory;
 use crate::http::error::ApiError;
 
-/// The reason why a command did nothing; the texts are for a person and show no secret.
+/// The reason why a command failed. The texts are for a person and show no secret.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line makes no sense.
+    /// The command line is not valid.
     Misused(String),
-    /// It was tried, and failed.
+    /// The command was executed and failed.
     Failed(Box<dyn Error + Send + Sync>),
 }
 
-/// The reason why a stopped store does not do what it should.
+/// The reason why a command on a stopped store failed.
 #[derive(Debug, Error)]
 pub(super) enum LocalError {
     #[error("{path}: {source}", path = path.display())]
@@ -40,7 +40,7 @@ pub(super) enum LocalError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Close(#[from] WriteError),
-    /// A rule refuses it.
+    /// The change violates a rule.
     #[error("{0}")]
     Refused(Cow<'static, str>),
     #[error("there is no client {0:?}")]
@@ -55,14 +55,14 @@ impl From<ApiError> for LocalError {
     }
 }
 
-/// The reason why a running server does not do what it should.
+/// The reason why a command on a running server failed.
 #[derive(Debug, Error)]
 pub(super) enum RemoteError {
     #[error(transparent)]
     Address(#[from] UrlError),
     #[error(transparent)]
     Runtime(#[from] io::Error),
-    /// Its token cannot stand in a header.
+    /// The token is not a valid header value.
     #[error(transparent)]
     Token(#[from] InvalidHeaderValue),
     #[error("{url}: {source}")]
@@ -73,7 +73,7 @@ pub(super) enum RemoteError {
     Missing(&'static str),
 }
 
-/// The reason of a store, or of a running server.
+/// The error of a stopped store or of a running server.
 #[derive(Debug, Error)]
 pub(super) enum PlaceError {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Clients and keys of a stopped store.
+//! Commands on the clients and keys of a stopped store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,18 +14,19 @@ use crate::auth::resources::scopes::Scopes;
 use crate::cli::auth::error::LocalError;
 use crate::cli::directory;
 
-/// A store that no server has open.
+/// A store that is not open in a server.
 pub(super) struct Local {
     store: Store,
     authority: Arc<Authority>,
 }
 
 impl Local {
-    /// Opens a data directory, and makes it if it is absent.
+    /// Opens a data directory, and creates it if it does not exist.
     ///
     /// # Errors
     ///
-    /// If it cannot be opened: a server that runs has it. If others may write into it, unless sharing is allowed.
+    /// Fails if the store cannot be opened, for example because a running server has it open. Fails if other users may
+    /// write into the directory, unless sharing is allowed.
     pub(super) fn open(
         data: &Path,
         key: KeySource,
@@ -39,7 +40,7 @@ impl Local {
         Ok(Self { store, authority })
     }
 
-    /// Closes it. What was answered is on disk either way.
+    /// Closes the store. All confirmed changes are durable even without this.
     pub(super) fn close(self) -> Result<(), LocalError> {
         drop(self.authority);
         Ok(self.store.close()?)
@@ -65,7 +66,7 @@ impl Local {
         Ok(clients::create(&self.store, &draft)?.id)
     }
 
-    /// Adds a secret, and if that is asked for removes the others.
+    /// Adds a secret to a client. If `replaces` is set, removes the other secrets.
     pub(super) fn add_secret(&self, id: &str, replaces: bool) -> Result<String, LocalError> {
         let vault = self.authority.open()?.vault;
         let before = clients::client(&self.store.snapshot(), id)?;

@@ -1,8 +1,8 @@
-//! `stack-server auth`: clients, tokens and keys, on a stopped store or through a running server.
+//! `stack-server auth`: manages clients, tokens and keys, of a stopped store or through a running server.
 //!
-//! - `error`: the reasons why nothing comes of a command.
+//! - `error`: errors of the commands.
 //! - `local`: opens the data directory itself.
-//! - `remote`: asks a running server, with a token of a client that it names.
+//! - `remote`: sends requests to a running server, with a token of a client that the user specifies.
 
 mod error;
 mod local;
@@ -24,10 +24,10 @@ use error::{LocalError, PlaceError};
 use local::Local;
 use remote::Remote;
 
-/// Where a server is asked unless the command line says otherwise.
+/// Default address of the running server.
 const SERVER: &str = "http://127.0.0.1:8080";
 
-/// The scopes of the first client, and those that a token asks for unless the command line says otherwise.
+/// The scopes of the first client, and the default scopes of a requested token.
 const SCOPES: [&str; 7] =
     ["openid", "auth:read", "auth:write", "ledger:read", "ledger:write", "payments:read", "payments:write"];
 
@@ -158,7 +158,7 @@ impl Line {
         Ok(Some(line))
     }
 
-    /// The store of this data directory, or of the usual one.
+    /// Opens the store of the data directory, or of the default one.
     fn local(&self) -> Result<Local, Failure> {
         let data = self.data.clone().unwrap_or_else(|| PathBuf::from("./data"));
         let source = match &self.key {
@@ -181,12 +181,12 @@ impl Line {
         Ok(Remote::new(self.server.as_deref().unwrap_or(SERVER), id, secret)?)
     }
 
-    /// Where clients and keys are: the store if its directory is named, else a running server.
+    /// Returns the store if the command line names its directory, else the running server.
     fn place(&self) -> Result<Place, Failure> {
         if self.data.is_some() { Ok(Place::Local(self.local()?)) } else { Ok(Place::Remote(self.remote()?)) }
     }
 
-    /// The client that the command line describes, as requests have it.
+    /// Returns the client that the command line describes, in the form of a request body.
     fn draft(&self) -> Result<Value, Failure> {
         let name = self.name.as_ref().ok_or_else(|| misused("a client needs a --name"))?;
         let mut draft = json!({
@@ -204,7 +204,7 @@ impl Line {
     }
 }
 
-/// Where clients and keys are.
+/// The place of the clients and keys: a stopped store or a running server.
 enum Place {
     Local(Local),
     Remote(Remote),
@@ -254,11 +254,11 @@ impl Place {
     }
 }
 
-/// Does what the arguments after `auth` say. What it prints is meant for other programs, secrets included.
+/// Executes the command in the arguments after `auth`. The output is for other programs, and contains secrets.
 ///
 /// # Errors
 ///
-/// If the command line makes no sense, or what it asks for fails.
+/// Fails if the command line is not valid, or if the command fails.
 pub fn main(
     arguments: Vec<OsString>,
     variable: impl Fn(&str) -> Option<String>,
@@ -296,7 +296,7 @@ pub fn main(
     }
 }
 
-/// Refuses words that are no command, by the first word that is none of those that can stand there.
+/// Returns the error for words that are not a command. It names the first word that is not valid at its position.
 fn unknown_command(words: &[&str]) -> Failure {
     let known: &[&str] = match words {
         ["client", _, ..] => &["create", "list", "rotate-secret", "delete"],
@@ -308,7 +308,7 @@ fn unknown_command(words: &[&str]) -> Failure {
     misused(format!("unknown command {:?}{meant}; see --help", words.join(" ")))
 }
 
-/// Makes the first client of a store. Whoever calls it again is refused: there are clients by then.
+/// Creates the first client of a store. A second call fails, because there are clients by then.
 fn init(line: &Line, out: &mut dyn Write) -> Result<(), Failure> {
     let local = line.local()?;
     if !local.list()?.is_empty() {
@@ -321,9 +321,9 @@ fn init(line: &Line, out: &mut dyn Write) -> Result<(), Failure> {
     print(out, &exports(&id, Some(&secret)))
 }
 
-/// A client as lines that a shell can read.
+/// Returns a client as lines for a shell.
 fn exports(id: &str, secret: Option<&str>) -> String {
-    // Ids may be chosen: in single quotes nothing but a quote has a meaning.
+    // Users can choose ids. Inside single quotes, only the quote itself has a meaning.
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let mut text = format!("export STACK_CLIENT_ID={}", quoted(id));
     if let Some(secret) = secret {

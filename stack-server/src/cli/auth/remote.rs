@@ -1,4 +1,4 @@
-//! Clients and keys of a running server.
+//! Commands on the clients and keys of a running server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use crate::auth::guard::fetch::{self, Question, Url};
 use crate::cli::auth::error::RemoteError;
 use crate::http::request::encode_form;
 
-/// A running server, and the client as which it is asked.
+/// A running server, and the client that authenticates the requests.
 pub(super) struct Remote {
     runtime: Runtime,
     base: Url,
@@ -44,7 +44,7 @@ impl Remote {
         Err(RemoteError::Refused { url: url.to_string(), status, reason })
     }
 
-    /// A token with these scopes, as far as the client may have them.
+    /// Requests a token with these scopes, without those that the client does not have.
     pub(super) fn token(&self, scopes: &str) -> Result<String, RemoteError> {
         let form = format!("grant_type=client_credentials&scope={}", encode_form(scopes));
         let question = Question {
@@ -57,7 +57,7 @@ impl Remote {
         answer["access_token"].as_str().map(str::to_owned).ok_or(RemoteError::Missing("token"))
     }
 
-    /// Asks with a token that may manage clients.
+    /// Sends a request with a token that may manage clients.
     fn manage(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, RemoteError> {
         let token = self.token("auth:read auth:write")?;
         let authorization = HeaderValue::from_str(&format!("Bearer {token}"));
@@ -75,7 +75,7 @@ impl Remote {
         made["data"]["id"].as_str().map(str::to_owned).ok_or(RemoteError::Missing("id"))
     }
 
-    /// Adds a secret, and if that is asked for removes the others.
+    /// Adds a secret to a client. If `replaces` is set, removes the other secrets.
     pub(super) fn add_secret(&self, id: &str, replaces: bool) -> Result<String, RemoteError> {
         let path = format!("/clients/{}", encode_form(id));
         let before = self.manage(Method::GET, &path, None)?;
@@ -109,7 +109,7 @@ impl Remote {
 
     pub(super) fn delete(&self, id: &str) -> Result<(), RemoteError> {
         let path = format!("/clients/{}", encode_form(id));
-        // The server answers the same whether there is such a client or not.
+        // The response does not tell whether the client exists, so read the client first.
         self.manage(Method::GET, &path, None)?;
         self.manage(Method::DELETE, &path, None).map(drop)
     }

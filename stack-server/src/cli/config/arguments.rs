@@ -1,4 +1,4 @@
-//! A command line, taken apart: its command, and the flags with their values as they were given.
+//! Splits a command line into its command and its flags with their unparsed values.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,16 +15,16 @@ use crate::cli::copies::Verb;
 const COMMANDS: [&str; 10] =
     ["serve", "verify", "backup", "restore", "export", "import", "worker", "script", "auth", "help"];
 
-/// A command line that is not answered at once.
+/// A command line that needs a configuration.
 pub(super) struct Arguments {
     pub(super) command: Command,
-    /// Flags with their values, each flag once.
+    /// Flags with their values. Each flag occurs once.
     pub(super) flags: Vec<(&'static Flag, String)>,
-    /// Flags of other servers.
+    /// Flags of other servers, which are ignored.
     pub(super) ignored: Vec<String>,
 }
 
-/// A command that takes the flags of the server.
+/// A command that accepts the flags of the server.
 pub(super) enum Command {
     Serve,
     Worker,
@@ -33,12 +33,12 @@ pub(super) enum Command {
 
 /// A command line.
 pub(super) enum Line {
-    /// It needs no configuration.
+    /// The invocation needs no configuration.
     Answered(Invocation),
     Configured(Arguments),
 }
 
-/// Takes a command line apart.
+/// Splits a command line.
 pub(super) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Line, ConfigError> {
     let mut parser = Parser::from_args(arguments);
     let mut words = Words::default();
@@ -61,7 +61,7 @@ pub(super) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Line
                 if let Some(answered) = with_own_grammar(&word, &mut parser)? {
                     return Ok(Line::Answered(answered));
                 }
-                // Before the words behind it, which are in order for the command that was meant.
+                // Report an unknown command before the words after it, which may be right for the intended command.
                 if !COMMANDS.contains(&word.as_str()) {
                     return Err(unknown_command(&word));
                 }
@@ -76,7 +76,7 @@ pub(super) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Line
     words.line()
 }
 
-/// Commands whose arguments are read by others. `help` of such a command is its `--help`.
+/// Returns the invocation of a command that parses its own arguments. `help` of such a command is its `--help`.
 fn with_own_grammar(word: &str, parser: &mut Parser) -> Result<Option<Invocation>, ConfigError> {
     if word != "help" && by_others(word, Vec::new()).is_none() {
         return Ok(None);
@@ -96,12 +96,12 @@ fn with_own_grammar(word: &str, parser: &mut Parser) -> Result<Option<Invocation
     }
 }
 
-/// The help of a command that takes the flags of the server; of any other word, the help of all.
+/// Returns the help of a command that accepts the flags of the server, and for any other word the general help.
 fn help_of(command: &str) -> Invocation {
     Topic::named(command).map_or(Invocation::Help, Invocation::HelpOf)
 }
 
-/// The invocation of a command that reads its arguments itself.
+/// Returns the invocation of a command that parses its own arguments, or `None` for any other word.
 fn by_others(command: &str, arguments: Vec<OsString>) -> Option<Invocation> {
     match command {
         "script" => Some(Invocation::Script(arguments)),
@@ -110,7 +110,7 @@ fn by_others(command: &str, arguments: Vec<OsString>) -> Option<Invocation> {
     }
 }
 
-/// The words of a command line that were read.
+/// The words of a command line so far.
 #[derive(Default)]
 struct Words {
     command: Option<String>,
@@ -125,12 +125,12 @@ impl Words {
         self.command.as_deref() == Some(command)
     }
 
-    /// The help that `--help` asks for behind these words.
+    /// Returns the help for a `--help` after these words.
     fn help(&self) -> Invocation {
         self.command.as_deref().map_or(Invocation::Help, help_of)
     }
 
-    /// Takes the flag of a name with its value.
+    /// Parses a flag and its value.
     fn flag(&mut self, name: &str, parser: &mut Parser) -> Result<(), ConfigError> {
         if let Some(foreign) = FOREIGN.iter().find(|flag| flag.name == name) {
             if foreign.is_switch {
@@ -146,14 +146,14 @@ impl Words {
             return Err(unknown_flag(name, own));
         };
         let value = if flag.value.is_empty() {
-            // `--flag=false` is how other servers are told.
+            // Other servers accept `--flag=false`.
             parser.optional_value().unwrap_or_else(|| "true".into())
         } else {
             parser.value().map_err(refused)?
         };
         let value = value.into_string().map_err(|_| ConfigError(format!("--{name}: not UTF-8")))?;
         match self.flags.iter_mut().find(|(have, _)| have.name == flag.name) {
-            // A list may be given in several flags.
+            // Several flags can together specify a list.
             Some((_, list)) if flag.value.ends_with(",…") => list.extend([",", value.as_str()]),
             _ => self.flags.push((flag, value)),
         }
@@ -163,7 +163,8 @@ impl Words {
     fn line(self) -> Result<Line, ConfigError> {
         let command = match self.command.as_deref() {
             None | Some("serve") => Command::Serve,
-            // Its flags are those of a server, which it is not: what they say of the store or of tokens asks for nothing.
+            // A worker accepts the flags of a server but is not a server, so flags about the store or tokens have no
+            // effect.
             Some("worker") => Command::Worker,
             Some("verify") => match self.directory {
                 Some(directory) => Command::Verify { directory, head: self.head },
@@ -185,7 +186,7 @@ fn unknown_command(word: &str) -> ConfigError {
     ConfigError(format!("unknown command {word:?}{meant}; see stack-server help"))
 }
 
-/// Refuses a flag. `own` is a flag that only the command has.
+/// Returns the error for an unknown flag. `own` is a flag that only this command has.
 fn unknown_flag(name: &str, own: Option<&'static str>) -> ConfigError {
     let known = flags::all().map(|flag| flag.name).chain(FOREIGN.iter().map(|flag| flag.name));
     let known = known.chain(["help", "version"]).chain(own).map(|name| format!("--{name}"));

@@ -1,11 +1,11 @@
-//! Decides whose tokens a server takes, and where the key of its authorization server is.
+//! Determines which tokens a server accepts, and the source of the key of its authorization server.
 
 use super::error::ConfigError;
 use super::invocation::{AuthMode, Config, key_file_of};
 use crate::auth::keys::master::{KeySource, MasterKey};
 
 impl Config {
-    /// A reason to be careful with the tokens that the server takes; `None` if they say what they are for.
+    /// Returns a warning about the accepted tokens, or `None` if the server checks for whom a token was issued.
     pub fn token_warning(&self) -> Option<&'static str> {
         if !self.auth_enabled || self.auth.check_scopes {
             return None;
@@ -24,7 +24,7 @@ impl Config {
     }
 }
 
-/// Decides whose tokens are taken, and where the key of the authorization server is.
+/// Determines which tokens the server accepts, and the source of the key of the authorization server.
 pub(super) fn settle_auth(config: &mut Config, key: Option<String>) -> Result<(), ConfigError> {
     let refused = |text: &str| Err(ConfigError(text.to_owned()));
     let has_issuers = !config.auth.issuers.is_empty();
@@ -62,7 +62,7 @@ pub(super) fn settle_auth(config: &mut Config, key: Option<String>) -> Result<()
             return refused("tokens name the address of this server: say which one with --auth-public-url");
         }
     }
-    // Nothing asks who manages clients: others must not.
+    // Without authentication, only clients on this machine may manage clients.
     if mode == AuthMode::Off && !config.listen.ip().is_loopback() {
         config.settings.authorization = None;
     }

@@ -1,8 +1,8 @@
-//! Why a command line is refused.
+//! The error of a command line.
 
 use std::fmt;
 
-/// Why a command line is refused; its text is for a person.
+/// The reason why a command line is refused. The text is for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(pub(super) String);
 

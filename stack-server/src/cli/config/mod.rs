@@ -1,11 +1,11 @@
 //! The command line and its environment variables.
 //!
-//! Every flag has a variable; the flag goes first. Flags of this server's own have variables that begin with
-//! `STACK_`, those that servers of this API already have keep their bare names. Of these some are common to much
-//! software; what they hold that this server cannot read is passed over with a warning.
+//! Every flag has an environment variable; the flag takes precedence. Variables of this server's own flags begin with
+//! `STACK_`, and those that servers of this API share have their usual names. Other software also uses some of these
+//! names, so the server ignores invalid values of them with a warning.
 //!
-//! `invocation.rs` is what comes out. `arguments.rs` takes a command line apart, `flags.rs` is the table of flags, `values.rs` how their values are read,
-//! `usage.rs` the text of `--help`.
+//! `invocation.rs` defines the result. `arguments.rs` splits a command line, `flags.rs` contains the table of flags,
+//! `values.rs` parses their values, and `usage.rs` is the text of `--help`.
 
 mod arguments;
 mod auth;
@@ -26,16 +26,16 @@ pub use self::invocation::{AuthMode, Config, Invocation, KeptHead, Topic};
 pub use self::usage::{help, help_of};
 use crate::settings::http_share;
 
-/// The environment variable of a flag that servers of this API have in common.
+/// Returns the environment variable of a flag that servers of this API share.
 fn variable_of(flag: &str) -> String {
     flag.to_ascii_uppercase().replace('-', "_")
 }
 
-/// Reads a command line, without the name of the program, and the variables that `variable` looks up.
+/// Parses a command line, without the name of the program. `variable` returns the environment variables.
 ///
 /// # Errors
 ///
-/// If a command or a flag is unknown or a value is not what its flag wants.
+/// Fails if a command or a flag is unknown, or if a value is not valid for its flag.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     variable: impl Fn(&str) -> Option<String>,
@@ -44,7 +44,7 @@ pub fn parse(
         Line::Answered(invocation) => return Ok(invocation),
         Line::Configured(arguments) => arguments,
     };
-    // A variable that is empty is one that is not set.
+    // An empty variable counts as unset.
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
     let foreign = FOREIGN.iter().map(|flag| variable_of(flag.name)).filter(|name| variable(name).is_some());
     let mut config = Config { ignored: foreign.collect(), ..Config::default() };
@@ -61,7 +61,7 @@ pub fn parse(
     })
 }
 
-/// Sets what flags say, and what variables say of all others.
+/// Applies the flags, and the variables of all other flags.
 fn set_all(
     config: &mut Config,
     given: &[(&Flag, String)],
@@ -86,7 +86,7 @@ fn set_all(
     Ok(())
 }
 
-/// Refuses to listen where others could do anything, or read tokens on their way.
+/// Refuses an unauthenticated or unencrypted server on an address that other machines can reach.
 fn check_exposure(config: &Config) -> Result<(), ConfigError> {
     let tls = config.settings.tls.as_ref();
     if tls.is_some_and(|tls| tls.certificate.as_os_str().is_empty() || tls.key.as_os_str().is_empty()) {

@@ -1,4 +1,4 @@
-//! Command lines and variables, and what is made of them.
+//! Tests how command lines and variables become a configuration.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -103,7 +103,7 @@ fn the_mode_says_whose_tokens_are_taken() {
     let given = "07".repeat(32);
     assert!(matches!(key(served("", &[("STACK_AUTH_KEY", &given)])), Some(KeySource::Given(_))));
     assert!(read("", &[("STACK_AUTH_KEY", "short")]).is_err());
-    // Who asks nobody who they are lets nobody from elsewhere manage clients.
+    // Without authentication, remote clients must not be able to manage clients.
     assert_eq!(key(served("--bind :1 --allow-unauthenticated", &[])), None);
 }
 
@@ -140,11 +140,11 @@ fn an_address_that_others_reach_must_be_allowed() {
     assert!(read(guarded, &[("STACK_BEHIND_PROXY", "1")]).is_ok());
     assert!(read(&format!("{guarded} --tls-certificate c --tls-key k"), &[]).is_ok());
     assert!(read("--auth-enabled --auth-issuer http://i", &[]).is_ok());
-    // Own tokens name the address of the server, which must be one.
+    // Tokens of this server contain its address, which must be valid.
     assert!(read("--bind :1 --auth-enabled --behind-proxy", &[]).is_err());
     let public = "--bind :1 --auth-enabled --behind-proxy --auth-public-url https://stack.example";
     assert!(served(public, &[]).auth.own);
-    // TLS does not ask who somebody is.
+    // TLS does not authenticate clients.
     assert!(read("--bind :1 --tls-certificate c --tls-key k", &[]).is_err());
     for half in ["--tls-certificate c", "--tls-key k", "--tls-client-authorities a"] {
         assert!(read(half, &[]).is_err(), "{half}");
@@ -172,7 +172,7 @@ fn deployment_files_of_other_servers_are_understood() {
     let variables = [
         ("AUTH_ENABLED", "true"),
         ("AUTH_ISSUER", "http://a/api/auth"),
-        // A flag goes before its variable: whom it names is not trusted.
+        // A flag takes precedence over its variable: the issuer in the variable is not trusted.
         ("AUTH_ISSUERS", "http://c"),
         ("POSTGRES_MAX_OPEN_CONNS", "20"),
         ("READ_ONLY", "True"),
@@ -206,8 +206,7 @@ fn ignores_unfit_variables_of_other_software() {
     assert_eq!((config.listen, config.settings.worker), (expected.listen, expected.settings.worker));
     assert_eq!(config.log_level, Level::Info);
     assert_eq!(config.settings.max_page_size, 7);
-    // What they say counts where it can be read, a flag is always meant, and what guards something is never passed
-    // over.
+    // Readable values of shared variables count. Flags are always strict, and so are variables that protect something.
     assert_eq!(served("", &[("DEBUG", "1")]).log_level, Level::Debug);
     assert_eq!(served("", &[("BIND", "127.0.0.1:9")]).listen.port(), 9);
     let both = [("BIND", "127.0.0.1:9"), ("STACK_LISTEN", "127.0.0.1:8")];

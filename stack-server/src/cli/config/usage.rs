@@ -64,7 +64,7 @@ Deployments of other servers start a worker beside the server. Here the server r
 buckets itself, so a worker does nothing. It accepts all flags of serve and opens no data directory.
 ";
 
-/// The text of `--help` behind a command.
+/// Returns the text of `--help` after a command.
 pub fn help_of(topic: Topic) -> String {
     match topic {
         Topic::Serve => with_flags(SERVE),
@@ -73,7 +73,7 @@ pub fn help_of(topic: Topic) -> String {
     }
 }
 
-/// The text of `--help`.
+/// Returns the text of `--help`.
 pub fn help() -> String {
     with_flags(COMMANDS)
 }

@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::duration::{self, DurationError};
 use crate::limits::KEY_ROTATION_MIN;
 
-/// The reason why a flag is refused: its value, or what the value names.
+/// The reason why a flag is refused: an invalid value, or a problem with the file that the value names.
 pub(super) type FlagError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A value that its flag does not accept.
@@ -37,7 +37,7 @@ pub(super) enum ValueError {
     NoSize(String),
 }
 
-/// Stores a parsed value, or passes its error on.
+/// Stores a parsed value, or returns its error.
 pub(super) fn put<T, E: Into<FlagError>>(place: &mut T, value: Result<T, E>) -> Result<(), FlagError> {
     *place = value.map_err(Into::into)?;
     Ok(())
@@ -87,7 +87,7 @@ pub(super) fn period(value: &str) -> Result<Duration, ValueError> {
     }
 }
 
-/// A time for which a signing key is used.
+/// Parses the period after which the signing key is replaced.
 pub(super) fn key_rotation(value: &str) -> Result<Duration, ValueError> {
     let period = duration::parse(value)?;
     if period < KEY_ROTATION_MIN {
