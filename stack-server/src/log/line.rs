@@ -2,14 +2,14 @@
 
 use std::fmt::{Display, Write as _};
 
-/// The form of log lines.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Format {
     /// `time=… level=… event=…`, then the fields as `key="value"`.
     #[default]
     Text,
-    /// One JSON object a line, with the same keys; every value is a string.
+    /// One JSON object per line, with the same keys. Every value is a string.
     Json,
 }
 
@@ -24,12 +24,12 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// An empty line.
+    /// Creates an empty line.
     pub(super) fn new(format: Format) -> Self {
         Self { format, text: String::new() }
     }
 
-    /// Adds a field whose value is one word of ours.
+    /// Adds a field whose value is a word of this program, which needs no escapes.
     pub(super) fn word(&mut self, key: &str, value: &dyn Display) -> &mut Self {
         self.key(key);
         let quote = if self.format == Format::Json { "\"" } else { "" };
@@ -38,7 +38,7 @@ impl Line {
         self
     }
 
-    /// Adds a field whose value may be anything. A long value is cut.
+    /// Adds a field with any value. Truncates a long value.
     pub(super) fn value(&mut self, key: &str, value: &dyn Display) -> &mut Self {
         self.key(key);
         self.text.push('"');
@@ -71,7 +71,7 @@ impl Line {
     fn escape(&mut self, c: char) {
         match self.format {
             Format::Text => self.text.extend(c.escape_unicode()),
-            // All characters that are escaped have four digits.
+            // All escaped characters have at most four hexadecimal digits.
             Format::Json => {
                 let _ = write!(self.text, "\\u{:04x}", u32::from(c));
             }
@@ -79,8 +79,8 @@ impl Line {
     }
 }
 
-/// Whether a terminal shows a character where it stands: control characters do something else, and those that set the
-/// direction of writing, or have no width, make a line look like another one.
+/// Returns whether a terminal shows a character unchanged. Control characters have other effects. Characters that
+/// change the direction of writing, or have no width, make a line look like a different one.
 fn is_shown_as_it_is(c: char) -> bool {
     let sets_direction =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -1,7 +1,7 @@
 //! The log of the process: one line on standard error per start, stop, recovery and fault, and one per request at the
 //! level `debug`.
 //!
-//! A line that is written while a request is answered names it (`request_id.rs`).
+//! Lines that are written while a request is handled contain the id of the request (`request_id.rs`).
 
 mod line;
 pub(crate) mod rarely;
@@ -19,7 +19,7 @@ pub use self::line::Format;
 use self::line::Line;
 use self::request_id::RequestId;
 
-/// The importance of a log line, the least first.
+/// The importance of a log line, least important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
@@ -34,7 +34,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels by the words that lines have for them.
+    /// All levels with their words in log lines.
     pub const WORDS: [(&'static str, Self); 4] =
         [("debug", Self::Debug), ("info", Self::Info), ("warning", Self::Warning), ("error", Self::Error)];
 
@@ -43,25 +43,25 @@ impl Level {
     }
 }
 
-/// The level below which lines are left out.
+/// The minimum level of written lines.
 static LEAST: AtomicU8 = AtomicU8::new(Level::Info as u8);
 static FORMAT: AtomicU8 = AtomicU8::new(Format::Text as u8);
 
-/// Sets the form of all further lines, and the level below which they are left out. Before the first call, these are text and
-/// [`Level::Info`].
+/// Sets the format of all later lines, and their minimum level. The defaults are text and [`Level::Info`].
 pub fn configure(format: Format, least: Level) {
     LEAST.store(least as u8, Ordering::Relaxed);
     FORMAT.store(format as u8, Ordering::Relaxed);
 }
 
-/// Whether lines of this level are written.
+/// Returns whether lines of this level are written.
 pub(crate) fn is_written(level: Level) -> bool {
     level as u8 >= LEAST.load(Ordering::Relaxed)
 }
 
 /// Writes one line to standard error: the time, the level and the name of the event, then the fields.
 ///
-/// Values may come from clients. What could change how a line is read or shown is escaped, and long values are cut.
+/// Values may come from clients. Characters that could change the reading or the display of a line are escaped, and
+/// long values are truncated.
 pub fn event(level: Level, name: &str, fields: &[(&str, &dyn Display)]) {
     if !is_written(level) {
         return;
@@ -75,7 +75,7 @@ pub fn event(level: Level, name: &str, fields: &[(&str, &dyn Display)]) {
     if let Some(id) = RequestId::current() {
         line.value("request_id", &id);
     }
-    // There is nowhere to report that standard error is closed.
+    // If standard error is closed, there is no place to report it.
     let _ = std::io::stderr().lock().write_all(line.end().as_bytes());
 }
 

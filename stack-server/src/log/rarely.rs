@@ -1,16 +1,16 @@
-//! Warnings about one subject, at most one in a period: what goes on for hours must not fill the log.
+//! Limits warnings about a subject to one per period, so that a lasting problem does not fill the log.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The period of one subject.
+/// Minimum time between two warnings about a subject.
 const PERIOD: Duration = Duration::from_mins(1);
 
-/// Maximum number of subjects. Beyond it, subjects whose period is over are forgotten, then all.
+/// Maximum number of subjects. If there are more, the subjects whose period is over are dropped, or else all.
 const SUBJECTS_MAX: usize = 1_000;
 
-/// When each subject was warned about.
+/// The time of the last warning about each subject.
 #[derive(Debug, Default)]
 pub(crate) struct Rarely(Mutex<HashMap<String, Last>>);
 
@@ -21,7 +21,7 @@ struct Last {
 }
 
 impl Rarely {
-    /// Tells whether a warning about a subject is due, and how many were left out since the last one.
+    /// Returns the number of warnings left out since the last one, if a warning about the subject is due.
     pub(crate) fn due(&self, subject: &str, now: Instant) -> Option<u64> {
         let mut subjects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = subjects.get_mut(subject) {

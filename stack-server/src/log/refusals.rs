@@ -1,4 +1,4 @@
-//! The number of refused requests by error code, told once a minute.
+//! Counts refused requests by error code, and logs the counts once a minute.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use super::{Level, event};
 
-/// The time between two lines.
+/// Time between two lines.
 const PERIOD: Duration = Duration::from_mins(1);
 
-/// The error code of an answer, for who counts answers.
+/// The error code of a response, as an extension for the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalCode(pub(crate) &'static str);
 
-/// Refused requests since the last line, by error code; by status where an answer has no code.
+/// Number of refused requests since the last line, by error code, or by status if a response has no code.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<BTreeMap<String, u64>>);
 
 impl Refusals {
-    /// Counts an answer with this status, if it refuses.
+    /// Counts a response with this status if it is an error.
     pub(crate) fn count(&self, status: u16, code: Option<RefusalCode>) {
         if status < 400 && code.is_none() {
             return;
@@ -28,7 +28,7 @@ impl Refusals {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default() += 1;
     }
 
-    /// Writes the line, once a minute in which requests were refused. Never ends.
+    /// Writes the line once a minute, unless no requests were refused. Never returns.
     pub(crate) async fn report(&self) {
         loop {
             tokio::time::sleep(PERIOD).await;

@@ -1,4 +1,4 @@
-//! The name of a request: it is in the answer and in each line of the log that is written meanwhile.
+//! The id of a request. The response contains it, and so do all log lines during the request.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use ledger_core::CompactString;
 
-/// The header of requests and answers.
+/// The header of requests and responses.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Maximum length of a name that a client gives. Enough for a UUID and for the ids of proxies.
+/// Maximum length of an id from a client. Enough for a UUID and for the ids of proxies.
 const GIVEN_BYTES_MAX: usize = 128;
 
-/// The name of a request.
+/// The id of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(CompactString);
 
@@ -22,9 +22,9 @@ tokio::task_local! {
     static CURRENT: RequestId;
 }
 
-/// Tells the processes of a server apart; ends with a dash.
+/// Prefix that distinguishes the processes of a server. Ends with a dash.
 static PROCESS: LazyLock<String> = LazyLock::new(|| {
-    // Keys of a hasher differ in each process.
+    // The random keys of a hasher differ in each process.
     use std::hash::{BuildHasher, RandomState};
     let random = RandomState::new().hash_one(std::process::id());
     format!("{:08x}-", random >> 32)
@@ -32,7 +32,7 @@ static PROCESS: LazyLock<String> = LazyLock::new(|| {
 static COUNT: AtomicU64 = AtomicU64::new(1);
 
 impl RequestId {
-    /// The name that a request brings in its header, else a new one. A name must be visible ASCII, and not long.
+    /// Returns the id in the header of a request, or a new one. An id must be short, visible ASCII text.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let is_usable = |given: &&HeaderValue| {
             (1..=GIVEN_BYTES_MAX).contains(&given.len()) && given.as_bytes().iter().all(u8::is_ascii_graphic)
@@ -41,8 +41,8 @@ impl RequestId {
         given.map_or_else(Self::new, |given| Self(given.into()))
     }
 
-    /// The number of the process, a dash, and the number of the request, both in hexadecimal. Written without formatting
-    /// machinery, since every request pays for it.
+    /// Returns the number of the process, a dash, and the number of the request, both in hexadecimal. Avoids the
+    /// formatting machinery, because every request pays for this.
     fn new() -> Self {
         let mut text = CompactString::new(PROCESS.as_str());
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -54,17 +54,18 @@ impl RequestId {
         Self(text)
     }
 
-    /// The name of the request that is answered by the current task.
+    /// Returns the id of the request that the current task handles.
     pub(crate) fn current() -> Option<Self> {
         CURRENT.try_with(Self::clone).ok()
     }
 
-    /// Runs what answers the request of this name, where it is: it is large.
+    /// Runs the future that handles the request with this id. The future stays pinned in its place, because it is
+    /// large.
     pub(crate) fn scope<T>(self, answer: Pin<&mut impl Future<Output = T>>) -> impl Future<Output = T> {
         CURRENT.scope(self, answer)
     }
 
-    /// As [`RequestId::scope`], for work that a request with a name may have handed to another thread.
+    /// Runs work of a request on another thread, like [`RequestId::scope`]. The request may have no id.
     pub(crate) async fn scope_if<T>(id: Option<Self>, work: Pin<&mut impl Future<Output = T>>) -> T {
         match id {
             Some(id) => id.scope(work).await,
@@ -72,7 +73,7 @@ impl RequestId {
         }
     }
 
-    /// The value of the header.
+    /// Returns the header value.
     pub(crate) fn header(&self) -> HeaderValue {
         HeaderValue::from_str(&self.0).expect("a name is visible ASCII")
     }
