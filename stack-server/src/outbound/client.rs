@@ -1,8 +1,8 @@
 //! A small HTTP/1.1 client for requests of this server to other servers. It keeps idle connections for later requests.
 //!
-//! It has two kinds of requests. A delivery posts events or logs as JSON, with a fixed timeout ([`Client::post`]). If
-//! an idle connection fails, the client sends a delivery again, so it may arrive twice. A question ([`Client::ask`])
-//! has any method, its own limits, and an answer with headers and body. The client repeats only GET questions.
+//! There are two kinds of requests. A delivery posts events or logs as JSON, with a fixed timeout ([`Client::post`]).
+//! If an idle connection fails, the client repeats a delivery, so it may arrive twice. A question ([`Client::ask`]) has
+//! any method and its own limits, and returns headers and body of the response. The client repeats only GET questions.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use crate::limits::{DELIVERY_ANSWER_BYTES_MAX, DELIVERY_IDLE_MAX, DELIVERY_TIMEO
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// The status and the body of an answer. The body is `None` if it is too long or ends early.
+/// The status and the body of a response. The body is `None` if it is too long or incomplete.
 type Answer = (StatusCode, Option<Vec<u8>>);
 
-/// A request to another server whose answer matters.
+/// A request to another server whose response matters.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     pub(crate) method: Method,
@@ -34,15 +34,15 @@ pub(crate) struct Question {
     /// All headers except `host`. The client does not add the credentials of the target.
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Maximum number of bytes in the body of the answer. A longer answer is an error.
+    /// Maximum size of the response body in bytes. A longer body is an error.
     pub(crate) bytes_max: usize,
-    /// Maximum time until there is a connection.
+    /// Maximum time to connect.
     pub(crate) connect_timeout: Duration,
-    /// Maximum time until the whole answer is there, connecting included.
+    /// Maximum time until the response is complete, including the time to connect.
     pub(crate) timeout: Duration,
 }
 
-/// The answer to a [`Question`].
+/// The response to a [`Question`].
 #[derive(Clone, Debug)]
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
@@ -53,30 +53,30 @@ pub(crate) struct Answered {
 /// An HTTP client that keeps idle connections for later requests.
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// The addresses to which it may connect.
+    /// The policy for addresses.
     policy: Outbound,
     /// The client certificate for servers that request one.
     identity: Option<Identity>,
-    /// Open connections without a request, with the servers to which they lead.
+    /// Idle connections and their servers.
     idle: Mutex<Vec<(Target, Sender)>>,
 }
 
 impl Client {
-    /// Makes a client without a certificate. It connects only to addresses that the policy allows.
+    /// Creates a client without a certificate. It connects only to addresses that the policy allows.
     pub(crate) fn new(policy: Outbound) -> Self {
         Self { policy, identity: None, idle: Mutex::default() }
     }
 
-    /// Makes a client with a certificate of its own, for mutual TLS.
+    /// Creates a client with a certificate, for mutual TLS.
     pub(crate) fn with_identity(policy: Outbound, identity: Identity) -> Self {
         Self { identity: Some(identity), ..Self::new(policy) }
     }
 
-    /// Opens a connection for later requests to the server of a target, unless there is one already.
+    /// Opens a connection to the server of a target for later requests, unless there is one.
     ///
     /// # Errors
     ///
-    /// If there is no connection in time.
+    /// Fails if the client cannot connect in time.
     pub(crate) async fn open(&self, target: &Target) -> Result<(), OutboundError> {
         let opening = async {
             let sender = match self.kept(target) {
@@ -95,8 +95,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If there is no connection, no answer in time, or the status of the answer is not a success. The other server may
-    /// have accepted the body all the same.
+    /// Fails if the client cannot connect, if no response arrives in time, or if its status is not a success. The other
+    /// server may have accepted the body nevertheless.
     pub(crate) async fn post(
         &self,
         target: &Target,
@@ -106,12 +106,12 @@ impl Client {
         self.post_for_answer(target, headers, body).await.map(drop)
     }
 
-    /// Posts as [`Client::post`] does, and returns the body of the answer. Returns `None` if that body is longer than
-    /// [`DELIVERY_ANSWER_BYTES_MAX`] or ends early.
+    /// Posts like [`Client::post`], and returns the body of the response. Returns `None` if the body is longer than
+    /// [`DELIVERY_ANSWER_BYTES_MAX`] or incomplete.
     ///
     /// # Errors
     ///
-    /// The same errors as [`Client::post`].
+    /// Fails like [`Client::post`].
     pub(crate) async fn post_for_answer(
         &self,
         target: &Target,
@@ -145,11 +145,11 @@ impl Client {
         self.exchange(target, sender, headers, body).await
     }
 
-    /// Sends a request to another server and reads its whole answer, whatever its status. Does not follow redirects.
+    /// Sends a request to another server and reads its response, whatever the status is. Does not follow redirects.
     ///
     /// # Errors
     ///
-    /// If there is no connection, the whole answer does not arrive in time, or it is too long.
+    /// Fails if the client cannot connect, if the response is not complete in time, or if it is too long.
     pub(crate) async fn ask(&self, question: &Question) -> Result<Answered, OutboundError> {
         let asking = tokio::time::timeout(question.timeout, self.ask_once_or_twice(question));
         let answered = asking.await.unwrap_or(Err(RequestFailure::AnswerTimeout));
@@ -157,8 +157,8 @@ impl Client {
     }
 
     async fn ask_once_or_twice(&self, question: &Question) -> Result<Answered, RequestFailure> {
-        // Only a GET may use an idle connection. If that fails, the server may or may not have received the request,
-        // and sending a request again that changes data could change it twice.
+        // Use an idle connection only for GET. If the connection fails, the server may or may not have received the
+        // request. Repeating a request that changes data could change them twice.
         if question.method == Method::GET
             && let Some(sender) = self.kept(&question.target)
             && let Ok(answered) = self.ask_over(question, sender).await
@@ -191,7 +191,7 @@ impl Client {
         Ok(Answered { status: parts.status, headers: parts.headers, body: Bytes::from(read) })
     }
 
-    /// Takes an idle connection to the server of a target, and forgets the closed ones.
+    /// Returns an idle connection to the server of a target. Drops closed connections.
     fn kept(&self, target: &Target) -> Option<Sender> {
         let mut idle = self.idle.lock().ok()?;
         idle.retain(|(_, sender)| !sender.is_closed());
@@ -200,7 +200,7 @@ impl Client {
         Some(idle.swap_remove(at).1)
     }
 
-    /// Keeps a connection for later requests as soon as it can take one, or closes it if enough are idle.
+    /// Keeps a connection for later requests as soon as it is ready, or closes it if enough are idle.
     async fn keep_when_ready(&self, target: &Target, mut sender: Sender) {
         if sender.ready().await.is_ok()
             && let Ok(mut idle) = self.idle.lock()
@@ -210,7 +210,7 @@ impl Client {
         }
     }
 
-    /// Posts a delivery on a connection and reads its answer.
+    /// Posts a delivery on a connection and reads the response.
     async fn exchange(
         &self,
         target: &Target,
@@ -227,7 +227,7 @@ impl Client {
         }
         let response = sender.send_request(request).await?;
         let status = response.status();
-        // A connection can take another request only after the answer was read to its end.
+        // A connection is only reusable after the response was read to its end.
         let answer_body = said(response).await;
         if answer_body.is_some() {
             self.keep_when_ready(target, sender).await;
@@ -239,7 +239,7 @@ impl Client {
     async fn connect(&self, target: &Target) -> Result<Sender, RequestFailure> {
         self.policy.allow(target)?;
         let stream = self.reach(target).await?;
-        // Send small requests at once: each waits for its answer, so Nagle's algorithm would only delay it.
+        // Disable Nagle's algorithm: each request waits for its response, so a delay has no benefit.
         let _ = stream.set_nodelay(true);
         if !target.is_secure() {
             return handshake(TokioIo::new(stream)).await;
@@ -279,7 +279,7 @@ where
     Ok(sender)
 }
 
-/// Reads the body of an answer to a delivery. Returns `None` if it is too long or ends early.
+/// Reads the response body of a delivery. Returns `None` if it is too long or incomplete.
 async fn said(response: Response<hyper::body::Incoming>) -> Option<Vec<u8>> {
     let mut body = response.into_body();
     let mut said = Vec::new();

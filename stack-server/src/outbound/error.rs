@@ -1,4 +1,4 @@
-//! The reasons why a request to another server fails.
+//! Errors of requests to other servers.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::{InvalidDnsNameError, pem};
 
 use super::target::Target;
 
-/// A request that failed. The other server may have acted on it all the same. The texts contain no secrets.
+/// A request failed. The other server may have acted on it nevertheless. The texts contain no secrets.
 #[derive(Debug, Error)]
 #[error("{target}: {reason}")]
 pub(crate) struct OutboundError {
@@ -20,7 +20,7 @@ pub(crate) struct OutboundError {
     pub(super) reason: RequestFailure,
 }
 
-/// The step at which a request failed.
+/// The reason why a request failed.
 #[derive(Debug, Error)]
 pub(crate) enum RequestFailure {
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub(crate) enum RequestFailure {
     ConnectTimeout,
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The parts of the request do not make one.
+    /// The parts do not form a valid request.
     #[error(transparent)]
     Request(#[from] hyper::http::Error),
     #[error(transparent)]
@@ -66,7 +66,7 @@ pub(crate) enum AddressRefusal {
     NotPublic(IpAddr),
 }
 
-/// A TLS handshake that failed.
+/// A TLS handshake failed.
 #[derive(Debug, Error)]
 pub(crate) enum TlsError {
     #[error("this machine trusts no certificate authority")]
@@ -80,13 +80,13 @@ pub(crate) enum TlsError {
     Handshake(#[from] io::Error),
 }
 
-/// A client certificate and a key that cannot be used together.
+/// A client certificate and a key cannot be used together.
 #[derive(Debug, Error)]
 pub(crate) enum IdentityError {
     /// The texts are not in PEM form.
     #[error(transparent)]
     Pem(#[from] pem::Error),
-    /// There is no certificate, or the key belongs to another one.
+    /// There is no certificate, or the key does not belong to it.
     #[error(transparent)]
     Pair(#[from] rustls::Error),
 }

@@ -1,9 +1,9 @@
-//! Requests of this server to others: events and logs that are delivered over HTTP.
+//! Requests of this server to other servers, such as deliveries of events and logs over HTTP.
 //!
-//! Addresses from flags and files are the operator's, and trusted. For those that arrive through the API a policy
-//! says whether they may lead anywhere or only to public machines ([`Outbound`]): it looks at the addresses that a
-//! name stands for at the moment of connecting, and connects to those, so that no name can change its mind between.
-//! Redirects are not followed.
+//! Addresses from flags and files come from the operator and are trusted. For addresses from API clients, a policy
+//! allows either all machines or only public ones ([`Outbound`]). The policy checks the resolved addresses, and the
+//! client connects to exactly these, so that a name cannot resolve to another address in between. Redirects are not
+//! followed.
 
 mod client;
 mod error;

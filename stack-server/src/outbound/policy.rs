@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::error::AddressRefusal;
 use super::target::Target;
 
-/// The addresses that API clients may make the server send requests to.
+/// The addresses to which requests on behalf of API clients may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outbound {
     /// Any address, over http or https.

@@ -1,13 +1,13 @@
-//! Addresses as logs and answers show them.
+//! Removes possible secrets from addresses in logs and responses.
 
 /// The text that replaces a secret.
 const HIDDEN: &str = "xxxxx";
 
-/// Maximum number of characters of a part of a path that is shown. Words are shorter, tokens are longer.
+/// Maximum length of a visible part of a path, in characters. Words are shorter than this, and tokens longer.
 const WORD_CHARS_MAX: usize = 20;
 
-/// An address without what may be a secret: user and password, the values of its query, and the parts of its path that
-/// are no words. Receivers of events often know their senders by a token in the path.
+/// Returns an address without its possible secrets: user and password, the values of the query, and the parts of the
+/// path that are not words. Receivers of events often identify senders by a token in the path.
 pub(crate) fn redacted(address: &str) -> String {
     let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
     let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
@@ -21,7 +21,8 @@ pub(crate) fn redacted(address: &str) -> String {
     format!("{scheme}{host}{}{query}", redacted_path(path))
 }
 
-/// A host and its port. What is no port may be a password that has a slash.
+/// Returns a host with its port. A text that is not a port is hidden, because it may be the beginning of a password
+/// with a slash.
 fn shown_host(host: &str) -> String {
     // The colons of an address are in brackets.
     let name = host.rfind(']').unwrap_or(0);
@@ -33,13 +34,13 @@ fn shown_host(host: &str) -> String {
     }
 }
 
-/// A path without the parts that are no words.
+/// Returns a path without the parts that are not words.
 pub(crate) fn redacted_path(path: &str) -> String {
     let parts = path.split('/').map(|part| if is_word(part) { part } else { HIDDEN });
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// Whether a part of a path is a word of an API, such as `hooks`, `v2` or `_bulk`.
+/// Returns whether a part of a path is a word of an API, such as `hooks`, `v2` or `_bulk`.
 fn is_word(part: &str) -> bool {
     let is_version = part.strip_prefix('v').is_some_and(|number| number.parse::<u8>().is_ok());
     let is_plain = |c: char| c.is_ascii_lowercase() || matches!(c, '-' | '_' | '.');
@@ -68,7 +69,7 @@ mod tests {
             ("https://user:secret@h/in", "https://xxxxx@h/in"),
             ("https://token@h", "https://xxxxx@h"),
             ("https://a@b:secret@h/", "https://xxxxx@h/"),
-            // What does not parse is hidden all the same.
+            // Secrets in an invalid address are hidden too.
             ("user:secret@h", "xxxxx@h"),
             ("https://user:secret@h:port/x y", "https://xxxxx@h:xxxxx/xxxxx"),
             ("https://user:sec/ret@h/", "https://user:xxxxx/xxxxx/"),

@@ -11,16 +11,16 @@ use thiserror::Error;
 
 use super::redacted::redacted;
 
-/// A text that is no address of a server.
+/// A text that is not an address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{address:?} is no address: {reason}")]
 pub(crate) struct AddressError {
-    /// The beginning of the text, without what may be a secret.
+    /// The beginning of the text, without possible secrets.
     address: String,
     reason: AddressFault,
 }
 
-/// The part of an address that is wrong.
+/// The invalid part of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 enum AddressFault {
     #[error("it does not parse")]
@@ -36,13 +36,13 @@ enum AddressFault {
 /// Maximum number of characters of an invalid address that an error repeats.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// An absolute address with `http` or `https`. Its `Display` text never contains what may be a secret.
+/// An absolute address with `http` or `https`. Its `Display` text contains no possible secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     secure: bool,
     host: String,
     port: u16,
-    /// Path and query in the form of the request line.
+    /// The path and the query, as in the request line.
     path: String,
     /// The value of the header `Authorization`, from `user:password@` before the host.
     authorization: Option<HeaderValue>,
@@ -53,7 +53,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// Fails if the text is no address with `http` or `https`, a host, and a port if it names one.
+    /// Fails if the text is not an `http` or `https` address with a host and, if present, a valid port.
     pub(crate) fn parse(text: &str) -> Result<Self, AddressError> {
         let invalid =
             |reason| AddressError { address: redacted(text).chars().take(SHOWN_CHARS_MAX).collect(), reason };
@@ -88,17 +88,17 @@ impl Target {
         Ok(Self { secure, host: host.to_owned(), port, path, authorization })
     }
 
-    /// The same server with another path and query.
+    /// Returns this target with another path and query.
     pub(crate) fn with_path(&self, path: String) -> Self {
         Self { path, ..self.clone() }
     }
 
-    /// The same address for this user.
+    /// Returns this target with the credentials of a user.
     pub(crate) fn with_user(self, name: &str, password: &str) -> Self {
         Self { authorization: Some(basic(&format!("{name}:{password}"))), ..self }
     }
 
-    /// Whether it is https.
+    /// Returns whether the scheme is `https`.
     pub(crate) fn is_secure(&self) -> bool {
         self.secure
     }
@@ -113,7 +113,7 @@ impl Target {
         self.port
     }
 
-    /// Path and query.
+    /// Returns the path and the query.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -143,10 +143,10 @@ impl Target {
     }
 }
 
-/// The header for `user:password`.
+/// Returns the value of the header `Authorization` for `user:password`.
 fn basic(user: &str) -> HeaderValue {
     let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(user)))
-        .expect("base64 may stand in a header");
+        .expect("base64 is a valid header value");
     value.set_sensitive(true);
     value
 }

@@ -1,4 +1,4 @@
-//! TLS to hosts that the operating system trusts.
+//! TLS connections to hosts that the operating system trusts.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use super::error::{IdentityError, TlsError};
 ///
 /// # Errors
 ///
-/// Fails if this machine trusts no authority, or not this host.
+/// Fails if this machine trusts no certificate authorities, or does not trust this host.
 pub(crate) async fn secured(stream: TcpStream, host: &str) -> Result<TlsStream<TcpStream>, TlsError> {
     let name = match host.parse::<IpAddr>() {
         Ok(address) => ServerName::IpAddress(address.into()),
@@ -27,7 +27,7 @@ pub(crate) async fn secured(stream: TcpStream, host: &str) -> Result<TlsStream<T
     Ok(TlsConnector::from(config()?).connect(name, stream).await?)
 }
 
-/// A certificate and its key, for servers that ask clients for one. It prints nothing.
+/// A certificate and its key, for servers that request client certificates. `Debug` hides both.
 #[derive(Clone)]
 pub(crate) struct Identity(Arc<ClientConfig>);
 
@@ -42,7 +42,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// Fails if they are not in PEM form, or no pair.
+    /// Fails if they are not in PEM form, or do not belong together.
     pub(crate) fn parse(certificate: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
         let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
         let (chain, key) = (chain?, PrivateKeyDer::from_pem_slice(key)?);
@@ -52,7 +52,7 @@ impl Identity {
         Ok(Self(Arc::new(config?)))
     }
 
-    /// Performs a TLS handshake as [`secured`] does, with this certificate.
+    /// Performs a TLS handshake like [`secured`], with this certificate.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Identity {
     }
 }
 
-/// The authorities that this machine trusts. Certificates that cannot be read are not trusted.
+/// Returns the certificate authorities that this machine trusts. Skips unreadable certificates.
 fn roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
