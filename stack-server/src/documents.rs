@@ -1,4 +1,4 @@
-//! Helpers for services that keep their state as documents of the store.
+//! Helpers for services that store their state as documents.
 
 use std::ops::Bound;
 
@@ -10,7 +10,7 @@ use ledger_store::{
 
 use crate::http::error::ApiError;
 
-/// Maximum number of attempts at a change that another change came before.
+/// Maximum number of attempts when other changes of the same documents come first.
 const ATTEMPTS: usize = 16;
 
 /// A value with the version of its document.
@@ -20,16 +20,16 @@ pub(crate) struct Versioned<T> {
     pub(crate) version: DocumentVersion,
 }
 
-/// The error for a stored document that does not read as the service wrote it.
+/// Returns the error for a stored document that the service cannot parse.
 pub(crate) fn damaged(what: &str) -> ReadError {
     ReadError::Damaged { reason: format!("{what} is not what was written") }
 }
 
-/// Repeats a change while other changes of the same documents come before it.
+/// Repeats a change as long as concurrent changes of the same documents come first.
 ///
 /// # Errors
 ///
-/// Those of the attempt; 503 if every attempt came too late.
+/// Returns errors of the attempt; 503 if concurrent changes came first in every attempt.
 pub(crate) fn again<T>(
     mut attempt: impl FnMut() -> Result<Result<T, WriteError>, ApiError>,
 ) -> Result<Result<T, WriteError>, ApiError> {
@@ -42,7 +42,7 @@ pub(crate) fn again<T>(
     Err(ApiError::busy("others change the same at this moment"))
 }
 
-/// The change that puts a document.
+/// Returns the change that stores a document.
 pub(crate) fn put(
     collection: Collection,
     key: &[u8],
@@ -53,23 +53,23 @@ pub(crate) fn put(
     DocumentChange { collection, key: key.to_vec(), expected, action: DocumentAction::Put { value, keys } }
 }
 
-/// The change that deletes a document.
+/// Returns the change that deletes a document.
 pub(crate) fn delete(collection: Collection, key: &[u8], expected: Expected) -> DocumentChange {
     DocumentChange { collection, key: key.to_vec(), expected, action: DocumentAction::Delete }
 }
 
-/// A further key that sorts documents by a date.
+/// Returns an additional key that sorts documents by date.
 pub(crate) fn date_key(index: u32, at: Timestamp) -> DocumentKey {
-    // The bit that holds the sign is turned around, so that bytes sort as dates do.
+    // Invert the sign bit, so that the order of the bytes is the order of the dates.
     let bytes = (at.as_micros() ^ i64::MIN).to_be_bytes();
     DocumentKey { index, key: bytes.to_vec(), unique: false }
 }
 
-/// Every document of a collection in the order of an index.
+/// Returns all documents of a collection in the order of an index.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 pub(crate) fn all_by(
     snapshot: &Snapshot,
     collection: Collection,
@@ -91,11 +91,11 @@ pub(crate) fn all_by(
     }
 }
 
-/// The documents whose further key is exactly this.
+/// Returns the documents whose additional key equals this key.
 ///
 /// # Errors
 ///
-/// Those of any read.
+/// Fails if the store cannot be read.
 pub(crate) fn with_key(
     snapshot: &Snapshot,
     collection: Collection,

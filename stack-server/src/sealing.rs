@@ -1,33 +1,35 @@
-//! Encryption of secrets at rest: bytes are sealed with a key and for a purpose, and open with both.
+//! Encryption of secrets at rest. A secret is sealed with a key for a purpose. Opening it requires the same key and
+//! purpose.
 //!
-//! A sealed text is a version byte, eight bytes that tell the key, a nonce, and the text in AES-256-GCM. The purpose is
-//! authenticated with it, so that what was sealed for one thing opens for no other.
+//! A sealed text consists of a version byte, eight bytes that identify the key, a nonce, and the AES-256-GCM
+//! ciphertext. The purpose is authenticated data, so a text that was sealed for one purpose cannot be opened for
+//! another.
 
 use std::fmt;
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use thiserror::Error;
 
-/// Changed whenever the layout does.
+/// Version of the layout.
 const VERSION: u8 = 1;
 
-/// Bytes that tell which key sealed a text.
+/// Length of the key id in bytes.
 const KEY_ID_BYTES: usize = 8;
 
-/// Bytes of a key.
+/// Length of a key in bytes.
 pub(crate) const KEY_BYTES: usize = 32;
 
-/// The operator's keys for secrets at rest, texts of any length: the first encrypts, and the others are earlier ones. They
-/// print nothing.
+/// The operator's keys for secrets at rest. Each is a text of at least 32 bytes. The first encrypts, and the others are
+/// earlier keys. `Debug` hides them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EncryptionKey(Vec<Box<[u8]>>);
 
 impl EncryptionKey {
-    /// The keys that this text stands for, one a line.
+    /// Parses keys, one per line.
     ///
     /// # Errors
     ///
-    /// If one has fewer than 32 characters: short texts can be guessed.
+    /// Fails if there is no key, or if a key has fewer than 32 bytes: short texts can be guessed.
     pub fn parse(text: &str) -> Result<Self, EncryptionKeyError> {
         let lines = text.trim().lines().map(str::trim);
         let keys = lines.filter(|line| !line.is_empty()).map(|line| match line.len() {
@@ -41,10 +43,10 @@ impl EncryptionKey {
         Ok(Self(keys))
     }
 
-    /// The sealer with this key.
+    /// Creates the sealer for these keys.
     pub(crate) fn sealer(&self) -> Sealer {
         let mut sealers = self.0.iter().map(|key| Sealer::of_secret(key));
-        let first = sealers.next().expect("there is a key");
+        let first = sealers.next().expect("at least one key");
         Sealer { earlier: sealers.collect(), ..first }
     }
 }
@@ -55,13 +57,13 @@ impl fmt::Debug for EncryptionKey {
     }
 }
 
-/// A text that holds no encryption keys. The error does not repeat it.
+/// The text does not contain valid encryption keys. The error does not repeat the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EncryptionKeyError {
-    /// One of the keys has this number of characters.
+    /// A key is too short: it has this number of bytes.
     #[error("an encryption key has at least {KEY_BYTES} characters, this one has {0}")]
     TooShort(usize),
-    /// There is no key in the text.
+    /// The text contains no key.
     #[error("there is no encryption key")]
     Missing,
 }
@@ -70,7 +72,7 @@ pub enum EncryptionKeyError {
 pub(crate) struct Sealer {
     key: LessSafeKey,
     id: [u8; KEY_ID_BYTES],
-    /// Those of earlier keys, which only open.
+    /// The sealers of earlier keys, which only decrypt.
     earlier: Vec<Sealer>,
 }
 
@@ -80,18 +82,18 @@ impl fmt::Debug for Sealer {
     }
 }
 
-/// The reason why a sealed text does not open.
+/// The reason why a sealed text cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum OpenError {
     #[error("a secret was encrypted with another key than the one that is configured")]
     OtherKey,
-    /// It was changed, cut, or sealed for something else.
+    /// The text was changed, truncated, or sealed for another purpose.
     #[error("an encrypted secret is not what was written")]
     Damaged,
 }
 
 impl Sealer {
-    /// With this key.
+    /// Creates a sealer with this key.
     pub(crate) fn new(key: &[u8; KEY_BYTES]) -> Self {
         let digest = blake3::derive_key("stack-server 2026 key id of secrets", key);
         let mut id = [0; KEY_ID_BYTES];
@@ -100,7 +102,7 @@ impl Sealer {
         Self { key: LessSafeKey::new(key), id, earlier: vec![] }
     }
 
-    /// With the key that a secret of any length stands for.
+    /// Creates a sealer with a key that is derived from a secret of any length.
     pub(crate) fn of_secret(secret: &[u8]) -> Self {
         Self::new(&blake3::derive_key("stack-server 2026 key of secrets", secret))
     }
@@ -109,7 +111,7 @@ impl Sealer {
     ///
     /// # Errors
     ///
-    /// If the operating system gives no random bytes.
+    /// Fails if the operating system returns no random bytes.
     pub(crate) fn seal(&self, purpose: &[u8], bytes: &[u8]) -> Result<Vec<u8>, getrandom::Error> {
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce)?;
@@ -127,16 +129,16 @@ impl Sealer {
         Ok(sealed)
     }
 
-    /// Whether an earlier key sealed a text.
+    /// Returns whether an earlier key sealed a text.
     pub(crate) fn is_outdated(&self, sealed: &[u8]) -> bool {
         sealed.get(1..=KEY_ID_BYTES).is_some_and(|id| id != self.id)
     }
 
-    /// Decrypts what [`Sealer::seal`] made for the same purpose.
+    /// Decrypts a text that [`Sealer::seal`] returned for the same purpose.
     ///
     /// # Errors
     ///
-    /// If another key sealed it, or it is something else.
+    /// Fails if another key sealed the text, or if the text is damaged.
     pub(crate) fn open(&self, purpose: &[u8], sealed: &[u8]) -> Result<Vec<u8>, OpenError> {
         let (&version, rest) = sealed.split_first().ok_or(OpenError::Damaged)?;
         let (id, rest) = rest.split_first_chunk::<KEY_ID_BYTES>().ok_or(OpenError::Damaged)?;
