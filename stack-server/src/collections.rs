@@ -1,5 +1,5 @@
-//! The collections of documents that this server keeps in its store. The numbers are stored: none may ever get another
-//! meaning.
+//! The collections of documents that this server stores. The numbers are stored, so the meaning of a number must never
+//! change.
 
 use ledger_store::Collection;
 
@@ -10,7 +10,7 @@ const fn collection(number: u32) -> Collection {
     }
 }
 
-/// How far publishers of events have come, by the publisher's name.
+/// Positions of event publishers, by the publisher's name.
 pub(crate) const PUBLISHERS: Collection = collection(32);
 
 /// Exporters by id.
@@ -19,7 +19,7 @@ pub(crate) const EXPORTERS: Collection = collection(33);
 /// Pipelines by id.
 pub(crate) const PIPELINES: Collection = collection(34);
 
-/// How far pipelines have come, by id and run.
+/// Positions of pipelines, by id and run.
 pub(crate) const PIPELINE_POSITIONS: Collection = collection(35);
 
 /// Clients of the authorization server by id, with their secrets.
@@ -34,10 +34,10 @@ pub(crate) const AUTH_USERS: Collection = collection(66);
 /// Keys that sign tokens, by key id. Their private parts are sealed.
 pub(crate) const AUTH_KEYS: Collection = collection(67);
 
-/// The pepper of tags and hashes, sealed, by name.
+/// The sealed pepper of tags and hashes, by name.
 pub(crate) const AUTH_VAULT: Collection = collection(68);
 
-/// Tokens, sessions and assertions that are refused before they expire.
+/// Records of tokens, sessions and assertions that are refused before they expire.
 pub(crate) const AUTH_REFUSED: Collection = collection(69);
 
 /// Authorizations that wait for a login or for the exchange of their code, by id.
@@ -73,14 +73,14 @@ pub(crate) const POOL_MEMBERS: Collection = collection(79);
 /// Transfer initiations by installation and reference.
 pub(crate) const TRANSFER_INITIATIONS: Collection = collection(80);
 
-/// Transfers of the first generation of the API by installation and id.
+/// Transfers of the payments API of stack 1.10, by installation and id.
 pub(crate) const TRANSFERS: Collection = collection(81);
 
 /// Events of payments that are not delivered yet, by publisher and number.
 pub(crate) const PAYMENT_EVENTS: Collection = collection(82);
 
-/// Rules by installation that turn its payments into transactions.
+/// Posting rules, by installation.
 pub(crate) const POSTING_RULES: Collection = collection(83);
 
-/// Postings of payments in ledgers, by installation, type and reference.
+/// Postings of payments, by installation, type and reference.
 pub(crate) const POSTINGS: Collection = collection(84);

@@ -1,19 +1,19 @@
-//! Durations as deployment files of this API write them: `100ms`, `5s`, `1h30m`.
+//! Durations in the form of this API's deployment files: `100ms`, `5s`, `1h30m`.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// A text that is no duration, or a duration of more than 584 years.
+/// The text is not a duration, or the duration exceeds 584 years.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} is no duration such as 100ms, 5s or 1h30m")]
 pub(crate) struct DurationError(String);
 
-/// Reads a duration: numbers, whole or decimal, each with one of the units `ns`, `us`, `µs`, `ms`, `s`, `m`, `h`.
+/// Parses a duration: whole or decimal numbers, each with one of the units `ns`, `us`, `µs`, `ms`, `s`, `m`, `h`.
 ///
 /// # Errors
 ///
-/// If it is none, or longer than 584 years.
+/// Fails if the text is not a duration, or if the duration exceeds 584 years.
 pub(crate) fn parse(text: &str) -> Result<Duration, DurationError> {
     let none = || DurationError(text.to_owned());
     if text == "0" {
@@ -54,7 +54,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, DurationError> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Writes a duration as Go does: `2m0s`, `1.5s`, `100ms`.
+/// Returns a duration in Go's form: `2m0s`, `1.5s`, `100ms`.
 pub(crate) fn text(duration: Duration) -> String {
     let nanoseconds = duration.subsec_nanos();
     let seconds = duration.as_secs();

@@ -9,7 +9,8 @@ use stack_server::cli::copies::{self, Verb};
 use stack_server::cli::serve::{serve, stand_by};
 use stack_server::cli::verify::verify;
 
-// Requests allocate on HTTP threads and free on the writer's, which the system's allocator does slowly.
+// HTTP threads allocate the memory of requests and the writer's thread frees it, which is slow with the system's
+// allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Exit status: 0 it is done, 1 it is not, 2 the command line makes no sense.
+/// Runs the command. Exit status: 0 for success, 1 for failure, 2 for an invalid command line.
 fn auth(arguments: Vec<OsString>) -> ExitCode {
     match auth::main(arguments, |name| std::env::var(name).ok(), &mut std::io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -55,7 +56,7 @@ fn auth(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Exit status: 0 it is done, 1 it is not, 2 the command line makes no sense.
+/// Runs the command. Exit status: 0 for success, 1 for failure, 2 for an invalid command line.
 fn copy(verb: Verb, arguments: Vec<OsString>) -> ExitCode {
     match copies::main(
         verb,

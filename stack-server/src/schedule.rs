@@ -19,7 +19,7 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// A text that is no schedule.
+/// The text is not a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?} is no schedule: {reason}")]
 pub struct ScheduleError {
@@ -27,7 +27,7 @@ pub struct ScheduleError {
     reason: ScheduleFault,
 }
 
-/// The part of a schedule that is wrong.
+/// The invalid part of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 enum ScheduleFault {
     #[error("its time zone can be UTC only")]
@@ -161,7 +161,7 @@ impl Schedule {
 impl Default for Schedule {
     /// Returns the schedule of every full hour.
     fn default() -> Self {
-        Self::parse("@hourly").expect("it is a schedule")
+        Self::parse("@hourly").expect("a valid schedule")
     }
 }
 
@@ -187,7 +187,7 @@ impl Calendar {
         None
     }
 
-    /// Tells whether the schedule includes a day, which is given by its number since 1970 and by its start.
+    /// Returns whether the schedule includes a day, given by its number since 1970 and its start.
     fn is_on(&self, day: i64, begin: Timestamp) -> bool {
         let (_, month, day_of_month) = begin.date();
         // The first of January 1970 was a Thursday.
@@ -199,7 +199,7 @@ impl Calendar {
     }
 }
 
-/// Parses a field with values in a range. The first of the names stands for the least value.
+/// Parses a field with values in a range. The first name means the least value.
 fn field(text: &str, (least, greatest): (i64, i64), names: &[&str]) -> Option<Set> {
     let number = |text: &str| -> Option<i64> {
         let named = names.iter().position(|name| name.eq_ignore_ascii_case(text));

@@ -1,17 +1,17 @@
-//! UUIDs, and their text.
+//! UUIDs and their text form.
 
 use std::fmt;
 
-/// A UUID. Its order is that of its bytes.
+/// A UUID, ordered by its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Uuid([u8; 16]);
 
 impl Uuid {
-    /// A random UUID (version 4).
+    /// Returns a random UUID (version 4).
     ///
     /// # Errors
     ///
-    /// If the operating system gives no random bytes.
+    /// Fails if the operating system returns no random bytes.
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)?;
@@ -20,17 +20,17 @@ impl Uuid {
         Ok(Self(bytes))
     }
 
-    /// The UUID with these bytes.
+    /// Returns the UUID with these bytes.
     pub(crate) const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub(crate) const fn bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// Reads the usual form, in any case; `None` for any other text.
+    /// Parses the usual form in any case. Returns `None` for any other text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = parse(text)?;
         let mut bytes = [0; 16];
@@ -52,7 +52,7 @@ impl fmt::Display for Uuid {
     }
 }
 
-/// Sixteen bytes as a UUID of a version: 8 for what was computed, 4 for random ones.
+/// Returns the text of a UUID from 16 bytes. The version is 8 for computed bytes and 4 for random ones.
 pub(crate) fn text(mut bytes: [u8; 16], version: u8) -> String {
     bytes[6] = bytes[6] & 0x0f | version << 4;
     bytes[8] = bytes[8] & 0x3f | 0x80;
@@ -66,7 +66,7 @@ pub(crate) fn text(mut bytes: [u8; 16], version: u8) -> String {
     text
 }
 
-/// The text of a UUID in its usual form, in small letters; `None` for any other text.
+/// Returns the text of a UUID in its usual form and lower case, or `None` for any other text.
 pub(crate) fn parse(text: &str) -> Option<String> {
     let is_uuid = text.len() == 36
         && text.bytes().enumerate().all(|(at, byte)| match at {

@@ -1,8 +1,8 @@
-//! The API of the stack: the table of routes, and one module for each generation of each service.
+//! The API of the stack: the routing table, and one module for each version of each service.
 //!
-//! Handlers translate: they parse a request into a command or a query of the store, and write its answer in the
-//! shapes of their generation. `ledger_v1` and `ledger_v2` do not import each other; what both need stands beside
-//! them.
+//! Handlers only translate: they parse a request into a command or a query of the store, and write the result in the
+//! JSON form of their version. `ledger_v1` and `ledger_v2` do not import each other; this module contains the parts
+//! that both need.
 
 pub(crate) mod app;
 pub(crate) mod auth;

@@ -1,4 +1,4 @@
-//! The operations of the API: what a route asks for, by the part of the API that answers.
+//! The operations of the API, grouped by the part of the API that handles them.
 
 /// The operation of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) enum Operation {
     Document(DocumentForm),
 }
 
-/// An operation of the first generation.
+/// An operation of the v1 ledger API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum V1 {
     LedgerInfo,
@@ -40,7 +40,7 @@ pub(crate) enum V1 {
     ListLogs,
 }
 
-/// An operation of the second generation.
+/// An operation of the v2 ledger API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum V2 {
     ListLedgers,
@@ -143,7 +143,7 @@ pub(crate) enum Generic {
 
 /// An operation of the payments API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::enum_variant_names, reason = "payments are one of the things that it lists")]
+#[expect(clippy::enum_variant_names, reason = "payments are one of the listed resources")]
 pub(crate) enum Payments {
     ListPayments,
     CreatePayment,
@@ -192,7 +192,7 @@ pub(crate) enum Payments {
 }
 
 impl Operation {
-    /// Whether it is about exporters or pipelines, which are only there where the operator says so.
+    /// Returns whether the operation is about exporters or pipelines, which only exist if the operator enables them.
     pub(crate) const fn is_of_exporters(self) -> bool {
         matches!(
             self,
@@ -213,7 +213,7 @@ impl Operation {
         )
     }
 
-    /// Whether this is an operation of OAuth, which refuses in its words.
+    /// Returns whether this is an OAuth operation, whose errors have the OAuth form.
     pub(crate) const fn is_protocol(self) -> bool {
         use Auth as A;
         matches!(
@@ -223,37 +223,37 @@ impl Operation {
     }
 }
 
-/// The forms in which the service tells its version.
+/// The forms of the service's information about its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InfoForm {
-    /// Bare and wrapped at once, so that every generation finds its own.
+    /// Both bare and wrapped, so that clients of every release find their form.
     Hybrid,
-    /// Under `data`.
+    /// Wrapped in the member `data`.
     Wrapped,
-    /// Bare.
+    /// Bare, without a wrapper.
     Bare,
-    /// The release alone.
+    /// Only the release.
     Release,
 }
 
-/// The forms in which the service tells whether it works.
+/// The forms of health checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HealthForm {
-    /// That it answers at all.
+    /// A response without any check.
     Alive,
-    /// By check; 500 if one fails.
+    /// The result of each check; 500 if a check fails.
     Checks,
-    /// As load balancers want it; 503 if a check fails.
+    /// The form for load balancers; 503 if a check fails.
     Ready,
 }
 
-/// The forms in which the API is described.
+/// The forms of the API description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentForm {
     Json,
     Yaml,
-    /// For a person.
+    /// A page for people.
     Page,
-    /// The way to the page.
+    /// A redirect to the page.
     Link,
 }

@@ -1,19 +1,19 @@
 //! Dry runs of commands on a ledger that does not exist.
 //!
-//! In v1 the first write creates a ledger. A first write that is refused, or is only a preview, must get the answer
-//! of an empty ledger and must not create one. The server therefore tries it on a ledger in memory, to which
-//! nothing is ever written.
+//! In v1 the first write creates a ledger. If the first write is refused or is a dry run, it must get the response of
+//! an empty ledger and must not create one. So the server tries it on a ledger in memory, to which nothing is ever
+//! written.
 
 use std::sync::OnceLock;
 
 use ledger_core::{LedgerName, LedgerOptions};
 use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, WriteError};
 
-/// The store in memory. The first dry run creates it.
+/// The in-memory store. The first dry run creates it.
 #[derive(Default)]
 pub(crate) struct Rehearsal(OnceLock<Store>);
 
-/// Memory for the store. Nothing stays in it, so it needs little.
+/// Memory budget of the store. It needs little, because nothing is stored.
 const MEMORY_BUDGET: usize = 16 << 20;
 
 impl Rehearsal {
@@ -33,8 +33,8 @@ impl Rehearsal {
             let mut memory = Options::default();
             memory.memory_budget = MEMORY_BUDGET;
             let store = Store::in_memory_with(&memory);
-            // The ledger exists already, or the store is broken. In the second case the submission reports the
-            // error.
+            // Ignore the error: either the ledger exists already, or the store is broken, and the submission reports
+            // that.
             let _ = store.create_ledger(ledger.clone(), options);
             store
         });

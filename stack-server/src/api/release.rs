@@ -1,28 +1,28 @@
-//! Which release of the API a client was made for.
+//! The release of the API for which a client was made.
 
 use hyper::header::{HeaderMap, USER_AGENT};
 
-/// The release of the API document that a client was made from.
+/// The release of the API document from which a client was generated.
 ///
-/// The SDKs of this API tell it in their `User-Agent`:
-/// `speakeasy-sdk/<language> <SDK> <generator> [<document> [package]]`; without a document the release of the SDK
+/// The SDKs of this API send it in their `User-Agent`:
+/// `speakeasy-sdk/<language> <SDK> <generator> [<document> [package]]`. If there is no document, the release of the SDK
 /// is that of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
     pub(crate) numbers: [u64; 3],
-    /// Whether it is of the time before 2.0.0, up to the last release whose clients expect what 1.10 answered.
+    /// Whether the release precedes 2.0.0, up to the last release whose clients expect the responses of 1.10.
     pub(crate) is_early: bool,
 }
 
 impl Release {
-    /// The release that the headers of a request tell.
+    /// Returns the release that the headers of a request name.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         let agent = headers.get(USER_AGENT)?.to_str().ok()?;
         let mut tokens = agent.split_whitespace();
         tokens.next().filter(|first| first.starts_with("speakeasy-sdk/"))?;
         let tokens: Vec<&str> = tokens.collect();
         let document = tokens.get(2).or(tokens.first())?;
-        // Builds without a release say nothing.
+        // Builds without a release do not name one.
         Self::parse(document).filter(|release| release.numbers != [0; 3])
     }
 
@@ -36,7 +36,7 @@ impl Release {
         parts.next().is_none().then_some(Self { numbers, is_early: numbers == [2, 0, 0] && is_before })
     }
 
-    /// Whether it is of stack 1.10, whose documents are numbered 1.0.
+    /// Returns whether the release belongs to stack 1.10, whose documents have the numbers 1.0.
     pub(crate) fn is_1_0(self) -> bool {
         self.numbers[..2] == [1, 0]
     }

@@ -1,6 +1,6 @@
-//! The table of routes.
+//! The routing table.
 //!
-//! A path belongs to the first route that matches it ([`routing`](crate::api::routing)), so a fixed segment stands above a
+//! The first route that matches a path handles it ([`routing`](crate::api::routing)), so a fixed segment must precede a
 //! variable one.
 
 use crate::api::operations::{
@@ -10,27 +10,27 @@ use crate::auth::{Scope, Service as Of};
 use crate::http::error::Profile;
 use crate::limits::{AUTH_BODY_BYTES_MAX, BODY_BYTES_MAX, FILTER_BODY_BYTES_MAX};
 
-/// Below which prefixes a route is served.
+/// The prefixes of a group of routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mount {
-    /// The root as the stand-alone server of the first generation has it, and `/api/ledger`.
+    /// The root, as in the stand-alone server of v1, and `/api/ledger`.
     LedgerV1,
-    /// `/v2`, and `/api/ledger/v2` as the stack's gateway has it.
+    /// `/v2`, and `/api/ledger/v2` as in the gateway of the stack.
     LedgerV2,
     /// The root, and `/api/ledger`.
     Service,
-    /// `/api/payments`, as the stack's gateway has it.
+    /// `/api/payments`, as in the gateway of the stack.
     Payments,
     /// `/api/generic`: the generic connector API, for other stacks.
     Generic,
-    /// The root alone: what the gateway answers itself.
+    /// Only the root: the routes that the gateway itself handles.
     Gateway,
     /// `/api/auth`: the authorization server.
     Auth,
 }
 
 impl Mount {
-    /// Its prefixes, and the profile of each.
+    /// Returns the prefixes with their profiles.
     pub(crate) const fn prefixes(self) -> &'static [(&'static str, Profile)] {
         match self {
             Self::LedgerV1 | Self::Service => &[("", Profile::Ledger), ("/api/ledger", Profile::Stack)],
@@ -42,12 +42,12 @@ impl Mount {
         }
     }
 
-    /// The prefixes alone.
+    /// Returns the prefixes without their profiles.
     pub fn paths(self) -> impl Iterator<Item = &'static str> {
         self.prefixes().iter().map(|(prefix, _)| *prefix)
     }
 
-    /// The service whose scopes its routes demand.
+    /// Returns the service whose scopes the routes require.
     pub const fn service(self) -> Of {
         match self {
             Self::LedgerV1 | Self::LedgerV2 | Self::Service | Self::Gateway => Of::Ledger,
@@ -57,30 +57,31 @@ impl Mount {
     }
 }
 
-/// A row of the table.
+/// A row of the routing table.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     /// The HTTP method.
     pub method: &'static str,
-    /// Where it is served.
+    /// The mount, which determines the prefixes.
     pub mount: Mount,
     /// The path below the mount, with `{…}` for variable segments.
     pub template: &'static str,
-    /// The scope that a caller needs.
+    /// The required scope.
     pub scope: Scope,
-    /// Most bytes of a body.
+    /// Maximum size of the body in bytes.
     pub body_limit: usize,
     pub(crate) operation: Operation,
 }
 
 impl Route {
-    /// Whether it may change something. Tokens are asked for with POST, also by those who only read.
+    /// Returns whether the operation may change something. Requests for tokens use POST, even for clients that only
+    /// read.
     pub(crate) fn may_write(&self) -> bool {
         !matches!(self.method, "GET" | "HEAD")
             && !matches!(self.operation, Operation::Auth(Auth::Token | Auth::Introspect))
     }
 
-    /// The names of its variable segments, in order.
+    /// Returns the names of the variable segments in order.
     pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
         self.template.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
     }
@@ -103,12 +104,12 @@ const fn row(
     Route { method, mount, template, scope, body_limit, operation }
 }
 
-/// Bodies that are not looked at are read all the same, up to here, so that the connection can go on.
+/// Limit for unused bodies. The server reads and ignores them up to this size, so that the connection remains usable.
 const UNUSED: usize = FILTER_BODY_BYTES_MAX;
 const FILTER: usize = FILTER_BODY_BYTES_MAX;
 const BODY: usize = BODY_BYTES_MAX;
 const SMALL: usize = AUTH_BODY_BYTES_MAX;
-/// A body that the operation reads itself, piece by piece.
+/// Limit for a body that the operation reads as a stream.
 pub(crate) const STREAM: usize = usize::MAX;
 
 #[rustfmt::skip]
@@ -299,7 +300,7 @@ static ROUTES: &[Route] = &[
     row("POST",   Mount::Payments, "/connectors/{connector}/reset",         Write, UNUSED, O::Payments(P::Reset)),
     row("GET",    Mount::Payments, "/connectors/{connector}/tasks",         Read,  UNUSED, O::Payments(P::ListTasks)),
     row("GET",    Mount::Payments, "/connectors/{connector}/tasks/{taskId}", Read, UNUSED, O::Payments(P::ReadTask)),
-    // The name in small letters is an operation of its own, older than the other.
+    // The route with the lower-case name is a separate, older operation.
     row("POST",   Mount::Payments, "/connectors/stripe/transfers",          Write, BODY,   O::Payments(P::StripeTransfer)),
     row("POST",   Mount::Payments, "/connectors/{connector}/transfers",     Write, BODY,   O::Payments(P::CreateTransfer)),
     row("GET",    Mount::Payments, "/connectors/{connector}/transfers",     Read,  UNUSED, O::Payments(P::ListTransfers)),
@@ -320,7 +321,7 @@ static ROUTES: &[Route] = &[
     row("GET",    Mount::Generic,  "/transactions",                  Read, UNUSED, O::Generic(Generic::Transactions)),
 ];
 
-/// Every route, in the order in which they are tried.
+/// Returns all routes in the order of matching.
 pub fn routes() -> &'static [Route] {
     ROUTES
 }

@@ -25,12 +25,12 @@ impl<'de> Fields<'de> for ScriptBody<'de> {
 }
 
 impl ScriptBody<'_> {
-    /// Tells whether the script has no text, which counts as no script.
+    /// Returns whether the script has no text, which counts as no script.
     pub(crate) fn is_empty(&self) -> bool {
         self.plain.0.is_empty()
     }
 
-    /// Converts the body. A variable with a value of no known type passes: the ledger refuses it when it checks the
+    /// Converts the body. Keeps a variable whose value has no known type: the ledger refuses it when it checks the
     /// variables.
     pub(crate) fn into_script(self, runtime: Runtime, forms: Forms) -> Script {
         let variables = self.variables.0.into_iter().map(|(Text(name), value)| {
@@ -46,10 +46,10 @@ impl ScriptBody<'_> {
     }
 }
 
-/// How the JSON form of a variable's value decides its type.
+/// The rule by which the JSON form of a variable's value determines its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forms {
-    /// The JSON form decides nothing: every value becomes text, which can be parsed as any type.
+    /// The JSON form does not matter: every value becomes text, which can be parsed as any type.
     Texts,
     /// An integer becomes a number, and an object becomes a monetary.
     Types,
@@ -59,7 +59,7 @@ pub(crate) enum Forms {
 #[derive(Default)]
 struct MonetaryBody<'a> {
     asset: Text<'a>,
-    /// The digits as the client wrote them.
+    /// The digits of the amount as the client wrote them.
     amount: Option<&'a str>,
 }
 

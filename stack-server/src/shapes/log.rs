@@ -1,4 +1,4 @@
-//! Logs as v2 lists, exports and pipelines write them.
+//! Logs in the JSON form of v2 lists, exports and pipelines.
 
 use ledger_store::{FedLog, LogView, json};
 
@@ -6,7 +6,7 @@ use crate::http::response::Json;
 
 pub(crate) use ledger_store::json::LogShape;
 
-/// Writes a log as lists and exports have it.
+/// Writes a log in the form of lists and exports.
 pub(crate) fn write_log(json: &mut Json, view: &LogView, shape: LogShape) {
     json::write_log(json.text(), view, shape);
 }

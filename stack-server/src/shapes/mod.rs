@@ -1,4 +1,4 @@
-//! JSON forms of ledger values that several parts of the server write: answers, events and exports. The library writes
+//! JSON forms of ledger values that several parts of the server use: responses, events and exports. The library writes
 //! them (`ledger_store::json`).
 
 pub(crate) mod log;

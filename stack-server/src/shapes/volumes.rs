@@ -1,5 +1,5 @@
-//! Postings and volumes, which have the same JSON form in v1 and v2. `ledger_store::json` has the form. These functions
-//! write it into the server's [`Json`], whose `text` is the writer of the library.
+//! Postings and volumes, which have the same JSON form in v1 and v2. `ledger_store::json` defines the form. The
+//! functions of this module write it into the server's [`Json`], whose `text` is the writer of the library.
 
 use ledger_core::{HoldingVolumes, Posting, Volumes};
 use ledger_store::json;
