@@ -259,7 +259,7 @@ mod tests {
         let schedule = Schedule::parse(schedule).expect("a schedule");
         let mut now = at(after);
         for expected in expected {
-            now = schedule.next(now).expect("it comes again");
+            now = schedule.next(now).expect("a next time");
             assert_eq!(now, at(expected));
         }
     }

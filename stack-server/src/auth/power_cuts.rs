@@ -30,7 +30,7 @@ const PASTS: u64 = 3;
 
 fn open(disk: &SimDisk, key: &KeySource) -> Authority {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let store = Store::open_on_disk(disk, Path::new("data"), &Options::default()).expect("it opens");
+    let store = Store::open_on_disk(disk, Path::new("data"), &Options::default()).expect("an open store");
     let settings = AuthorizationSettings::new(key.clone());
     Authority::new(&store, settings, "http://127.0.0.1:1").expect("an authorization server")
 }
@@ -72,7 +72,7 @@ impl Answered {
 /// Returns the client with this id as authenticated.
 pub(super) fn caller(authority: &Authority, id: &str) -> Option<Caller> {
     let snapshot = authority.store().snapshot();
-    let client = clients::client(&snapshot, id).expect("no fault")?;
+    let client = clients::client(&snapshot, id).expect("no error")?;
     Some(client.value.into())
 }
 
@@ -91,7 +91,7 @@ pub(super) fn log_in(authority: &Authority, caller: &Caller, user: &str) -> Opti
         stage: Stage::Login,
     };
     authority.store().change_documents(vec![begun.put(Expected::Absent)]).ok()?;
-    let found = pending::pending(&authority.store().snapshot(), &begun.id).expect("no fault")?;
+    let found = pending::pending(&authority.store().snapshot(), &begun.id).expect("no error")?;
     finish_login(authority, &found, user, authority.now()).ok()
 }
 
@@ -149,7 +149,7 @@ fn use_codes(authority: &Authority, answered: &mut Answered, client: &str, round
     let code = code?;
     let first = exchange(authority, &caller, &code).ok()?;
     answered.used_codes.push(code);
-    let refresh = first.refresh.expect("it may be continued");
+    let refresh = first.refresh.expect("a refresh token");
     let second = authority.refresh(&caller, &refresh, None).ok()?;
     answered.used_refresh.push(refresh);
     answered.revoked.push(first.access.text);
@@ -178,13 +178,13 @@ fn judge(authority: &Authority, answered: &Answered, place: &str) {
     let vault = authority.open().expect("the keys").vault;
     let snapshot = authority.store().snapshot();
     let has_secret = |(id, clear): &(String, String)| {
-        let client = clients::client(&snapshot, id).expect("no fault").expect("the client");
+        let client = clients::client(&snapshot, id).expect("no error").expect("the client");
         client.value.has_secret(&vault, clear)
     };
     assert!(answered.secrets.iter().all(has_secret), "{place}: a secret is lost");
     assert!(!answered.removed.iter().any(has_secret), "{place}: a removed secret is good");
     for user in &answered.users {
-        assert!(users::user(&snapshot, user).expect("no fault").is_some(), "{place}: a user is lost");
+        assert!(users::user(&snapshot, user).expect("no error").is_some(), "{place}: a user is lost");
     }
     let is_good = |text: &String| authority.good(text).is_some();
     assert!(answered.kept.iter().all(is_good), "{place}: a token is lost");

@@ -127,7 +127,7 @@ mod tests {
             Refused::Assertion { issuer: "a", id: "b" },
             Refused::Assertion { issuer: "ab", id: "" },
         ];
-        let is_there = |what| has(&store.snapshot(), what).expect("no fault");
+        let is_there = |what| has(&store.snapshot(), what).expect("no error");
         for (at, what) in things.into_iter().enumerate() {
             assert!(!is_there(what), "{what:?}");
             let change = refuse(what, 100 + at as u64, Expected::Absent);

@@ -271,13 +271,13 @@ mod tests {
             let values = Values::read(body.as_bytes(), PARAMETERS).expect(body);
             assert_eq!(values.json(PARAMETERS), json);
             let again = Values::read(values.whole(PARAMETERS).as_bytes(), PARAMETERS);
-            assert_eq!(again.expect("it was written"), values);
+            assert_eq!(again.expect("stored values"), values);
         }
     }
 
     #[test]
     fn a_redacted_configuration_cannot_be_sent_back() {
-        let values = Values::read(br#"{"apiKey":"s3cret"}"#, PARAMETERS).expect("it makes sense");
+        let values = Values::read(br#"{"apiKey":"s3cret"}"#, PARAMETERS).expect("valid values");
         let redacted = values.redacted(PARAMETERS);
         assert_eq!(redacted, r#"{"name":"X","apiKey":"********","pollingPeriod":"2m0s"}"#);
         Values::read(redacted.as_bytes(), PARAMETERS).expect_err("the mask is no secret");
@@ -302,7 +302,7 @@ mod tests {
             let error = Values::read(body.as_bytes(), PARAMETERS).expect_err(body).to_string();
             assert!(!error.contains("s3cret"), "{error}");
         }
-        let values = Values::read(br#"{"apiKey":"s3cret"}"#, PARAMETERS).expect("it makes sense");
+        let values = Values::read(br#"{"apiKey":"s3cret"}"#, PARAMETERS).expect("valid values");
         assert!(!format!("{values:?}").contains("s3cret"));
     }
 }

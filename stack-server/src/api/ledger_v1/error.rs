@@ -152,7 +152,7 @@ mod tests {
     fn the_link_of_a_script_error_holds_its_text() {
         let link = details("line one\nline <two>");
         let payload = link.rsplit('=').find(|part| part.len() > 10).expect("a payload");
-        let payload = &link[link.find(payload).expect("it is there")..];
+        let payload = &link[link.find(payload).expect("the payload")..];
         let json = String::from_utf8(STANDARD.decode(payload).expect("base64")).expect("text");
         assert_eq!(json, r#"{"error":"line one\r\nline \u003ctwo\u003e"}"#);
     }

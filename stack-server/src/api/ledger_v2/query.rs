@@ -247,7 +247,7 @@ mod tests {
     fn orders_references_in_first_release_only() {
         for operator in ["$lt", "$lte", "$gt", "$gte"] {
             let text = format!(r#"{{"{operator}":{{"reference":"b"}}}}"#);
-            parse(Profile::Stack, Resource::Transactions, &text).expect("it is a filter");
+            parse(Profile::Stack, Resource::Transactions, &text).expect("a filter");
             let error =
                 parse(Profile::Ledger, Resource::Transactions, &text).expect_err("no operator of texts");
             assert!(error.message.contains(operator), "{}", error.message);

@@ -192,7 +192,7 @@ mod tests {
                 tasks.spawn(async move {
                     let credentials = Credentials { id, secret: Some("wrong".to_owned()) };
                     let found = authenticate(&authority, &credentials, std::net::Ipv4Addr::LOCALHOST.into());
-                    found.await.expect_err("nobody").word
+                    found.await.expect_err("a refusal").word
                 });
             }
             tasks.join_all().await

@@ -130,7 +130,7 @@ mod tests {
         let claims = json!({"iss": authority.issuer(), "aud": "c", "exp": authority.now() + 60, "jti": "j", "sid": "s"});
         let text = opened.keys.current().sign(ACCESS, &claims).expect("signed");
         let token = Token::parse(&text).expect("a token");
-        let epoch = check(&authority, &token).expect("it is good");
+        let epoch = check(&authority, &token).expect("a valid token");
         assert!(epoch.stands());
         let session = refused::Refused::Session("s");
         let change = refused::refuse(session, authority.now() + 60, ledger_store::Expected::Absent);

@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(first.all().count(), 2);
         let signer = first.current().id.clone();
         let next = first.all().find(|key| key.id != signer).expect("a second key").id.clone();
-        first.rotate(&store, &vault).expect("it rotates");
+        first.rotate(&store, &vault).expect("a rotation");
         first.rotate(&store, &vault).expect("a repeated rotation changes nothing");
         let second = KeyRing::open(&store, &vault).expect("three keys");
         assert_eq!(second.current().id, next);

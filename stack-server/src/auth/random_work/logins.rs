@@ -96,7 +96,7 @@ impl Run {
         let session = self.model.sessions.len();
         (code.use_of, code.expires) = (CodeUse::Used(session), now + USED_CODE);
         let (client, user) = (code.client.clone(), code.user.clone());
-        let id = Token::parse(&tokens.access.text).expect("a token").claim("sid").expect("one").to_owned();
+        let id = Token::parse(&tokens.access.text).expect("a token").claim("sid").expect("a sid").to_owned();
         let token = self.keep_token(tokens.access.text, &client, Some(session));
         self.model.sessions.push(ModelSession {
             id,
@@ -105,7 +105,7 @@ impl Run {
             expires: now + REFRESH_TOKEN,
             is_there: true,
             used_refresh_tokens: vec![],
-            refresh_token: tokens.refresh.expect("it may be continued"),
+            refresh_token: tokens.refresh.expect("a refresh token"),
             token,
         });
     }
@@ -131,7 +131,7 @@ impl Run {
                 self.model.tokens[before].is_revoked = true;
                 let token = self.keep_token(tokens.access.text, &client, Some(number));
                 let session = &mut self.model.sessions[number];
-                let next = tokens.refresh.expect("it may be continued");
+                let next = tokens.refresh.expect("a refresh token");
                 session.used_refresh_tokens.push(std::mem::replace(&mut session.refresh_token, next));
                 (session.expires, session.token) = (now + REFRESH_TOKEN, token);
             }
@@ -151,7 +151,7 @@ impl Run {
         let session = &self.model.sessions[number];
         let ended = self.authority.revoke_refresh_token(&session.client, &session.refresh_token);
         if !self.is_in_doubt(ended.is_err()) {
-            assert_eq!(ended.expect("no fault"), self.model.sessions[number].is_there);
+            assert_eq!(ended.expect("no error"), self.model.sessions[number].is_there);
             self.model.end_session(number);
         }
     }
@@ -218,7 +218,7 @@ impl Run {
         self.touched = Some(Touched::Key(id.clone()));
         let removed = self.authority.revoke_key(&id);
         if !self.is_in_doubt(removed.is_err()) {
-            removed.expect("it was there");
+            removed.expect("the key existed");
             self.model.removed_keys.insert(id);
         }
     }
@@ -234,7 +234,7 @@ impl Run {
         self.touched = Some(Touched::Expired);
         let kept = self.authority.keep_house();
         if !self.is_in_doubt(kept.is_err()) {
-            kept.expect("no fault");
+            kept.expect("no error");
             self.model.sweep(self.clock.seconds());
         }
     }
@@ -278,7 +278,7 @@ impl Run {
                 self.model.removed_keys.insert(id);
             }
             Touched::Expired => {
-                self.authority.keep_house().expect("no fault");
+                self.authority.keep_house().expect("no error");
                 self.model.sweep(self.clock.seconds());
             }
             Touched::Client(_) | Touched::Scope(_) | Touched::Refused(_) => unreachable!("no login"),

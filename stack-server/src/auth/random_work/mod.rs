@@ -42,7 +42,7 @@ struct Time(Arc<SetClock>);
 impl Time {
     fn seconds(&self) -> u64 {
         use ledger_store::TimeSource as _;
-        u64::try_from(self.0.now().as_micros()).expect("it is after 1970") / 1_000_000
+        u64::try_from(self.0.now().as_micros()).expect("a time after 1970") / 1_000_000
     }
 
     fn advance(&self, seconds: u64) {
@@ -115,7 +115,7 @@ fn open(disk: &SimDisk, key: &KeySource, clock: &Time) -> Authority {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let mut options = Options::default();
     options.clock = clock.0.clone();
-    let store = Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens");
+    let store = Store::open_on_disk(disk, Path::new("data"), &options).expect("an open store");
     let authority = authority_of(&store, key);
     authority.open().expect("keys");
     authority

@@ -95,7 +95,7 @@ impl Run {
         }
         assert_eq!(deleted.is_ok(), secret.is_some());
         if let (Some(client), Some(secret)) = (self.model.clients.get_mut(&id), secret) {
-            self.model.gone.push((id, client.secrets.remove(&secret).expect("it is there")));
+            self.model.gone.push((id, client.secrets.remove(&secret).expect("a known secret")));
         }
     }
 
@@ -196,7 +196,7 @@ impl Run {
                 self.model.remove_client(&id);
             }
             Touched::Scope(name) => {
-                let stored = Scopes::of(&self.store().snapshot()).expect("no fault");
+                let stored = Scopes::of(&self.store().snapshot()).expect("no error");
                 let found: Vec<String> = stored
                     .iter()
                     .filter(|scope| scope.id == name || scope.label == name)

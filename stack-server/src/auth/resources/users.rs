@@ -226,7 +226,7 @@ mod tests {
         let all = users(&store.snapshot()).expect("users");
         assert_eq!(all, [changed, subject, issuer, joined]);
         assert!(found_or_created(&store, &Known { subject: "", ..ONE }, "", false).is_err());
-        assert_eq!(user(&store.snapshot(), "nosuch").expect("no fault"), None);
+        assert_eq!(user(&store.snapshot(), "nosuch").expect("no error"), None);
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
         let keys = vec![date_key(USER_BY_DATE, created), subject];
         let change = put(AUTH_USERS, b"old", value.to_vec(), keys, Expected::Absent);
         store.change_documents(vec![change]).expect("stored");
-        let old = user(&store.snapshot(), "old").expect("no fault").expect("the user");
+        let old = user(&store.snapshot(), "old").expect("no error").expect("the user");
         assert_eq!((old.issuer.as_deref(), old.subject.as_str(), old.created_at), (None, "s|1", created));
         let found = found_or_created(&store, &ONE, "a@example.com", true).expect("the user");
         assert_eq!((found.id.as_str(), found.issuer.as_deref()), ("old", Some("https://one")));

@@ -191,7 +191,7 @@ mod tests {
             let settings = NatsSettings { url: url.to_owned(), ..NatsSettings::default() };
             NatsPublisher::new(settings, &Topics::parse(topics).expect("topics"))
         };
-        assert_eq!(made("nats://a:1,b", "*:x.y").expect("it makes sense").servers.len(), 2);
+        assert_eq!(made("nats://a:1,b", "*:x.y").expect("valid settings").servers.len(), 2);
         for (url, topics) in
             [("", ""), ("nats://", ""), ("nats://a", "*:a..b"), ("nats://a", "*:a.*"), ("a", "*:>")]
         {

@@ -283,15 +283,15 @@ mod tests {
             "http",
             r#"{"url":"http://s:1/x","batching":{"maxItems":7,"flushInterval":"250ms"},"more":1}"#,
         );
-        let http = http.expect("it makes sense");
+        let http = http.expect("a valid exporter");
         assert_eq!(http.driver, Driver::Http(Target::parse("http://s:1/x").expect("a target")));
         assert_eq!(http.batching, Batching { items: 7, interval: Duration::from_millis(250) });
         let file =
-            read("file", r#"{"name":"main.2024","maxBytes":4096,"maxFiles":3}"#).expect("it makes sense");
+            read("file", r#"{"name":"main.2024","maxBytes":4096,"maxFiles":3}"#).expect("a valid exporter");
         let expected = FileConfig { name: "main.2024".to_owned(), bytes_max: 4096, files_max: Some(3) };
         assert_eq!((file.driver, file.batching), (Driver::File(expected), Batching::default()));
-        assert_eq!(read("stdout", "null").expect("nothing is needed").driver, Driver::Stdout);
-        assert_eq!(read("noop", "{}").expect("nothing is needed").driver, Driver::Noop);
+        assert_eq!(read("stdout", "null").expect("a valid exporter").driver, Driver::Stdout);
+        assert_eq!(read("noop", "{}").expect("a valid exporter").driver, Driver::Noop);
     }
 
     #[test]

@@ -256,7 +256,7 @@ mod tests {
         let long = "x".repeat(3 * TAIL_BYTES as usize);
         for (cut, expected) in [("{\"id", 3..4), (long.as_str(), 4..5)] {
             let mut file =
-                OpenOptions::new().append(true).open(path(&folder, "main", 1)).expect("it is there");
+                OpenOptions::new().append(true).open(path(&folder, "main", 1)).expect("an open file");
             file.write_all(cut.as_bytes()).expect("written");
             files().append(&config(1 << 20, None), &lines(expected)).expect("written");
         }
@@ -278,11 +278,11 @@ mod tests {
         files.append(&all, &lines(2..4)).expect("written");
         std::fs::rename(path(&folder, "main", 2), folder.join("taken")).expect("renamed");
         files.append(&all, &lines(4..6)).expect("written");
-        File::create(path(&folder, "main", 3)).expect("cut");
+        File::create(path(&folder, "main", 3)).expect("truncated");
         files.append(&all, &lines(6..8)).expect("written");
         files.append(&all, &lines(8..9)).expect("written");
         assert_eq!(numbers(&folder, "main").expect("numbers"), [3, 4]);
-        let read = |path: PathBuf| std::fs::read(path).expect("it is there");
+        let read = |path: PathBuf| std::fs::read(path).expect("a file");
         assert_eq!(read(folder.join("taken")), lines(2..4).concat());
         assert!(read(path(&folder, "main", 3)).is_empty());
         assert_eq!(read(path(&folder, "main", 4)), lines(6..9).concat());
