@@ -1,5 +1,6 @@
 //! The HTTP server: its listener, its connections, and the path of a request to its response.
 
+pub(crate) mod large;
 mod respond;
 
 use std::convert::Infallible;
@@ -15,7 +16,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use ledger_store::Store;
 use tokio::sync::watch;
 
-pub(crate) use self::respond::answer;
+use self::large::LargeRequests;
+pub(crate) use self::respond::{Connection, answer};
 use crate::api::app::App;
 use crate::auth::authority::{Authority, AuthorityError};
 use crate::auth::guard::{AuthSettings, Guard, LastToken};
@@ -75,11 +77,12 @@ struct HttpThread {
 }
 
 impl HttpThread {
-    /// Starts a thread with a runtime of its own: a connection stays on its thread, and no thread steals work. The first
-    /// thread also reports refusals.
+    /// Starts a thread with a runtime of its own: a connection stays on its thread, and no thread steals work. Beside it
+    /// stands a thread for large requests. The first thread also reports refusals.
     fn start(self, number: usize, listener: TcpListener) -> io::Result<JoinHandle<()>> {
         let Self { app, tls, slots, stopped, waiting_ended } = self;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (large, large_thread) = LargeRequests::start(number)?;
         let thread = std::thread::Builder::new().name(format!("http-{number}"));
         thread.spawn(move || {
             runtime.block_on(async {
@@ -87,12 +90,13 @@ impl HttpThread {
                 if let Some(app) = reporter.clone() {
                     tokio::spawn(async move { app.refusals().report().await });
                 }
-                let graceful = accept(app, tls, slots, listener, stopped).await;
+                let graceful = accept(app, tls, slots, large, listener, stopped).await;
                 drain(graceful, waiting_ended).await;
                 if let Some(app) = reporter {
                     app.refusals().log_counts();
                 }
             });
+            large_thread.end();
         })
     }
 }
@@ -271,6 +275,7 @@ async fn accept(
     app: App,
     tls: Option<Arc<Tls>>,
     slots: Slots,
+    large: LargeRequests,
     listener: TcpListener,
     mut stopped: watch::Receiver<bool>,
 ) -> GracefulShutdown {
@@ -300,15 +305,16 @@ async fn accept(
         let Some(slot) = slots.give(slot, peer.ip()) else { continue };
         // Responses are written whole, so waiting for more only adds delay. A later read or write reports any error.
         let _ = stream.set_nodelay(true);
-        let app = app.clone();
-        let progress = Progress::default();
+        let (app, large) = (app.clone(), large.clone());
+        let (progress, last_token) = (Progress::default(), Arc::new(LastToken::default()));
         let steps = progress.clone();
-        let last_token = Arc::new(LastToken::default());
         let service = service_fn(move |request| {
-            let (app, steps, last_token) = (app.clone(), steps.clone(), last_token.clone());
+            let (app, large) = (app.clone(), large.clone());
+            let (steps, last_token) = (steps.clone(), last_token.clone());
             steps.step();
             async move {
-                let reply = answer(&app, request, peer.ip(), &last_token).await;
+                let from = Connection { peer: peer.ip(), last_token: &last_token, large: &large };
+                let reply = answer(&app, request, from).await;
                 steps.step();
                 Ok::<_, Infallible>(reply)
             }

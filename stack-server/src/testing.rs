@@ -26,7 +26,8 @@ use crate::auth::guard::{self, LastToken};
 use crate::http::error::Profile;
 use crate::integrations::pipelines::exporter::Allowed;
 use crate::outbound::Outbound;
-use crate::server;
+use crate::server::large::{LargeRequests, LargeThread};
+use crate::server::{self, Connection};
 use crate::settings::Settings;
 
 mod payment_filters;
@@ -39,6 +40,9 @@ pub use providers::Providers;
 pub struct Exchange {
     app: App,
     runtime: Runtime,
+    large: LargeRequests,
+    /// Ends when this is dropped.
+    _large_thread: LargeThread,
 }
 
 impl Exchange {
@@ -50,20 +54,23 @@ impl Exchange {
         let allowed = Allowed { outbound: Outbound::Public, folder: None };
         // One that other machines reach has names such as the one of the requests.
         let address = (Ipv4Addr::UNSPECIFIED, 80).into();
-        Self { app: App::new(store.clone(), settings, None, address, None, stopping, allowed), runtime }
+        let app = App::new(store.clone(), settings, None, address, None, stopping, allowed);
+        let (large, large_thread) = LargeRequests::start(0).expect("a thread");
+        Self { app, runtime, large, _large_thread: large_thread }
     }
 
     /// Sends bytes as one connection that then ends, and returns all that is answered.
     pub fn send(&self, bytes: &[u8]) -> Vec<u8> {
         let answered = Arc::new(Mutex::new(Vec::new()));
         let connection = Bytes { unread: bytes.to_vec(), at: 0, answered: answered.clone() };
-        let app = self.app.clone();
+        let (app, large) = (self.app.clone(), self.large.clone());
         let service = service_fn(move |request| {
-            let app = app.clone();
+            let (app, large) = (app.clone(), large.clone());
             async move {
-                Ok::<_, Infallible>(
-                    server::answer(&app, request, Ipv4Addr::LOCALHOST.into(), &LastToken::default()).await,
-                )
+                let last_token = LastToken::default();
+                let peer = Ipv4Addr::LOCALHOST.into();
+                let from = Connection { peer, last_token: &last_token, large: &large };
+                Ok::<_, Infallible>(server::answer(&app, request, from).await)
             }
         });
         let serving = http1::Builder::new()

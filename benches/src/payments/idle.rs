@@ -30,7 +30,7 @@ pub(super) async fn measure(
     let used = || processor_time(server).unwrap_or_default();
     let (begin, before) = (Instant::now(), used());
     tokio::time::sleep(run.period).await;
-    let share = (used() - before).as_secs_f64() / begin.elapsed().as_secs_f64() * 100.0;
+    let share = used().saturating_sub(before).as_secs_f64() / begin.elapsed().as_secs_f64() * 100.0;
     let memory = Memory::of_process(server);
     report.count("idle_connectors", run.connectors);
     report.number("idle_cpu_percent", share);

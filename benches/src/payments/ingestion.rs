@@ -81,7 +81,7 @@ pub(super) async fn ingest(
     let newest = provider::date(run.payments - 1).to_string();
     api.wait_for_payment(&connector, &newest).await?;
     let took = begin.elapsed();
-    let micros = (used() - used_before).as_secs_f64() * 1e6 / run.payments as f64;
+    let micros = used().saturating_sub(used_before).as_secs_f64() * 1e6 / run.payments as f64;
     let figure = rate(run.payments, took);
     report.number(&format!("{name}_payments_per_s"), figure);
     report.number(&format!("{name}_cpu_us_per_payment"), micros);

@@ -43,7 +43,7 @@ impl HttpPayments {
             payments: 1_000_000,
             reads: 500,
             connectors: 1_000,
-            period: Duration::from_secs(120),
+            period: Duration::from_mins(2),
             time: Duration::from_secs(5),
             turns: 3,
             only: String::new(),

@@ -1,13 +1,13 @@
 //! Verification: checks that the journal is sound and that the index matches it.
 //!
 //! 1. [`journal`] reads the journal from its first entry to its last. It checks digests, the chain, positions, ids and
-//! dates, and that every entry decodes.
+//!    dates, and that every entry decodes.
 //! 2. The journal is replayed into a second index. The replay compares the volumes of each entry with the previous
-//! volumes plus the moved amounts, and each revert with its original.
+//!    volumes plus the moved amounts, and each revert with its original.
 //! 3. [`compare`] compares the contents of the two indexes in both directions. The distribution of rows over runs,
-//! sums that are local to a run, and superseded rows do not count as content.
+//!    sums that are local to a run, and superseded rows do not count as content.
 //! 4. [`rules`] checks that keys are unique and that inputs equal outputs, and [`wire_hashes`] computes the wire
-//! hashes again.
+//!    hashes again.
 //!
 //! Verification cannot tell whether an overdraft was allowed: the journal does not record what a request permitted.
 

@@ -11,7 +11,6 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::request::Parts as Head;
 use hyper::{Method, Request, StatusCode};
-use tokio::runtime::Handle;
 
 use crate::api::app::App;
 use crate::api::call::Call;
@@ -21,34 +20,41 @@ use crate::api::routing::{self, EnabledParts, Match};
 use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
 use crate::auth::authority;
 use crate::auth::guard::{Admission, LastToken, Pass};
-use crate::blocking;
 use crate::http::error::{ApiError, Code, Profile};
+use crate::http::memory::Held;
 use crate::http::request::{self, Query, ReadBody};
 use crate::http::response::{self, Reply};
 use crate::limits::{INLINE_BODY_BYTES_MAX, UNCOUNTED_BYTES_MAX};
 use crate::log::refusals::RefusalCode;
 use crate::log::request_id::{self, RequestId};
 use crate::log::{self, Level};
+use crate::server::large::LargeRequests;
+
+/// The connection that a request came on.
+#[derive(Clone, Copy)]
+pub(crate) struct Connection<'a> {
+    /// The address of the other end.
+    pub(crate) peer: IpAddr,
+    /// The token that it showed last.
+    pub(crate) last_token: &'a LastToken,
+    /// The thread for its large requests.
+    pub(crate) large: &'a LargeRequests,
+}
 
 /// Answers one request. The answer names it, and so does each line of the log that is written meanwhile.
-pub(crate) async fn answer(
-    app: &App,
-    request: Request<Incoming>,
-    peer: IpAddr,
-    last_token: &LastToken,
-) -> Reply {
+pub(crate) async fn answer(app: &App, request: Request<Incoming>, from: Connection<'_>) -> Reply {
     let id = RequestId::of(request.headers());
-    let answering = pin!(logged_answer(app, request, peer, last_token));
+    let answering = pin!(logged_answer(app, request, from));
     let mut reply = id.clone().scope(answering).await;
     reply.headers_mut().insert(request_id::HEADER, id.header());
     reply
 }
 
 /// Answers one request, and says so in the log if the server failed or the operator asked for that.
-async fn logged_answer(app: &App, request: Request<Incoming>, peer: IpAddr, last_token: &LastToken) -> Reply {
+async fn logged_answer(app: &App, request: Request<Incoming>, from: Connection<'_>) -> Reply {
     let began = Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let reply = unlogged_answer(app, request, peer, last_token).await;
+    let reply = unlogged_answer(app, request, from).await;
     let code = reply.extensions().get::<RefusalCode>().copied();
     app.refusals().count(reply.status().as_u16(), code);
     let level = if reply.status().is_server_error() { Level::Warning } else { Level::Debug };
@@ -69,12 +75,8 @@ async fn logged_answer(app: &App, request: Request<Incoming>, peer: IpAddr, last
     reply
 }
 
-async fn unlogged_answer(
-    app: &App,
-    request: Request<Incoming>,
-    peer: IpAddr,
-    last_token: &LastToken,
-) -> Reply {
+async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection<'_>) -> Reply {
+    let Connection { peer, last_token, large } = from;
     let (parts, incoming) = request.into_parts();
     // Taken by who reads it.
     let mut incoming = Some(incoming);
@@ -117,10 +119,11 @@ async fn unlogged_answer(
             stream => (ReadBody::default(), stream),
         };
         let is_large = body.bytes.len() > UNCOUNTED_BYTES_MAX;
-        let _work = if is_large { Some(app.memory().request(body.bytes.len()).await?) } else { None };
+        let work = if is_large { Some(app.memory().request(body.bytes.len()).await?) } else { None };
         let admitted = Admitted { app, profile, peer, pass, body: body.bytes.clone(), stream };
         if body.bytes.len() > INLINE_BODY_BYTES_MAX {
-            return apart(route, admitted, parts.clone()).await;
+            // On the heap: the future would make that of every request as large.
+            return Box::pin(apart(large, route, admitted, (body, work), parts.clone())).await;
         }
         operate(route.operation, &admitted.call(&parts, variables)).await
     };
@@ -211,12 +214,18 @@ impl<'a> Admitted<'a> {
     }
 }
 
-/// Handles a request with a large body on a thread of its own. Reading the body and writing the answer would hold up the
-/// other requests of an HTTP thread.
-async fn apart(route: &'static Route, admitted: Admitted<'_>, head: Head) -> Result<Reply, ApiError> {
+/// Handles a request with a large body on the thread for them. It goes on if its client leaves, and keeps its memory.
+async fn apart(
+    large: &LargeRequests,
+    route: &'static Route,
+    admitted: Admitted<'_>,
+    memory: (ReadBody, Option<Held>),
+    head: Head,
+) -> Result<Reply, ApiError> {
     let Admitted { app, profile, peer, pass, body, stream } = admitted;
-    let (app, http, id) = (app.clone(), Handle::current(), RequestId::current());
-    blocking::answer(move || {
+    let (app, id) = (app.clone(), RequestId::current());
+    let handling = async move {
+        let _memory = memory;
         let segments = segments(&app, &head)?;
         let found = routing::find(head.method.as_str(), &segments, parts_of(&app));
         let Match::Found { variables, .. } = found else {
@@ -225,9 +234,9 @@ async fn apart(route: &'static Route, admitted: Admitted<'_>, head: Head) -> Res
         let admitted = Admitted { app: &app, profile, peer, pass, body, stream };
         let call = admitted.call(&head, variables);
         let operating = pin!(operate(route.operation, &call));
-        http.block_on(RequestId::scope_if(id, operating))
-    })
-    .await
+        RequestId::scope_if(id, operating).await
+    };
+    large.run(handling).await
 }
 
 /// Makes a large answer hold memory until the client has it. The answer to a request that changed something is sent
@@ -316,7 +325,7 @@ mod tests {
     #[test]
     fn future_of_a_request_is_small() {
         fn size_of_answer<'a, F: Future>(
-            _answer: impl Fn(&'a App, Request<Incoming>, IpAddr, &'a LastToken) -> F,
+            _answer: impl Fn(&'a App, Request<Incoming>, Connection<'a>) -> F,
         ) -> usize {
             size_of::<F>()
         }

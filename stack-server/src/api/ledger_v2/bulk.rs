@@ -10,7 +10,7 @@ use ledger_core::LogPayload;
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 
 use crate::api::call::Call;
-use crate::api::ledger_v2::bulk_elements::{self, Action, Elements, too_long};
+use crate::api::ledger_v2::bulk_elements::{self, Action, Elements, let_others_on, too_long};
 use crate::api::ledger_v2::transactions::answers_effective_volumes;
 use crate::api::ledger_v2::{bulk_script, write};
 use crate::http::error::{ApiError, Code, Profile};
@@ -32,7 +32,7 @@ pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
         let message = "atomic and parallel options are mutually exclusive";
         Err(ApiError::refused(StatusCode::PRECONDITION_FAILED, message))
     } else {
-        elements(call)
+        elements(call).await
     };
     let Elements { actions, mut requests, fault } = prepared.map_err(|error| call.unless_no_ledger(error))?;
     if requests.is_empty() {
@@ -52,16 +52,16 @@ pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
     } else {
         all_or_nothing(call, requests.into_iter().flatten().collect(), each).await?
     };
-    reply(call, &actions, &answers, fault.as_ref())
+    reply(call, &actions, &answers, fault.as_ref()).await
 }
 
 /// Reads the body by its content type. The first generation knew one form only, and did not look: its clients may
 /// say anything but the names of the streams. A form is what `curl -d` says unless told otherwise.
-fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
+async fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
     let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let content_type = content_type.split(';').next().unwrap_or("").trim();
     match (content_type, call.profile) {
-        (JSON_STREAM, _) => Ok(bulk_elements::stream(&call.body, call.app.settings().runtime)),
+        (JSON_STREAM, _) => Ok(bulk_elements::stream(&call.body, call.app.settings().runtime).await),
         (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&call.body, call.app.settings().runtime)),
         ("" | JSON_ARRAY | FORM, _) | (_, Profile::Stack) => {
             let settings = call.app.settings();
@@ -85,8 +85,8 @@ fn set_schema_version(call: &Call<'_>, requests: &mut [Result<Request, ApiError>
 }
 
 /// Parses the body once more, after all of its elements were submitted as commands.
-fn parse_again(call: &Call<'_>) -> Result<Vec<Request>, ApiError> {
-    let mut requests = elements(call)?.requests;
+async fn parse_again(call: &Call<'_>) -> Result<Vec<Request>, ApiError> {
+    let mut requests = elements(call).await?.requests;
     set_schema_version(call, &mut requests)?;
     requests.into_iter().collect()
 }
@@ -162,7 +162,7 @@ async fn all_or_nothing(
         return Ok(answers);
     };
     // Refusals are rare. A copy of the commands would cost every bulk that succeeds.
-    let mut others = parse_again(call)?;
+    let mut others = parse_again(call).await?;
     let behind = others.split_off(refused).split_off(1);
     if each == Atomicity::Independent {
         others.extend(behind);
@@ -250,7 +250,7 @@ fn lost() -> ApiError {
     ApiError::fault("the outcomes of a bulk do not match its commands")
 }
 
-fn reply(
+async fn reply(
     call: &Call<'_>,
     actions: &[Action],
     answers: &[Answer],
@@ -288,6 +288,7 @@ fn reply(
             json.raw(",\"logID\":").integer(log);
         }
         json.raw("}");
+        let_others_on(at).await;
     }
     json.raw("]");
     if let Some(fault) = fault {

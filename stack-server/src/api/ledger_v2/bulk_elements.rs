@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::api::ledger_v2::wire::{CreateBody, MetadataElement, RevertElement};
 use crate::http::error::{ApiError, Code};
 use crate::http::json::{self, Array, Fields, Object, Text};
+use crate::limits::BULK_PART;
 
 /// The kinds of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,8 +158,9 @@ pub(crate) fn too_long(limit: usize) -> ApiError {
     ApiError::new(Code::BulkSizeExceeded, format!("bulk size exceeded, max size is {limit}"))
 }
 
-/// Parses elements one after the other. The first malformed one ends the stream.
-pub(crate) fn stream(body: &[u8], runtime: Runtime) -> Elements {
+/// Parses elements one after the other. The first malformed one ends the stream. Other requests of the thread get their
+/// turn between the parts of a long stream.
+pub(crate) async fn stream(body: &[u8], runtime: Runtime) -> Elements {
     let mut elements = Elements::default();
     let mut bodies = serde_json::Deserializer::from_slice(body).into_iter::<Object<ElementBody<'_>>>();
     for at in 0.. {
@@ -174,6 +176,14 @@ pub(crate) fn stream(body: &[u8], runtime: Runtime) -> Elements {
                 break;
             }
         }
+        let_others_on(at).await;
     }
     elements
+}
+
+/// Lets other requests of the thread go on after each part of a bulk; `at` is the element that was done last.
+pub(crate) async fn let_others_on(at: usize) {
+    if at % BULK_PART == BULK_PART - 1 {
+        tokio::task::yield_now().await;
+    }
 }

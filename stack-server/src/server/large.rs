@@ -1,0 +1,136 @@
+//! A thread for large requests beside each HTTP thread.
+//!
+//! Parsing a large body and writing its answer takes so long that the small requests of an HTTP thread would wait. The
+//! operating system divides the processors between the two threads.
+
+use std::io;
+use std::thread::JoinHandle;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use crate::http::error::ApiError;
+
+/// Runs large requests on the thread for them. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct LargeRequests(Handle);
+
+/// The thread for large requests.
+#[derive(Debug)]
+pub(crate) struct LargeThread {
+    end: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl LargeRequests {
+    /// Starts the thread that belongs to the HTTP thread of this number.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses a thread or timers.
+    pub(crate) fn start(number: usize) -> io::Result<(Self, LargeThread)> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let requests = Self(runtime.handle().clone());
+        let (end, ended) = oneshot::channel();
+        let thread = std::thread::Builder::new().name(format!("http-large-{number}"));
+        let thread = thread.spawn(move || {
+            // A dropped sender ends the thread as well.
+            let _ = runtime.block_on(ended);
+        })?;
+        Ok((requests, LargeThread { end, thread }))
+    }
+
+    /// Runs a request on the thread, and waits without holding up the caller's. The request goes on if the caller leaves.
+    ///
+    /// # Errors
+    ///
+    /// `INTERNAL` if the request panics, or the thread ends before it.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        request: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        match self.0.spawn(request).await {
+            Ok(answer) => answer,
+            Err(error) => Err(ApiError::fault(&error.to_string())),
+        }
+    }
+}
+
+impl LargeThread {
+    /// Ends the thread. Requests that still run on it are dropped where they wait; the store records the writes that it has.
+    pub(crate) fn end(self) {
+        // An error means that the thread has ended already; a panic has been reported.
+        let _ = self.end.send(());
+        let _ = self.thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::http::error::Code;
+
+    /// Maximum time to wait for another thread. Only a failing test takes as long.
+    const LONG: Duration = Duration::from_secs(30);
+
+    fn run<R>(test: impl Future<Output = R>) -> R {
+        Builder::new_current_thread().build().expect("a runtime").block_on(test)
+    }
+
+    #[test]
+    fn large_request_leaves_the_thread_to_others() {
+        let (large, thread) = LargeRequests::start(0).expect("a thread");
+        let (sender, receiver) = mpsc::channel();
+        // The large request keeps its thread busy until a small one on the other thread is done.
+        let busy = large.run(async move { Ok(receiver.recv_timeout(LONG).is_ok()) });
+        let small = async move { sender.send(()).expect("it waits") };
+        let (is_answered, ()) = run(async { tokio::join!(busy, small) });
+        assert_eq!(is_answered, Ok(true));
+        thread.end();
+    }
+
+    #[test]
+    fn request_goes_on_without_its_caller() {
+        let (large, thread) = LargeRequests::start(0).expect("a thread");
+        let (go, may_go) = oneshot::channel::<()>();
+        let (done, is_done) = mpsc::channel();
+        let request = async move {
+            may_go.await.expect("it is told");
+            done.send(()).expect("somebody waits");
+            Ok(())
+        };
+        run(async {
+            tokio::select! {
+                biased;
+                _ = large.run(request) => unreachable!("it waits"),
+                () = std::future::ready(()) => {}
+            }
+        });
+        go.send(()).expect("the request waits");
+        assert_eq!(is_done.recv_timeout(LONG), Ok(()));
+        thread.end();
+    }
+
+    #[test]
+    fn panic_of_a_request_is_its_answer() {
+        let (large, thread) = LargeRequests::start(0).expect("a thread");
+        let empty = Vec::<u8>::new();
+        let error = run(large.run(async move { Ok(empty[0]) })).expect_err("no answer");
+        assert_eq!(error.code, Code::Internal);
+        assert_eq!(run(large.run(async { Ok(1) })), Ok(1), "the thread goes on");
+        thread.end();
+    }
+
+    #[test]
+    fn end_drops_requests_that_wait() {
+        let (large, thread) = LargeRequests::start(0).expect("a thread");
+        let ending = async { thread.end() };
+        let (answer, ()) =
+            run(async { tokio::join!(large.run(std::future::pending::<Result<(), _>>()), ending) });
+        assert!(answer.is_err(), "{answer:?}");
+        assert!(run(large.run(async { Ok(()) })).is_err(), "none is taken on any more");
+    }
+}
