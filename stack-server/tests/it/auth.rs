@@ -140,7 +140,9 @@ fn status(server: &TestServer, method: &str, path: &str, token: &str) -> u16 {
     let value = format!("Bearer {token}");
     let answer = server.send(method, path, &[("Authorization", &value)], "");
     if answer.status == 401 {
-        assert_eq!((answer.body.as_str(), answer.header("www-authenticate")), ("", Some("Bearer")));
+        // The generic connector API has a body of its own for each status.
+        assert_eq!(answer.body.is_empty(), !path.starts_with("/api/generic"), "{path}: {}", answer.body);
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
     answer.status
 }
