@@ -20,6 +20,22 @@ const BODY: &[u8] = &[b'x'; 300];
 ///
 /// If the listener fails.
 pub fn serve(listener: TcpListener) -> Result<Infallible, Failure> {
+    serve_with(listener, answer)
+}
+
+/// Answers every request with the result of a function, on this thread, until the process ends.
+///
+/// # Errors
+///
+/// If the listener fails.
+pub(crate) fn serve_with<A, E>(
+    listener: TcpListener,
+    answer: impl Fn(Request<Incoming>) -> A + Copy + 'static,
+) -> Result<Infallible, Failure>
+where
+    A: Future<Output = Result<Response<Full<Bytes>>, E>> + 'static,
+    E: Into<Failure> + 'static,
+{
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let local = tokio::task::LocalSet::new();
@@ -28,7 +44,7 @@ pub fn serve(listener: TcpListener) -> Result<Infallible, Failure> {
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            tokio::task::spawn_local(async {
+            tokio::task::spawn_local(async move {
                 // A client that closes its connection is not an error of the server.
                 let _ = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), service_fn(answer))

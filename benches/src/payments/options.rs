@@ -73,7 +73,7 @@ impl HttpPayments {
         Ok(run)
     }
 
-    /// Whether a part is measured.
+    /// Returns whether a part is measured.
     pub(super) fn wants(&self, part: &str) -> bool {
         self.only.is_empty() || self.only == part
     }

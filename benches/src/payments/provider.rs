@@ -8,12 +8,10 @@ use std::net::{SocketAddr, TcpListener};
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
 use ledger_core::Timestamp;
 
-use crate::Failure;
+use crate::{Failure, bare};
 
 /// Date of the first transaction: 2024-01-01. Each has its date one second after the one before.
 const FIRST_SECOND: i64 = 1_704_067_200;
@@ -27,29 +25,10 @@ pub fn start() -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     std::thread::Builder::new().name("provider".to_owned()).spawn(|| {
-        let Err(error) = serve(listener);
+        let Err(error) = bare::serve_with(listener, answer);
         eprintln!("load: the provider ended: {error}");
     })?;
     Ok(address)
-}
-
-fn serve(listener: TcpListener) -> Result<Infallible, Failure> {
-    listener.set_nonblocking(true)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        loop {
-            let (stream, _) = listener.accept().await?;
-            stream.set_nodelay(true)?;
-            tokio::task::spawn_local(async {
-                // A client that closes its connection is not an error of the provider.
-                let _ = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service_fn(answer))
-                    .await;
-            });
-        }
-    })
 }
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
