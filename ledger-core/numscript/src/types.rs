@@ -15,7 +15,7 @@ pub(super) enum Function {
     Meta,
 }
 
-/// How a script calls a function.
+/// The form in which a script calls a function.
 #[derive(Clone, Copy)]
 pub(super) struct Signature {
     pub(super) name: &'static str,

@@ -17,7 +17,7 @@ pub enum Fault {
     Refused {
         /// The refused access.
         reason: String,
-        /// Whether the disk was full.
+        /// True if the disk was full.
         is_full: bool,
     },
     /// A sync failed, so it is unknown which of the visible bytes are on disk. The file must be replaced.
@@ -42,7 +42,7 @@ type Tell = Box<dyn Fn() + Send + Sync>;
 #[derive(Default)]
 pub(super) struct Health {
     fault: Mutex<Option<Fault>>,
-    /// Whether a flush failed halfway, so that the content beyond the last flush is unknown.
+    /// True if a flush failed halfway. The content beyond the last flush is then unknown.
     is_spoilt: AtomicBool,
     tell: OnceLock<Tell>,
     pub(super) gate: Arc<Gate>,

@@ -12,7 +12,7 @@ pub struct Merged<'a, R: Row> {
     order: Order,
 }
 
-/// How to find the next row.
+/// The strategy for finding the next row.
 enum Order {
     /// Each memtable is entirely before the next. Holds the index of the current one.
     InSequence(usize),

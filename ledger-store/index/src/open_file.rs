@@ -15,7 +15,7 @@ use super::health::Health;
 pub(super) struct OpenFile {
     /// Only taken when the file is closed.
     pub(super) database: Option<Database>,
-    /// Whether closing must not write.
+    /// True if closing the file must not write to it.
     pub(super) abandoned: AtomicBool,
     pub(super) filters: Arc<FilterCache>,
     pub(super) health: Arc<Health>,

@@ -176,8 +176,8 @@ pub struct KnownKeys {
     flush: u64,
     /// The number of the last flush with keys that were not remembered; 0 if there is none.
     forgot: u64,
-    /// Whether the filters of the runs fit into memory again but lack the keys of flush `forgot`, which is not in the
-    /// index yet.
+    /// True if the filters of the runs fit into memory again, but lack the keys of flush `forgot`. The index does not
+    /// hold that flush yet.
     awaits_forgotten: bool,
 }
 

@@ -20,7 +20,7 @@ pub trait Row: Clone + Debug + Send + Sync + 'static {
     const TABLE: u8;
     /// Size of a key in bytes, at most `KEY_BYTES_MAX`.
     const KEY_BYTES: usize;
-    /// Whether rows may supersede others; see [`supersedes`](Self::supersedes).
+    /// True if rows of the table may supersede others. [`supersedes`](Self::supersedes) decides which do.
     const SUPERSEDES: bool = false;
     /// Whether rows depend on those before them; see [`link`](Self::link).
     const LINKED: bool = false;
