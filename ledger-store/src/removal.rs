@@ -15,7 +15,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ledger_index::{Commit, Gone, IndexError, IndexFile, purge_plain, purge_runs, tables};
+use ledger_index::{Commit, DroppedLedgers, IndexError, IndexFile, purge_plain, purge_runs, tables};
 use ledger_journal::SectionId;
 
 use crate::engine::{Engine, Work};
@@ -104,10 +104,10 @@ impl Engine {
             return Ok(reclaimed);
         }
         let unfinished = |reclaimed| Ok(Reclaimed { is_done: false, ..reclaimed });
-        let gone: Gone = left.iter().map(|tombstone| tombstone.info.id).collect();
+        let dropped: DroppedLedgers = left.iter().map(|tombstone| tombstone.info.id).collect();
         let index = self.index();
-        let is_purged = purge_runs(&index, &gone, should_stop).and_then(|is_done| {
-            Ok(is_done && purge_plain(&index, gone.iter().copied().flat_map(key_ranges), should_stop)?)
+        let is_purged = purge_runs(&index, &dropped, should_stop).and_then(|is_done| {
+            Ok(is_done && purge_plain(&index, dropped.iter().copied().flat_map(key_ranges), should_stop)?)
         });
         if !is_purged.inspect_err(|error| index.note(error))? {
             return unfinished(reclaimed);

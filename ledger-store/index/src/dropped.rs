@@ -10,25 +10,25 @@ use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
 
 /// Numbers of the ledgers whose rows must be deleted.
-pub type Gone = BTreeSet<u32>;
+pub type DroppedLedgers = BTreeSet<u32>;
 
 /// Returns whether a run holds a row of one of these ledgers.
 pub(super) fn holds<R: Row>(
     snapshot: &IndexSnapshot,
     run: &RunMeta,
-    gone: &Gone,
+    dropped: &DroppedLedgers,
 ) -> Result<bool, IndexError> {
-    let mut next = gone.first().copied();
+    let mut next = dropped.first().copied();
     while let Some(ledger) = next {
         let source = vec![Unopened::Run(run.clone())];
         let mut rows =
             Cursor::<R>::new(snapshot.clone(), source, R::first_of(ledger), R::LAST, Direction::Ascending);
         let Some(row) = rows.next_row()? else { return Ok(false) };
         let found = R::ledger_of(&row.key());
-        if gone.contains(&found) {
+        if dropped.contains(&found) {
             return Ok(true);
         }
-        next = gone.range(found..).next().copied();
+        next = dropped.range(found..).next().copied();
     }
     Ok(false)
 }

@@ -56,7 +56,7 @@ mod tests;
 mod tournament;
 mod write;
 
-pub use dropped::Gone;
+pub use dropped::DroppedLedgers;
 pub use error::IndexError;
 pub use file::{ABOUT_KEY, Commit, FORMAT, IndexFile, IndexOptions};
 #[cfg(feature = "testing")]

@@ -10,7 +10,7 @@ use std::ops::Bound;
 use ledger_codec::Output;
 use parking_lot::MutexGuard;
 
-use super::dropped::{Gone, holds};
+use super::dropped::{DroppedLedgers, holds};
 use super::error::{IndexError, storage};
 use super::file::{Commit, IndexFile};
 use super::row::{KeyBytes, Row};
@@ -81,7 +81,7 @@ pub(crate) struct Merge<'a, R: Row> {
     /// The tier of the new run.
     tier: u8,
     /// Ledgers whose rows are left out.
-    gone: Gone,
+    dropped: DroppedLedgers,
     rows: MergedRuns<R>,
     builder: RunBuilder<R>,
     run: u64,
@@ -107,7 +107,7 @@ impl<'a, R: Row> Merge<'a, R> {
             return Ok(None);
         };
         let tier = runs[selected.clone()].iter().map(|run| run.tier).max().unwrap_or(0).saturating_add(1);
-        Self::of(file, limits, (snapshot.clone(), selected, tier), Gone::new(), only_one).map(Some)
+        Self::of(file, limits, (snapshot.clone(), selected, tier), DroppedLedgers::new(), only_one).map(Some)
     }
 
     /// Begins to rewrite a run without the rows of some ledgers. Returns `None` if no run has any. Waits for a running
@@ -119,14 +119,14 @@ impl<'a, R: Row> Merge<'a, R> {
     pub(super) fn without(
         file: &'a IndexFile,
         limits: MergeLimits,
-        gone: &Gone,
+        dropped: &DroppedLedgers,
     ) -> Result<Option<Self>, IndexError> {
         let only_one = file.merging().lock();
         let snapshot = file.snapshot()?;
         for (place, run) in snapshot.runs(R::TABLE).iter().enumerate() {
-            if holds::<R>(&snapshot, run, gone)? {
+            if holds::<R>(&snapshot, run, dropped)? {
                 let input = (snapshot.clone(), place..place + 1, run.tier);
-                return Self::of(file, limits, input, gone.clone(), only_one).map(Some);
+                return Self::of(file, limits, input, dropped.clone(), only_one).map(Some);
             }
         }
         Ok(None)
@@ -136,7 +136,7 @@ impl<'a, R: Row> Merge<'a, R> {
         file: &'a IndexFile,
         limits: MergeLimits,
         (snapshot, selected, tier): (IndexSnapshot, std::ops::Range<usize>, u8),
-        gone: Gone,
+        dropped: DroppedLedgers,
         only_one: MutexGuard<'a, ()>,
     ) -> Result<Self, IndexError> {
         let drop_removals = selected.start == 0;
@@ -147,7 +147,7 @@ impl<'a, R: Row> Merge<'a, R> {
             file,
             inputs,
             tier,
-            gone,
+            dropped,
             rows,
             builder: RunBuilder::new(run, drop_removals, Output::default()),
             run,
@@ -159,7 +159,7 @@ impl<'a, R: Row> Merge<'a, R> {
 
     /// Returns whether all rows are kept unchanged, so that whole blocks can be copied.
     fn keeps_rows(&self) -> bool {
-        !R::LINKED && !R::SUPERSEDES && self.gone.is_empty()
+        !R::LINKED && !R::SUPERSEDES && self.dropped.is_empty()
     }
 
     /// Reads and writes one slice in one transaction. Returns whether the merge is done.
@@ -175,7 +175,7 @@ impl<'a, R: Row> Merge<'a, R> {
                 self.builder.adopt(&block);
                 self.rows.skip_block()?;
             } else if let Some(mut row) = self.rows.take()? {
-                if !self.gone.is_empty() && self.gone.contains(&R::ledger_of(&row.key())) {
+                if !self.dropped.is_empty() && self.dropped.contains(&R::ledger_of(&row.key())) {
                     continue;
                 }
                 if R::LINKED {

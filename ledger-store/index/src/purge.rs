@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use super::dropped::Gone;
+use super::dropped::DroppedLedgers;
 use super::error::IndexError;
 use super::file::{Commit, IndexFile};
 use super::merge::{Merge, MergeLimits, sweep_step};
@@ -26,10 +26,10 @@ pub type Stretch = (&'static str, Vec<u8>, Vec<u8>);
 /// Rewrites the runs of a table that hold rows of these ledgers. Returns whether none is left.
 fn purge_table<R: Row>(
     file: &IndexFile,
-    gone: &Gone,
+    dropped: &DroppedLedgers,
     should_stop: &dyn Fn() -> bool,
 ) -> Result<bool, IndexError> {
-    while let Some(mut rewrite) = Merge::<R>::without(file, MergeLimits::default(), gone)? {
+    while let Some(mut rewrite) = Merge::<R>::without(file, MergeLimits::default(), dropped)? {
         loop {
             if should_stop() {
                 return Ok(false);
@@ -49,17 +49,21 @@ fn purge_table<R: Row>(
 /// # Errors
 ///
 /// [`IndexError::Damaged`] if a run is damaged; otherwise the errors of the storage engine.
-pub fn purge_runs(file: &IndexFile, gone: &Gone, should_stop: &dyn Fn() -> bool) -> Result<bool, IndexError> {
+pub fn purge_runs(
+    file: &IndexFile,
+    dropped: &DroppedLedgers,
+    should_stop: &dyn Fn() -> bool,
+) -> Result<bool, IndexError> {
     for table in 0..TABLES.len() as u8 {
         let is_done = match table {
-            HistoryRow::TABLE => purge_table::<HistoryRow>(file, gone, should_stop),
-            DisplacedRow::TABLE => purge_table::<DisplacedRow>(file, gone, should_stop),
-            KeyRow::TABLE => purge_table::<KeyRow>(file, gone, should_stop),
-            TermRow::TABLE => purge_table::<TermRow>(file, gone, should_stop),
-            LogRow::TABLE => purge_table::<LogRow>(file, gone, should_stop),
-            TransactionRow::TABLE => purge_table::<TransactionRow>(file, gone, should_stop),
-            VersionRow::TABLE => purge_table::<VersionRow>(file, gone, should_stop),
-            EffectiveRow::TABLE => purge_table::<EffectiveRow>(file, gone, should_stop),
+            HistoryRow::TABLE => purge_table::<HistoryRow>(file, dropped, should_stop),
+            DisplacedRow::TABLE => purge_table::<DisplacedRow>(file, dropped, should_stop),
+            KeyRow::TABLE => purge_table::<KeyRow>(file, dropped, should_stop),
+            TermRow::TABLE => purge_table::<TermRow>(file, dropped, should_stop),
+            LogRow::TABLE => purge_table::<LogRow>(file, dropped, should_stop),
+            TransactionRow::TABLE => purge_table::<TransactionRow>(file, dropped, should_stop),
+            VersionRow::TABLE => purge_table::<VersionRow>(file, dropped, should_stop),
+            EffectiveRow::TABLE => purge_table::<EffectiveRow>(file, dropped, should_stop),
             _ => panic!("there is no table {table}"),
         };
         if !is_done? {

@@ -5,8 +5,8 @@ use std::ops::Bound;
 
 use ledger_codec::Corrupt;
 use ledger_index::{
-    DisplacedRow, EffectiveRow, Gone, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row, TABLES,
-    TableView, TermRow, TransactionRow, VersionRow, Way, tables,
+    DisplacedRow, DroppedLedgers, EffectiveRow, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row,
+    TABLES, TableView, TermRow, TransactionRow, VersionRow, Way, tables,
 };
 
 use super::findings::{Findings, Stop};
@@ -21,7 +21,7 @@ macro_rules! compare_rows {
         fn all_rows(
             fresh: &IndexSnapshot,
             live: &IndexSnapshot,
-            gone: &Gone,
+            dropped: &DroppedLedgers,
             findings: &mut Findings,
         ) -> Result<(), Stop> {
             const COMPARED: &[u8] = &[$(<$row>::TABLE),*];
@@ -33,7 +33,7 @@ macro_rules! compare_rows {
                     table += 1;
                 }
             }
-            $(rows::<$row>(fresh, live, gone, findings)?;)*
+            $(rows::<$row>(fresh, live, dropped, findings)?;)*
             Ok(())
         }
     };
@@ -46,11 +46,11 @@ compare_rows!(HistoryRow, DisplacedRow, KeyRow, TermRow, LogRow, TransactionRow,
 pub(super) fn compare(
     fresh: &IndexSnapshot,
     live: &IndexSnapshot,
-    gone: &Gone,
+    dropped: &DroppedLedgers,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
-    all_rows(fresh, live, gone, findings)?;
-    let all = (fresh, live, gone);
+    all_rows(fresh, live, dropped, findings)?;
+    let all = (fresh, live, dropped);
     plain(tables::ACCOUNTS, ViolationCode::AccountMismatch, account_page, all, findings)?;
     plain(tables::USAGES, ViolationCode::AccountMismatch, usage_page, all, findings)?;
     plain(tables::HOLDINGS, ViolationCode::VolumeMismatch, holding_page, all, findings)?;
@@ -172,14 +172,15 @@ impl Compared for DisplacedRow {
 fn rows<R: Compared>(
     fresh: &IndexSnapshot,
     live: &IndexSnapshot,
-    gone: &Gone,
+    dropped: &DroppedLedgers,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     let all = |snapshot: &IndexSnapshot| {
         let view = TableView::<R>::new(Vec::new(), snapshot.clone());
         let rows = view.cursor(R::FIRST, R::LAST, Way::Ascending).current();
         let kept = rows.filter(|row| {
-            row.as_ref().map_or(true, |row| gone.is_empty() || !gone.contains(&R::ledger_of(&row.key())))
+            row.as_ref()
+                .map_or(true, |row| dropped.is_empty() || !dropped.contains(&R::ledger_of(&row.key())))
         });
         kept.map(|row| row.map(|row| (row.key(), row.contents())))
     };
@@ -223,21 +224,21 @@ fn plain(
     table: &'static str,
     code: ViolationCode,
     parts: impl Fn(&[u8]) -> Result<Parts, Corrupt>,
-    (fresh, live, gone): (&IndexSnapshot, &IndexSnapshot, &Gone),
+    (fresh, live, dropped): (&IndexSnapshot, &IndexSnapshot, &DroppedLedgers),
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     fn all<'a>(
         snapshot: &'a IndexSnapshot,
         table: &'static str,
-        gone: &'a Gone,
+        dropped: &'a DroppedLedgers,
     ) -> Result<impl Iterator<Item = Result<Entry, IndexError>> + use<'a>, IndexError> {
         let all = snapshot.range(table, Bound::Unbounded, Bound::Unbounded)?;
         let is_gone = move |key: &[u8]| {
-            table != tables::REMOVED && ledger_of(table, key).is_some_and(|ledger| gone.contains(&ledger))
+            table != tables::REMOVED && ledger_of(table, key).is_some_and(|ledger| dropped.contains(&ledger))
         };
         Ok(all.filter(move |entry| entry.as_ref().map_or(true, |(key, _)| !is_gone(key))))
     }
-    let (expected, found) = match (all(fresh, table, gone), all(live, table, gone)) {
+    let (expected, found) = match (all(fresh, table, dropped), all(live, table, dropped)) {
         (Ok(expected), Ok(found)) => (expected, found),
         (Err(error), _) | (_, Err(error)) => return findings.index_error(&error),
     };

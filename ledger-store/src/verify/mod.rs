@@ -24,7 +24,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ledger_index::{Gone, IndexFile, IndexOptions, IndexSnapshot};
+use ledger_index::{DroppedLedgers, IndexFile, IndexOptions, IndexSnapshot};
 use ledger_journal::{Identity, JournalReader};
 
 use self::findings::{Findings, Stop};
@@ -185,16 +185,16 @@ fn check_all(
             return findings.replay_error(&error).and(Err(Stop));
         }
     }
-    let mut gone = Gone::new();
+    let mut dropped = DroppedLedgers::new();
     for head in replayed.view.heads.iter() {
         findings.names.insert(head.info.id, head.info.name.clone());
         if head.is_removed {
-            gone.insert(head.info.id);
+            dropped.insert(head.info.id);
         }
     }
     let fresh = replayed.view.index.clone();
-    compare::compare(&fresh, live, &gone, findings)
-        .and_then(|()| rules::unique(&fresh, &gone, &bounded, findings))
-        .and_then(|()| rules::balanced(&fresh, &gone, findings))
+    compare::compare(&fresh, live, &dropped, findings)
+        .and_then(|()| rules::unique(&fresh, &dropped, &bounded, findings))
+        .and_then(|()| rules::balanced(&fresh, &dropped, findings))
         .and_then(|()| wire_hashes::wire_hashes(&Arc::new(replayed.view), live, &bounded, findings))
 }

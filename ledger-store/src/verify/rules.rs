@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ledger_codec::Corrupt;
 use ledger_core::Volumes;
-use ledger_index::{Gone, IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way, tables};
+use ledger_index::{DroppedLedgers, IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way, tables};
 use ledger_journal::entry::find_in_chunk;
 use ledger_journal::{JournalReader, Position};
 
@@ -23,7 +23,7 @@ use crate::violation::ViolationCode;
 /// Reads the texts only where fingerprints are equal, so it needs little memory.
 pub(super) fn unique(
     index: &IndexSnapshot,
-    gone: &Gone,
+    dropped: &DroppedLedgers,
     journal: &Arc<dyn JournalReader>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
@@ -34,7 +34,7 @@ pub(super) fn unique(
             Ok(row) => row,
             Err(error) => return findings.index_error(&error),
         };
-        if gone.contains(&KeyRow::ledger_of(&row.key())) {
+        if dropped.contains(&KeyRow::ledger_of(&row.key())) {
             continue;
         }
         if same.last().is_some_and(|last| (last.space, last.fingerprint) != (row.space, row.fingerprint)) {
@@ -104,7 +104,11 @@ fn text_of(
 }
 
 /// Checks that the inputs and outputs of every asset are equal in each ledger.
-pub(super) fn balanced(index: &IndexSnapshot, gone: &Gone, findings: &mut Findings) -> Result<(), Stop> {
+pub(super) fn balanced(
+    index: &IndexSnapshot,
+    dropped: &DroppedLedgers,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
     let mut sums: BTreeMap<(u32, u32), Volumes> = BTreeMap::new();
     let pages = match index.range(tables::HOLDINGS, Bound::Unbounded, Bound::Unbounded) {
         Ok(pages) => pages,
@@ -119,7 +123,7 @@ pub(super) fn balanced(index: &IndexSnapshot, gone: &Gone, findings: &mut Findin
             Ok(page) => page,
             Err(error) => return findings.read_error(&error),
         };
-        if gone.contains(&ledger) {
+        if dropped.contains(&ledger) {
             continue;
         }
         for (_, holding) in holdings {
