@@ -15,7 +15,7 @@ use ledger_journal::{ChainHash, Position, StoreId};
 use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
 use crate::projection::{
-    ACCOUNT_PLACES, AccountPage, HoldingPage, NewAccount, NewHolding, Piece, StoredAccount, UsagePage,
+    ACCOUNT_PLACES, AccountPage, HoldingPage, Memtable, NewAccount, NewHolding, StoredAccount, UsagePage,
 };
 use crate::removed::Tombstone;
 use crate::view::{Counters, LedgerHead};
@@ -149,27 +149,30 @@ impl Counters {
 /// Writes everything of a flush. The memtables must be in order of age. The rows are durable when this returns.
 pub(crate) fn write(
     index: &IndexFile,
-    pieces: &[Arc<Piece>],
+    memtables: &[Arc<Memtable>],
     heads: &[(u32, LedgerHead)],
     hashes: &[((u32, u64), WireHash)],
     watermark: Watermark,
 ) -> Result<(), IndexError> {
     let write = index.begin_write(Commit::Durable)?;
     let mut new_holdings: Vec<NewHolding> =
-        pieces.iter().flat_map(|piece| piece.holdings.iter().copied()).collect();
+        memtables.iter().flat_map(|memtable| memtable.holdings.iter().copied()).collect();
     new_holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
-    write_history(&write, pieces, &new_holdings)?;
-    write_run::<DisplacedRow, _>(&write, linked(merged(pieces.iter().map(|piece| &piece.displaced))))?;
-    write_run::<KeyRow, _>(&write, merged(pieces.iter().map(|piece| &piece.keys)))?;
-    write_run::<TermRow, _>(&write, merged(pieces.iter().map(|piece| &piece.terms)))?;
-    write_run::<LogRow, _>(&write, merged(pieces.iter().map(|piece| &piece.logs)))?;
-    write_run::<TransactionRow, _>(&write, merged(pieces.iter().map(|piece| &piece.transactions)))?;
-    write_run::<VersionRow, _>(&write, merged(pieces.iter().map(|piece| &piece.versions)))?;
-    write_run::<EffectiveRow, _>(&write, merged(pieces.iter().map(|piece| &piece.effective)))?;
-    write_accounts(&write, pieces, &new_holdings)?;
-    write_first_usages(&write, pieces)?;
+    write_history(&write, memtables, &new_holdings)?;
+    write_run::<DisplacedRow, _>(
+        &write,
+        linked(merged(memtables.iter().map(|memtable| &memtable.displaced))),
+    )?;
+    write_run::<KeyRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.keys)))?;
+    write_run::<TermRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.terms)))?;
+    write_run::<LogRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.logs)))?;
+    write_run::<TransactionRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.transactions)))?;
+    write_run::<VersionRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.versions)))?;
+    write_run::<EffectiveRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.effective)))?;
+    write_accounts(&write, memtables, &new_holdings)?;
+    write_first_usages(&write, memtables)?;
     write_heads(&write, heads)?;
-    write_documents(&write, pieces)?;
+    write_documents(&write, memtables)?;
     if !hashes.is_empty() {
         let mut table = write.table(tables::HASHES)?;
         for ((ledger, log), hash) in hashes {
@@ -185,11 +188,15 @@ fn page_error(table: &'static str) -> impl Fn(Corrupt) -> IndexError {
 }
 
 /// Writes the history rows and, from the last row of each holding, the holding's current state. `new` must ascend.
-fn write_history(write: &IndexWrite, pieces: &[Arc<Piece>], new: &[NewHolding]) -> Result<(), IndexError> {
+fn write_history(
+    write: &IndexWrite,
+    memtables: &[Arc<Memtable>],
+    new: &[NewHolding],
+) -> Result<(), IndexError> {
     let mut holdings = Holdings { table: write.table(tables::HOLDINGS)?, open: None, new };
     let mut failed = None;
     let mut last: Option<&HistoryRow> = None;
-    let rows = merged(pieces.iter().map(|piece| &piece.history));
+    let rows = merged(memtables.iter().map(|memtable| &memtable.history));
     let history = rows.take_while(|row: &&HistoryRow| {
         if let Some(last) = last.filter(|last| last.holding != row.holding) {
             failed = holdings.put(last).err();
@@ -274,16 +281,16 @@ fn first_usage(row: &VersionRow) -> Result<Timestamp, Corrupt> {
 
 fn write_accounts(
     write: &IndexWrite,
-    pieces: &[Arc<Piece>],
+    memtables: &[Arc<Memtable>],
     new_holdings: &[NewHolding],
 ) -> Result<(), IndexError> {
     let mut changes: BTreeMap<(u32, u32), Vec<(u32, AccountChange<'_>)>> = BTreeMap::new();
     let mut push = |ledger: u32, account: u32, change| {
         changes.entry((ledger, account / ACCOUNT_PLACES)).or_default().push((account, change));
     };
-    for piece in pieces {
-        for at in piece.accounts_by_number.iter() {
-            let account = &piece.accounts[*at as usize];
+    for memtable in memtables {
+        for at in memtable.accounts_by_number.iter() {
+            let account = &memtable.accounts[*at as usize];
             push(account.ledger, account.account, AccountChange::New(&account.address));
         }
     }
@@ -313,7 +320,8 @@ fn write_accounts(
         }
         table.put(&key, &page.encode())?;
     }
-    let mut accounts: Vec<&NewAccount> = pieces.iter().flat_map(|piece| piece.accounts.iter()).collect();
+    let mut accounts: Vec<&NewAccount> =
+        memtables.iter().flat_map(|memtable| memtable.accounts.iter()).collect();
     accounts.sort_unstable_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
     let addresses: Vec<_> = accounts.into_iter().map(address_entry).collect();
     let addresses = addresses.iter().map(|(key, account)| (key.as_slice(), account.as_slice()));
@@ -328,10 +336,10 @@ fn address_entry(account: &NewAccount) -> (Vec<u8>, [u8; 4]) {
     )
 }
 
-fn write_first_usages(write: &IndexWrite, pieces: &[Arc<Piece>]) -> Result<(), IndexError> {
+fn write_first_usages(write: &IndexWrite, memtables: &[Arc<Memtable>]) -> Result<(), IndexError> {
     let mut usages: Vec<(u32, u32, Timestamp)> = Vec::new();
-    for piece in pieces {
-        for rows in piece.versions.chunk_by(|a, b| (a.space, a.id) == (b.space, b.id)) {
+    for memtable in memtables {
+        for rows in memtable.versions.chunk_by(|a, b| (a.space, a.id) == (b.space, b.id)) {
             let row = rows.last().expect("a chunk of rows has one");
             let ledger = (row.space >> 8) as u32;
             if row.space == subject_space(ledger, Subject::Account) {
@@ -411,12 +419,12 @@ fn write_heads(write: &IndexWrite, heads: &[(u32, LedgerHead)]) -> Result<(), In
     Ok(())
 }
 
-fn write_documents(write: &IndexWrite, pieces: &[Arc<Piece>]) -> Result<(), IndexError> {
-    if pieces.iter().all(|piece| piece.documents.is_empty()) {
+fn write_documents(write: &IndexWrite, memtables: &[Arc<Memtable>]) -> Result<(), IndexError> {
+    if memtables.iter().all(|memtable| memtable.documents.is_empty()) {
         return Ok(());
     }
     let mut table = write.table(tables::DOCUMENTS)?;
-    for document in pieces.iter().flat_map(|piece| piece.documents.iter()) {
+    for document in memtables.iter().flat_map(|memtable| memtable.documents.iter()) {
         match &document.value {
             Some(value) => table.put(&document.key, value)?,
             None => {

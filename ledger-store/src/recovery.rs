@@ -17,7 +17,7 @@ use crate::error::{OpenError, ReadError};
 use crate::fingerprint::Fingerprints;
 use crate::flush::{self, NameKind, Watermark, name_key};
 use crate::options::Shares;
-use crate::projection::{Piece, PieceBuilder};
+use crate::projection::{Memtable, MemtableBuilder};
 use crate::query::LedgerInfo;
 use crate::removed;
 use crate::view::{Counters, Heads, View};
@@ -83,7 +83,7 @@ pub(crate) fn replay(
         generation: 0,
         flushed: 0,
         indexed: next,
-        pieces: Vec::new(),
+        memtables: Vec::new(),
         heads: Heads::default(),
         addresses: Arc::new(AddressCache::new(shares.addresses)),
     };
@@ -95,7 +95,7 @@ pub(crate) fn replay(
         if chunks.is_empty() {
             break;
         }
-        let mut rows = PieceBuilder::default();
+        let mut rows = MemtableBuilder::default();
         for chunk in &chunks {
             replayed += replay_chunk(chunk, &**journal, &mut state, &view, &mut rows, found)?;
         }
@@ -144,7 +144,7 @@ fn replay_chunk(
     journal: &dyn JournalReader,
     state: &mut State,
     view: &View,
-    rows: &mut PieceBuilder,
+    rows: &mut MemtableBuilder,
     found: &mut dyn FnMut(Violation) -> Result<(), OpenError>,
 ) -> Result<u64, OpenError> {
     let mut replayed = 0;
@@ -185,7 +185,7 @@ fn replay_record(
     journal: &dyn JournalReader,
     state: &mut State,
     view: &View,
-    rows: &mut PieceBuilder,
+    rows: &mut MemtableBuilder,
 ) -> Result<(), ReadError> {
     if let Body::Log(log) = &record.body
         && state.is_passed_over(log.ledger)
@@ -230,20 +230,21 @@ pub(crate) fn flush_now(
     journal: &dyn JournalReader,
     hashed: Position,
 ) -> Result<(), OpenError> {
-    let pieces: Vec<Arc<Piece>> = view.pieces.iter().map(|piece| piece.piece.clone()).collect();
+    let memtables: Vec<Arc<Memtable>> =
+        view.memtables.iter().map(|memtable| memtable.memtable.clone()).collect();
     let last = Position::new(view.next.get() - 1).expect("at least one entry was replayed");
     let chain = journal.read(last).map_err(ReadError::from)?.map(|chunk| chunk.chain());
     let chain =
         chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
     let heads = state.take_changed_heads();
     let watermark = Watermark { store: identity.store, next: view.next, chain, hashed };
-    flush::write(index, &pieces, &heads, &[], watermark)?;
+    flush::write(index, &memtables, &heads, &[], watermark)?;
     while ledger_index::maintain(index, &|| false)? {}
     let flushed = state.begin_flush();
     view.index = index.snapshot()?;
     view.flushed = flushed;
     view.indexed = view.next;
-    view.pieces.clear();
+    view.memtables.clear();
     state.adopt(&view.index, flushed)?;
     state.evict_replayed();
     Ok(())
@@ -254,7 +255,7 @@ fn check_is_new(
     record: &Record<'_>,
     state: &State,
     view: &View,
-    rows: &PieceBuilder,
+    rows: &MemtableBuilder,
 ) -> Result<(), ReadError> {
     let Body::Log(LogRecord { ledger, event: Event::Transaction(transaction), .. }) = &record.body else {
         return Ok(());
@@ -265,7 +266,7 @@ fn check_is_new(
     }
     let place = (*ledger, transaction.id);
     let here = rows.transactions.iter().any(|row| (row.ledger, row.transaction) == place);
-    if here || view.table(|piece| &piece.transactions).get(place)?.is_some() {
+    if here || view.table(|memtable| &memtable.transactions).get(place)?.is_some() {
         return Err(Corrupt { what: "transaction id that another has" }.into());
     }
     Ok(())
@@ -278,7 +279,7 @@ fn original_of(
     record: &Record<'_>,
     state: &mut State,
     view: &View,
-    rows: &PieceBuilder,
+    rows: &MemtableBuilder,
     journal: &dyn JournalReader,
     chunk: &Chunk,
 ) -> Result<Option<Metadata>, ReadError> {
@@ -297,7 +298,7 @@ fn original_of(
     let position = match here {
         Some(row) => row.position,
         None => {
-            if let Some(row) = view.table(|piece| &piece.transactions).get((log.ledger, id))? {
+            if let Some(row) = view.table(|memtable| &memtable.transactions).get((log.ledger, id))? {
                 row.position
             } else {
                 let code = match &log.event {

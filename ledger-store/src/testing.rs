@@ -28,7 +28,7 @@ pub fn logs(store: &Store) -> Result<BTreeMap<LedgerName, Vec<LogEntry>>, ReadEr
         let ledger = head.info.id;
         let reader = LedgerReader::new(engine.journal.clone(), view.clone(), ledger);
         let mut entries = Vec::new();
-        let rows = view.table(|piece| &piece.logs);
+        let rows = view.table(|memtable| &memtable.logs);
         for row in rows.cursor((ledger, 0), (ledger, u64::MAX), Way::Ascending) {
             let position = Position::new(row?.position);
             entries.push(reader.entry(position.ok_or_else(|| missing("a position"))?)?);

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ledger_core::{LedgerName, Timestamp};
-use ledger_index::{IndexSnapshot, PieceRows, Row, TableView};
+use ledger_index::{IndexSnapshot, MemtableRows, Row, TableView};
 use ledger_journal::Position;
 use parking_lot::RwLock;
 
 use crate::address_cache::AddressCache;
 use crate::names::Names;
-use crate::projection::{BEFORE_ALL, Piece};
+use crate::projection::{BEFORE_ALL, Memtable};
 use crate::query::LedgerInfo;
 
 /// Number of ledgers in a leaf of [`Heads`].
@@ -152,14 +152,14 @@ impl Directory {
 
 /// A memtable with the number of the flush that will write it.
 #[derive(Clone)]
-pub(crate) struct PublishedPiece {
+pub(crate) struct PublishedMemtable {
     pub(crate) flush: u64,
-    pub(crate) piece: Arc<Piece>,
+    pub(crate) memtable: Arc<Memtable>,
 }
 
 /// The size of several memtables together.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PieceSize {
+pub(crate) struct MemtableSize {
     /// Number of rows in all tables.
     pub(crate) rows: usize,
     /// Number of bytes in memory.
@@ -180,7 +180,7 @@ pub(crate) struct View {
     /// `index` holds exactly the entries before this position.
     pub(crate) indexed: Position,
     /// Memtables that are not in the index yet, oldest first.
-    pub(crate) pieces: Vec<PublishedPiece>,
+    pub(crate) memtables: Vec<PublishedMemtable>,
     /// The ledgers.
     pub(crate) heads: Heads,
     /// The cache of addresses, shared by all views.
@@ -194,13 +194,13 @@ const MERGE_INLINE_ROWS: usize = 1_024;
 
 impl View {
     /// Adds a memtable of entries that are on disk.
-    pub(crate) fn push(&mut self, flush: u64, piece: Piece) {
-        self.pieces.push(PublishedPiece { flush, piece: Arc::new(piece) });
+    pub(crate) fn push(&mut self, flush: u64, memtable: Memtable) {
+        self.memtables.push(PublishedMemtable { flush, memtable: Arc::new(memtable) });
         while let Some((from, to)) = self.due_merge(MERGE_FAN_IN, |size| size.rows <= MERGE_INLINE_ROWS) {
-            if to != self.pieces.len() {
+            if to != self.memtables.len() {
                 break;
             }
-            let merged = Piece::merge(&self.pieces_between(from, to));
+            let merged = Memtable::merge(&self.memtables_between(from, to));
             self.replace(from, to, merged);
         }
     }
@@ -210,16 +210,17 @@ impl View {
     pub(crate) fn due_merge(
         &self,
         fan_in: usize,
-        allowed: impl Fn(PieceSize) -> bool,
+        allowed: impl Fn(MemtableSize) -> bool,
     ) -> Option<(usize, usize)> {
-        let tier = |at: usize| (self.pieces[at].piece.rows.max(1).ilog2() / 2, self.pieces[at].flush);
-        let mut to = self.pieces.len();
+        let tier =
+            |at: usize| (self.memtables[at].memtable.rows.max(1).ilog2() / 2, self.memtables[at].flush);
+        let mut to = self.memtables.len();
         while to >= fan_in {
             let from = to - fan_in;
-            let parts = self.pieces[from..to].iter().map(|piece| &piece.piece);
-            let size = parts.fold(PieceSize::default(), |size, piece| PieceSize {
-                rows: size.rows + piece.rows,
-                bytes: size.bytes + piece.bytes,
+            let parts = self.memtables[from..to].iter().map(|memtable| &memtable.memtable);
+            let size = parts.fold(MemtableSize::default(), |size, memtable| MemtableSize {
+                rows: size.rows + memtable.rows,
+                bytes: size.bytes + memtable.bytes,
             });
             let newest = tier(to - 1);
             let one_size = (from..to).all(|at| tier(at).1 == newest.1 && tier(at).0 <= newest.0);
@@ -232,32 +233,36 @@ impl View {
     }
 
     /// Returns the memtables in a range.
-    pub(crate) fn pieces_between(&self, from: usize, to: usize) -> Vec<Arc<Piece>> {
-        self.pieces[from..to].iter().map(|piece| piece.piece.clone()).collect()
+    pub(crate) fn memtables_between(&self, from: usize, to: usize) -> Vec<Arc<Memtable>> {
+        self.memtables[from..to].iter().map(|memtable| memtable.memtable.clone()).collect()
     }
 
     /// Replaces a range of memtables by one.
-    pub(crate) fn replace(&mut self, from: usize, to: usize, merged: Piece) {
-        let flush = self.pieces[from].flush;
-        let one = PublishedPiece { flush, piece: Arc::new(merged) };
-        self.pieces.splice(from..to, [one]);
+    pub(crate) fn replace(&mut self, from: usize, to: usize, merged: Memtable) {
+        let flush = self.memtables[from].flush;
+        let one = PublishedMemtable { flush, memtable: Arc::new(merged) };
+        self.memtables.splice(from..to, [one]);
     }
 
     /// Returns the bytes of the memtables of flush `current`, which has not begun yet.
     pub(crate) fn bytes_of(&self, current: u64) -> usize {
-        self.pieces.iter().filter(|piece| piece.flush == current).map(|piece| piece.piece.bytes).sum()
+        self.memtables
+            .iter()
+            .filter(|memtable| memtable.flush == current)
+            .map(|memtable| memtable.memtable.bytes)
+            .sum()
     }
 
     /// Returns one table in this view.
-    pub(crate) fn table<R: Row>(&self, rows: impl Fn(&Piece) -> &PieceRows<R>) -> TableView<R> {
-        let pieces = self
-            .pieces
+    pub(crate) fn table<R: Row>(&self, rows: impl Fn(&Memtable) -> &MemtableRows<R>) -> TableView<R> {
+        let memtables = self
+            .memtables
             .iter()
-            .map(|piece| rows(&piece.piece))
+            .map(|memtable| rows(&memtable.memtable))
             .filter(|rows| !rows.is_empty())
             .cloned()
             .collect();
-        TableView::new(pieces, self.index.clone())
+        TableView::new(memtables, self.index.clone())
     }
 
     /// Replaces the index after a flush, and drops the memtables that it wrote.
@@ -265,7 +270,7 @@ impl View {
         self.index = index;
         self.flushed = flush;
         self.indexed = next;
-        self.pieces.retain(|piece| piece.flush > flush);
+        self.memtables.retain(|memtable| memtable.flush > flush);
     }
 
     /// Takes over the index of another view, which is another file.

@@ -3,20 +3,20 @@
 use super::error::IndexError;
 use super::filter::may_contain;
 use super::order::{Direction, Heap};
-use super::row::{KeyBytes, PieceRows, Row};
+use super::row::{KeyBytes, MemtableRows, Row};
 use super::run_cursor::RunCursor;
 use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
 
 /// A source that was not read yet.
 pub(super) enum Unopened<R> {
-    Piece(PieceRows<R>),
+    Memtable(MemtableRows<R>),
     Run(RunMeta),
 }
 
 /// The rows between two keys in one source.
 enum Source<R: Row> {
-    Piece { rows: PieceRows<R>, start: usize, end: usize },
+    Memtable { rows: MemtableRows<R>, start: usize, end: usize },
     Run(Box<RunCursor<R>>),
 }
 
@@ -24,7 +24,7 @@ impl<R: Row> Source<R> {
     #[inline]
     fn take(&mut self, direction: Direction) -> Option<R> {
         match self {
-            Self::Piece { rows, start, end } => {
+            Self::Memtable { rows, start, end } => {
                 if start >= end {
                     return None;
                 }
@@ -44,7 +44,7 @@ impl<R: Row> Source<R> {
     #[inline]
     fn peek(&mut self, direction: Direction) -> Result<Option<R::Key>, IndexError> {
         match self {
-            Self::Piece { rows, start, end } => {
+            Self::Memtable { rows, start, end } => {
                 let rows = rows.get(*start..*end).unwrap_or_default();
                 let row = if direction == Direction::Ascending { rows.first() } else { rows.last() };
                 Ok(row.map(Row::key))
@@ -120,10 +120,10 @@ impl<R: Row> Cursor<R> {
     fn open_one(&mut self) -> Result<(), IndexError> {
         let mut source = match self.unopened.pop() {
             None => return Ok(()),
-            Some(Unopened::Piece(rows)) => {
+            Some(Unopened::Memtable(rows)) => {
                 let start = rows.partition_point(|row| row.key() < self.from);
                 let end = rows.partition_point(|row| row.key() <= self.to);
-                Source::Piece { rows, start, end }
+                Source::Memtable { rows, start, end }
             }
             Some(Unopened::Run(run)) => {
                 if !may_hold::<R>(&self.snapshot, &run, &self.from, &self.to)? {

@@ -1,7 +1,7 @@
 //! The index: all projections of the journal, in one redb file that can be rebuilt.
 //!
 //! Rows never enter a B-tree one by one on a hot path. They accumulate in memory as sorted *memtables* (in the code:
-//! pieces). A flush writes them as immutable sorted *runs* of blocks, and a separate thread merges runs. Data that is
+//! memtables). A flush writes them as immutable sorted *runs* of blocks, and a separate thread merges runs. Data that is
 //! looked up by a dense number, such as volumes and addresses, is in plain tables of pages.
 //!
 //! - `file`: the redb file; `open_file`: its state while it is open; `snapshot`: its content at one commit; `write`:
@@ -63,12 +63,12 @@ pub use file::{ABOUT_KEY, Commit, FORMAT, IndexFile, IndexOptions};
 pub use filter::alter as alter_filter;
 pub use health::Fault;
 pub use merge::maintain;
-pub use merged::{merge_pieces, merged};
+pub use merged::{merge_memtables, merged};
 pub use order::Direction as Way;
 pub use purge::{Stretch, purge_plain, purge_runs};
 pub use range::PlainRange;
 pub use resident::KnownKeys;
-pub use row::{PieceRows, Row, linked, piece_bytes, seal_piece};
+pub use row::{MemtableRows, Row, freeze_memtable, linked, memtable_bytes};
 pub use rows::{
     DisplacedRow, DisplacedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TABLES, TermRow,
     TransactionRow, VersionRow,

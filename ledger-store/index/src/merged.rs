@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::row::{PieceRows, Row, link_all};
+use super::row::{MemtableRows, Row, link_all};
 use super::tournament::{Scale, Tournament};
 
 /// The rows of several memtables in key order, including superseded ones.
@@ -20,9 +20,9 @@ enum Order {
 }
 
 /// Merges the rows of memtables without copying them.
-pub fn merged<'a, R: Row>(pieces: impl IntoIterator<Item = &'a PieceRows<R>>) -> Merged<'a, R> {
-    let pieces = pieces.into_iter().map(|piece| piece.as_slice());
-    let rests: Vec<&[R]> = pieces.filter(|rows| !rows.is_empty()).collect();
+pub fn merged<'a, R: Row>(memtables: impl IntoIterator<Item = &'a MemtableRows<R>>) -> Merged<'a, R> {
+    let memtables = memtables.into_iter().map(|memtable| memtable.as_slice());
+    let rests: Vec<&[R]> = memtables.filter(|rows| !rows.is_empty()).collect();
     let in_sequence = |pair: &[&[R]]| pair[0][pair[0].len() - 1].key() < pair[1][0].key();
     let order = if rests.windows(2).all(in_sequence) {
         Order::InSequence(0)
@@ -77,9 +77,9 @@ impl<'a, R: Row> Iterator for Merged<'a, R> {
 }
 
 /// Merges memtables into one, from the oldest to the newest. Drops rows that are superseded within them.
-pub fn merge_pieces<R: Row>(pieces: &[PieceRows<R>]) -> PieceRows<R> {
-    let mut rows: Vec<R> = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
-    for row in merged(pieces) {
+pub fn merge_memtables<R: Row>(memtables: &[MemtableRows<R>]) -> MemtableRows<R> {
+    let mut rows: Vec<R> = Vec::with_capacity(memtables.iter().map(|memtable| memtable.len()).sum());
+    for row in merged(memtables) {
         match rows.last_mut() {
             Some(last) if R::SUPERSEDES && row.supersedes(last) => last.clone_from(row),
             _ => rows.push(row.clone()),

@@ -218,16 +218,16 @@ pub(crate) fn varint_u32(reader: &mut Reader<'_>) -> Result<u32, Corrupt> {
 
 /// The sorted rows of one table in a memtable, immutable and shared. It is the vector in which they were collected, so
 /// they are never copied.
-pub type PieceRows<R> = Arc<Vec<R>>;
+pub type MemtableRows<R> = Arc<Vec<R>>;
 
 /// Turns sorted rows into immutable rows of a memtable, after linking them.
 ///
 /// # Panics
 ///
 /// Panics if the rows do not ascend strictly by key, which is a bug of the caller.
-pub fn seal_piece<R: Row>(mut rows: Vec<R>) -> PieceRows<R> {
+pub fn freeze_memtable<R: Row>(mut rows: Vec<R>) -> MemtableRows<R> {
     for index in 1..rows.len() {
-        assert!(rows[index - 1].key() < rows[index].key(), "rows of a piece ascend by key");
+        assert!(rows[index - 1].key() < rows[index].key(), "rows of a memtable ascend by key");
     }
     link_all(&mut rows);
     if rows.capacity() > rows.len() + rows.len() / 4 {
@@ -261,6 +261,6 @@ pub fn linked<'a, R: Row>(rows: impl Iterator<Item = &'a R>) -> impl Iterator<It
 }
 
 /// Returns the memory of a memtable's rows, in bytes.
-pub fn piece_bytes<R: Row>(piece: &[R]) -> usize {
-    size_of_val(piece) + piece.iter().map(Row::heap_bytes).sum::<usize>()
+pub fn memtable_bytes<R: Row>(memtable: &[R]) -> usize {
+    size_of_val(memtable) + memtable.iter().map(Row::heap_bytes).sum::<usize>()
 }

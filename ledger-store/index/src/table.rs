@@ -5,7 +5,7 @@ use super::cursor::{Cursor, Unopened, may_hold};
 use super::error::IndexError;
 use super::filter::may_contain;
 use super::order::Direction;
-use super::row::{KeyBytes, PieceRows, Row};
+use super::row::{KeyBytes, MemtableRows, Row};
 use super::rows::KeyRow;
 use super::run_cursor::block_at;
 use super::run_list::RunMeta;
@@ -16,19 +16,19 @@ use super::tables::FILTERS;
 #[derive(Debug, Clone)]
 pub struct TableView<R> {
     /// The rows of memtables, oldest first. All of them are newer than any run.
-    pieces: Vec<PieceRows<R>>,
+    memtables: Vec<MemtableRows<R>>,
     snapshot: IndexSnapshot,
 }
 
 impl<R: Row> TableView<R> {
-    /// Creates a view of the runs in `snapshot` and of `pieces`, oldest first, which the runs must not contain yet.
-    pub fn new(pieces: Vec<PieceRows<R>>, snapshot: IndexSnapshot) -> Self {
-        Self { pieces, snapshot }
+    /// Creates a view of the runs in `snapshot` and of `memtables`, oldest first, which the runs must not contain yet.
+    pub fn new(memtables: Vec<MemtableRows<R>>, snapshot: IndexSnapshot) -> Self {
+        Self { memtables, snapshot }
     }
 
     /// Returns the rows of memtables, oldest first.
-    pub fn pieces(&self) -> &[PieceRows<R>] {
-        &self.pieces
+    pub fn memtables(&self) -> &[MemtableRows<R>] {
+        &self.memtables
     }
 
     /// Returns the runs, oldest first.
@@ -38,8 +38,8 @@ impl<R: Row> TableView<R> {
 
     /// Returns the number of rows in all sources, including superseded ones.
     pub fn row_count(&self) -> u64 {
-        let pieces: u64 = self.pieces.iter().map(|piece| piece.len() as u64).sum();
-        pieces + self.runs().iter().map(|run| run.rows).sum::<u64>()
+        let memtables: u64 = self.memtables.iter().map(|memtable| memtable.len() as u64).sum();
+        memtables + self.runs().iter().map(|run| run.rows).sum::<u64>()
     }
 
     /// Returns the row with this key.
@@ -141,8 +141,8 @@ impl<R: Row> TableView<R> {
     /// Returns the rows from `from` to `to`, both inclusive, in either direction.
     pub fn cursor(&self, from: R::Key, to: R::Key, direction: Direction) -> Cursor<R> {
         let runs = self.runs().iter().cloned().map(Unopened::Run);
-        let pieces = self.pieces.iter().cloned().map(Unopened::Piece);
-        Cursor::new(self.snapshot.clone(), runs.chain(pieces).collect(), from, to, direction)
+        let memtables = self.memtables.iter().cloned().map(Unopened::Memtable);
+        Cursor::new(self.snapshot.clone(), runs.chain(memtables).collect(), from, to, direction)
     }
 
     /// Looks up each row of each run in the run's filter. A filter that denied a row would hide it from every reader
@@ -173,8 +173,8 @@ impl<R: Row> TableView<R> {
     }
 
     fn newest_first(&self) -> impl DoubleEndedIterator<Item = SourceRef<'_, R>> {
-        let pieces = self.pieces.iter().rev().map(|piece| SourceRef::Piece(piece));
-        pieces.chain(self.runs().iter().rev().map(SourceRef::Run))
+        let memtables = self.memtables.iter().rev().map(|memtable| SourceRef::Memtable(memtable));
+        memtables.chain(self.runs().iter().rev().map(SourceRef::Run))
     }
 
     fn last_in_source(
@@ -194,10 +194,10 @@ impl<R: Row> TableView<R> {
     ) -> Result<Option<R>, IndexError> {
         let found = match source {
             // Clone only the matching row, because its bytes may be on the heap.
-            SourceRef::Piece(piece) if is_apart(piece, from, to) => None,
-            SourceRef::Piece(piece) => {
-                let end = piece.partition_point(|row| row.key() <= *to);
-                let last = end.checked_sub(1).map(|last| &piece[last]);
+            SourceRef::Memtable(memtable) if is_apart(memtable, from, to) => None,
+            SourceRef::Memtable(memtable) => {
+                let end = memtable.partition_point(|row| row.key() <= *to);
+                let last = end.checked_sub(1).map(|last| &memtable[last]);
                 last.filter(|row| row.key() >= *from).cloned()
             }
             SourceRef::Run(run) => {
@@ -227,9 +227,9 @@ impl<R: Row> TableView<R> {
         to: &R::Key,
     ) -> Result<Option<R>, IndexError> {
         let found = match source {
-            SourceRef::Piece(piece) if is_apart(piece, from, to) => None,
-            SourceRef::Piece(piece) => {
-                let first = piece.get(piece.partition_point(|row| row.key() < *from));
+            SourceRef::Memtable(memtable) if is_apart(memtable, from, to) => None,
+            SourceRef::Memtable(memtable) => {
+                let first = memtable.get(memtable.partition_point(|row| row.key() < *from));
                 first.filter(|row| row.key() <= *to).cloned()
             }
             SourceRef::Run(run) => {
@@ -265,12 +265,12 @@ impl TableView<KeyRow> {
 
 /// Returns whether all rows of a memtable are before or after a range of keys, which two comparisons show in most
 /// cases.
-fn is_apart<R: Row>(piece: &[R], from: &R::Key, to: &R::Key) -> bool {
-    piece.last().is_none_or(|last| last.key() < *from) || piece[0].key() > *to
+fn is_apart<R: Row>(memtable: &[R], from: &R::Key, to: &R::Key) -> bool {
+    memtable.last().is_none_or(|last| last.key() < *from) || memtable[0].key() > *to
 }
 
 /// One source of a view.
 enum SourceRef<'a, R> {
-    Piece(&'a [R]),
+    Memtable(&'a [R]),
     Run(&'a RunMeta),
 }

@@ -15,8 +15,8 @@ use super::retry::Backoff;
 use crate::error::ReadError;
 use crate::flush::{self, Watermark};
 use crate::hashes::ChainId;
-use crate::projection::Piece;
-use crate::view::{LedgerHead, PieceSize, View};
+use crate::projection::Memtable;
+use crate::view::{LedgerHead, MemtableSize, View};
 
 /// Number of memtables of similar size that one background merge combines. A large number means that each row is
 /// copied seldom.
@@ -29,7 +29,7 @@ const TURN_PATIENCE: Duration = Duration::from_millis(10);
 const TEND_INTERVAL: Duration = Duration::from_secs(1);
 /// The background leaves memtables alone that are larger than this fraction of the memtable share (1/4): the coming
 /// flush merges them.
-const LARGE_PIECE: usize = 4;
+const LARGE_MEMTABLE: usize = 4;
 
 fn unwritten(error: &str) -> String {
     format!("the index cannot be written: {error}")
@@ -47,7 +47,7 @@ impl Engine {
                     return;
                 }
                 drop(flushes);
-                if self.merge_pieces() {
+                if self.merge_memtables() {
                     continue;
                 }
                 flushes = self.flushes.lock();
@@ -114,7 +114,7 @@ impl Engine {
         flushes.failing = Some(Failing { reason: unwritten(&reason), is_full });
         self.flush_done.notify_all();
         // Merge the memtables that accumulate meanwhile, so that reads search few of them.
-        MutexGuard::unlocked(&mut flushes, || while self.merge_pieces() {});
+        MutexGuard::unlocked(&mut flushes, || while self.merge_memtables() {});
         loop {
             if flushes.stop || self.stopped().is_some() {
                 flushes.failed = true;
@@ -163,11 +163,11 @@ impl Engine {
             let why = index.fault().map_or_else(String::new, |fault| fault.to_string());
             return Err(FlushFailure::Index(index.fault(), why));
         }
-        let pieces: Vec<Arc<Piece>> = view
-            .pieces
+        let memtables: Vec<Arc<Memtable>> = view
+            .memtables
             .iter()
-            .filter(|piece| piece.flush <= flush)
-            .map(|piece| piece.piece.clone())
+            .filter(|memtable| memtable.flush <= flush)
+            .map(|memtable| memtable.memtable.clone())
             .collect();
         // Read the position before the checkpoints, so that no checkpoint below that position is missing.
         let hashed = self.hashes.next();
@@ -182,7 +182,7 @@ impl Engine {
         // Declared after `install`, so that writing stops before the lock is released. No snapshot may show these rows
         // while the view still has their memtables.
         let stopping = StopOnPanic::new(self);
-        let written = flush::write(&index, &pieces, heads, &hashes, watermark);
+        let written = flush::write(&index, &memtables, heads, &hashes, watermark);
         let snapshot = match written.and_then(|()| index.snapshot()) {
             Ok(snapshot) => snapshot,
             Err(error) => {
@@ -193,7 +193,7 @@ impl Engine {
                 return Err(FlushFailure::Index(index.fault(), error.to_string()));
             }
         };
-        drop(pieces);
+        drop(memtables);
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);
         view.take_flush(snapshot, flush, through);
@@ -205,19 +205,22 @@ impl Engine {
     }
 
     /// Merges several memtables into one, so that reads search few of them. Returns whether a merge was due.
-    fn merge_pieces(&self) -> bool {
+    fn merge_memtables(&self) -> bool {
         let view = self.view();
-        let is_worth_it = |size: PieceSize| size.bytes <= self.shares.memtable / LARGE_PIECE;
+        let is_worth_it = |size: MemtableSize| size.bytes <= self.shares.memtable / LARGE_MEMTABLE;
         let Some((from, to)) = view.due_merge(MERGE_FAN_IN, is_worth_it) else { return false };
-        let parts = view.pieces_between(from, to);
+        let parts = view.memtables_between(from, to);
         drop(view);
-        let merged = Piece::merge(&parts);
+        let merged = Memtable::merge(&parts);
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);
-        let at = view.pieces.iter().position(|piece| Arc::ptr_eq(&piece.piece, &parts[0]));
+        let at = view.memtables.iter().position(|memtable| Arc::ptr_eq(&memtable.memtable, &parts[0]));
         if let Some(at) = at
-            && view.pieces.len() >= at + parts.len()
-            && view.pieces[at..].iter().zip(&parts).all(|(piece, part)| Arc::ptr_eq(&piece.piece, part))
+            && view.memtables.len() >= at + parts.len()
+            && view.memtables[at..]
+                .iter()
+                .zip(&parts)
+                .all(|(memtable, part)| Arc::ptr_eq(&memtable.memtable, part))
         {
             view.replace(at, at + parts.len(), merged);
             *slot = Arc::new(view);

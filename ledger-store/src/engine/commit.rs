@@ -76,7 +76,7 @@ impl Engine {
             return Ok(());
         }
         let chunks = chunks.finish();
-        let piece = rows.seal();
+        let memtable = rows.seal();
         let head = match self.journal.append(first, &chunks) {
             Ok(head) => head,
             Err(error) => {
@@ -94,11 +94,11 @@ impl Engine {
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);
         view.next = head.next;
-        view.push(flush, piece);
+        view.push(flush, memtable);
         for (ledger, head) in heads {
             view.heads.set(ledger, head);
         }
-        let crowded = view.pieces.len() > background::MERGE_FAN_IN;
+        let crowded = view.memtables.len() > background::MERGE_FAN_IN;
         *slot = Arc::new(view);
         drop(slot);
         self.watchers.wake();

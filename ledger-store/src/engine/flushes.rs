@@ -88,7 +88,7 @@ impl Engine {
         }
         // While a flush keeps failing, do not queue more of them: memory would grow beyond its bound.
         let is_failing = self.flushes.lock().failing.is_some();
-        if !is_failing && self.view().pieces.iter().any(|piece| piece.flush == state.flush) {
+        if !is_failing && self.view().memtables.iter().any(|memtable| memtable.flush == state.flush) {
             self.begin_flush(state);
         }
     }

@@ -12,7 +12,7 @@ use super::pending::Pending;
 use super::queue::NotQueued;
 use super::work::{Job, TurnedAway, Work};
 use crate::error::WriteError;
-use crate::projection::PieceBuilder;
+use crate::projection::MemtableBuilder;
 use crate::room::Room;
 use crate::view::LedgerHead;
 use crate::writer::{Batch, State};
@@ -113,7 +113,7 @@ impl Engine {
     ) -> (Batch, Vec<Pending>) {
         let now = self.clock.now();
         let mut commands = jobs.iter().map(|job| job.work.commands()).sum();
-        let rows = PieceBuilder::with_room(commands, state.last_rows, state.last_commands);
+        let rows = MemtableBuilder::with_room(commands, state.last_rows, state.last_commands);
         let mut batch = Batch::new(state.next, state.flush, rows, self.hashes.feed.room());
         let mut answers = Vec::with_capacity(jobs.len());
         loop {

@@ -33,7 +33,7 @@ impl WrittenHere<'_> {
             return Ok(Some(position));
         }
         let find = |view: &View| -> Result<Option<Position>, ReadError> {
-            let row = view.table(|piece| &piece.transactions).get((ledger, id))?;
+            let row = view.table(|memtable| &memtable.transactions).get((ledger, id))?;
             Ok(row.and_then(|row| Position::new(row.position)))
         };
         if let Some(position) = find(&self.engine.view())? {

@@ -70,8 +70,8 @@ impl<'s> AddressWalk<'s> {
             account.ledger.to_be_bytes().iter().chain(account.address.as_bytes()).cmp(bound)
         };
         let mut new_accounts = Vec::new();
-        for piece in &session.reader.view.pieces {
-            let all = &piece.piece.accounts;
+        for memtable in &session.reader.view.memtables {
+            let all = &memtable.memtable.accounts;
             let start = match from {
                 Bound::Included(bound) => all.partition_point(|account| order(account, bound).is_lt()),
                 Bound::Excluded(bound) => all.partition_point(|account| order(account, bound).is_le()),

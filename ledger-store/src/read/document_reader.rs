@@ -88,7 +88,7 @@ impl<'a> DocumentReader<'a> {
     /// Returns the current value of a full key in the table of documents.
     fn value_at(&self, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
         let view = self.view;
-        match view.pieces.iter().rev().find_map(|piece| piece.piece.document(key)) {
+        match view.memtables.iter().rev().find_map(|memtable| memtable.memtable.document(key)) {
             Some(found) => Ok(found.value.clone()),
             None => Ok(view.index.get(tables::DOCUMENTS, key)?.map(Into::into)),
         }
@@ -98,8 +98,8 @@ impl<'a> DocumentReader<'a> {
         let view = self.view;
         let change = |document: &StoredDocument| Ok((document.key.clone(), document.value.clone()));
         let mut sources: Vec<Changes<'b>> = Vec::new();
-        for piece in view.pieces.iter().rev() {
-            let documents = piece.piece.documents_between(from, to);
+        for memtable in view.memtables.iter().rev() {
+            let documents = memtable.memtable.documents_between(from, to);
             match way {
                 _ if documents.is_empty() => {}
                 Way::Ascending => sources.push(Box::new(documents.iter().map(change))),

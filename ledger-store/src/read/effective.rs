@@ -195,10 +195,10 @@ impl Session {
             }
             return Ok(());
         }
-        for piece in self.displaced().pieces() {
-            let start = piece.partition_point(|row| row.holding < key);
+        for memtable in self.displaced().memtables() {
+            let start = memtable.partition_point(|row| row.holding < key);
             let dated =
-                piece[start..].iter().take_while(|row| row.holding == key && row.timestamp < timestamp);
+                memtable[start..].iter().take_while(|row| row.holding == key && row.timestamp < timestamp);
             for row in dated.filter(|row| row.transaction >= id) {
                 flows.take(&row.input, &row.output, 1)?;
             }

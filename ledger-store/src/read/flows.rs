@@ -172,8 +172,8 @@ impl Session {
     /// Returns the current flows, from the newest row in memory or from the index.
     pub(crate) fn flows_now(&self, holding: u32) -> Result<Flows, ReadError> {
         let key = self.holding_key(holding);
-        for piece in self.reader.view.pieces.iter().rev() {
-            let rows = &piece.piece.history;
+        for memtable in self.reader.view.memtables.iter().rev() {
+            let rows = &memtable.memtable.history;
             let end = rows.partition_point(|row| row.holding <= key);
             if let Some(row) = end.checked_sub(1).map(|last| &rows[last]).filter(|row| row.holding == key) {
                 return Ok(Flows {

@@ -70,7 +70,7 @@ pub(crate) fn chain_before(
     let (mut chain, from) = match checkpoint(reader, hashes, id, before)? {
         Some((log, hash)) => {
             let entry = || {
-                let row = reader.view.table(|piece| &piece.logs).get((ledger, log))?;
+                let row = reader.view.table(|memtable| &memtable.logs).get((ledger, log))?;
                 let row = row.ok_or_else(|| missing_in(&reader.view.index, "a log"))?;
                 reader.entry(Position::new(row.position).ok_or(Corrupt { what: "position" })?)
             };
@@ -79,7 +79,7 @@ pub(crate) fn chain_before(
         None => (id.begin(), 0),
     };
     let Some(last) = before.checked_sub(1).filter(|last| *last >= from) else { return Ok(chain) };
-    let logs = reader.view.table(|piece| &piece.logs);
+    let logs = reader.view.table(|memtable| &memtable.logs);
     for row in logs.cursor((ledger, from), (ledger, last), Way::Ascending) {
         each()?;
         let position = Position::new(row?.position).ok_or(Corrupt { what: "position" })?;

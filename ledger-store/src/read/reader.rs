@@ -112,7 +112,12 @@ impl LedgerReader {
         if let Some(address) = self.view.addresses.get(self.ledger, account) {
             return Ok(address);
         }
-        let made = self.view.pieces.iter().rev().find_map(|piece| piece.piece.account(self.ledger, account));
+        let made = self
+            .view
+            .memtables
+            .iter()
+            .rev()
+            .find_map(|memtable| memtable.memtable.account(self.ledger, account));
         let text = if let Some(made) = made {
             Some(made.address.clone())
         } else {
@@ -380,7 +385,11 @@ impl LedgerReader {
     ///
     /// [`Session::account_number`]: super::session::Session::account_number
     pub(super) fn account_number(&self, address: &str) -> Result<Option<u32>, ReadError> {
-        let made = self.view.pieces.iter().find_map(|piece| piece.piece.account_at(self.ledger, address));
+        let made = self
+            .view
+            .memtables
+            .iter()
+            .find_map(|memtable| memtable.memtable.account_at(self.ledger, address));
         if let Some(made) = made {
             return Ok(Some(made.account));
         }
@@ -400,8 +409,9 @@ impl LedgerReader {
 
     /// Returns the number of the holding of an asset in an account, if it exists.
     pub(crate) fn holding(&self, account: u32, asset: u32) -> Result<Option<u32>, ReadError> {
-        for piece in &self.view.pieces {
-            if let Some(made) = piece.piece.holdings_of(self.ledger, account).find(|made| made.asset == asset)
+        for memtable in &self.view.memtables {
+            if let Some(made) =
+                memtable.memtable.holdings_of(self.ledger, account).find(|made| made.asset == asset)
             {
                 return Ok(Some(made.holding));
             }
@@ -417,8 +427,8 @@ impl LedgerReader {
 
     /// Checks that an account that the index lacks is newer than the index.
     fn check_is_new(&self, account: u32) -> Result<(), ReadError> {
-        let mut pieces = self.view.pieces.iter();
-        let is_new = pieces.any(|piece| piece.piece.account(self.ledger, account).is_some());
+        let mut memtables = self.view.memtables.iter();
+        let is_new = memtables.any(|memtable| memtable.memtable.account(self.ledger, account).is_some());
         if is_new { Ok(()) } else { Err(missing_in(&self.view.index, "an account")) }
     }
 
@@ -434,8 +444,8 @@ impl LedgerReader {
             Some(stored) => stored,
             None => self.check_is_new(account).map(|()| Vec::new())?,
         };
-        for piece in &self.view.pieces {
-            let made = piece.piece.holdings_of(self.ledger, account);
+        for memtable in &self.view.memtables {
+            let made = memtable.memtable.holdings_of(self.ledger, account);
             holdings.extend(made.map(|holding| (holding.asset, holding.holding)));
         }
         holdings.sort_unstable();

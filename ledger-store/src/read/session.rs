@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ledger_codec::Corrupt;
 use ledger_core::{Switch, Timestamp};
 use ledger_index::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, PieceRows, Row, TableView, TermRow,
+    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, MemtableRows, Row, TableView, TermRow,
     TransactionRow, VersionRow,
 };
 
@@ -17,7 +17,7 @@ use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::hashes::Hashes;
 use crate::lookup::missing_in;
-use crate::projection::{Piece, holding_key};
+use crate::projection::{Memtable, holding_key};
 use crate::view::LedgerHead;
 
 /// Answers one query about one ledger in a snapshot. Not shared between threads.
@@ -99,49 +99,49 @@ impl Session {
     fn table<'s, R: Row>(
         &self,
         cell: &'s OnceCell<TableView<R>>,
-        rows: impl Fn(&Piece) -> &PieceRows<R>,
+        rows: impl Fn(&Memtable) -> &MemtableRows<R>,
     ) -> &'s TableView<R> {
         cell.get_or_init(|| self.reader.view.table(rows))
     }
 
     /// Returns the table of effects on holdings in insertion order.
     pub(crate) fn history(&self) -> &TableView<HistoryRow> {
-        self.table(&self.history, |piece| &piece.history)
+        self.table(&self.history, |memtable| &memtable.history)
     }
 
     /// Returns the table of effects of backdated transactions on holdings, by effective date.
     pub(crate) fn displaced(&self) -> &TableView<DisplacedRow> {
-        self.table(&self.displaced, |piece| &piece.displaced)
+        self.table(&self.displaced, |memtable| &memtable.displaced)
     }
 
     /// Returns the table of references, idempotency keys and addresses.
     pub(crate) fn keys(&self) -> &TableView<KeyRow> {
-        self.table(&self.keys, |piece| &piece.keys)
+        self.table(&self.keys, |memtable| &memtable.keys)
     }
 
     /// Returns the table of current metadata terms.
     pub(crate) fn terms(&self) -> &TableView<TermRow> {
-        self.table(&self.terms, |piece| &piece.terms)
+        self.table(&self.terms, |memtable| &memtable.terms)
     }
 
     /// Returns the table of logs.
     pub(crate) fn logs(&self) -> &TableView<LogRow> {
-        self.table(&self.logs, |piece| &piece.logs)
+        self.table(&self.logs, |memtable| &memtable.logs)
     }
 
     /// Returns the table of transactions.
     pub(crate) fn transactions(&self) -> &TableView<TransactionRow> {
-        self.table(&self.transactions, |piece| &piece.transactions)
+        self.table(&self.transactions, |memtable| &memtable.transactions)
     }
 
     /// Returns the table of document versions.
     pub(crate) fn versions(&self) -> &TableView<VersionRow> {
-        self.table(&self.versions, |piece| &piece.versions)
+        self.table(&self.versions, |memtable| &memtable.versions)
     }
 
     /// Returns the table of backdated transactions by effective date.
     pub(crate) fn effective(&self) -> &TableView<EffectiveRow> {
-        self.table(&self.effective, |piece| &piece.effective)
+        self.table(&self.effective, |memtable| &memtable.effective)
     }
 
     /// Refuses a query about past volumes if the ledger does not keep their history.

@@ -139,7 +139,7 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use ledger_index::{IndexFile, IndexOptions, seal_piece};
+    use ledger_index::{IndexFile, IndexOptions, freeze_memtable};
 
     use super::*;
 
@@ -159,8 +159,8 @@ mod tests {
         }
         let all: Vec<&LogRow> = rows.iter().filter(|row| row.ledger == 2).collect();
         let next = all.last().unwrap().log + 1;
-        let pieces = rows.chunks(4_000).map(|chunk| seal_piece(chunk.to_vec())).collect();
-        let table = TableView::new(pieces, index.snapshot().unwrap());
+        let memtables = rows.chunks(4_000).map(|chunk| freeze_memtable(chunk.to_vec())).collect();
+        let table = TableView::new(memtables, index.snapshot().unwrap());
         let last = all.last().unwrap().date;
         let dates = (0..400).map(|step| step * last / 390 - 10);
         for at in dates.chain(all.iter().step_by(97).flat_map(|row| [row.date - 1, row.date, row.date + 1])) {

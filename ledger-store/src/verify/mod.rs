@@ -176,7 +176,7 @@ fn check_all(
         Err(_) if stopped => return Err(Stop),
         Err(error) => return findings.replay_error(&error).and(Err(Stop)),
     };
-    if !replayed.view.pieces.is_empty() {
+    if !replayed.view.memtables.is_empty() {
         let hashed = replayed.hashed;
         let state = &mut replayed.state;
         if let Err(error) =

@@ -16,7 +16,7 @@ use super::touched::TouchedAccounts;
 use crate::documents::{LEDGERS, MAPPINGS, decode_ledger, read_ledger_name};
 use crate::error::ReadError;
 use crate::fingerprint::KeyKind;
-use crate::projection::PieceBuilder;
+use crate::projection::MemtableBuilder;
 use crate::view::Counters;
 
 /// A date after all others, which never makes a first usage earlier.
@@ -75,7 +75,7 @@ impl State {
         &mut self,
         record: &Record<'_>,
         hints: &Hints,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<(), ReadError> {
         if record.position != self.next {
             return Err(Corrupt { what: "entries are not in order" }.into());
@@ -98,7 +98,7 @@ impl State {
         position: u64,
         document: &DocumentRecord<'_>,
         hints: &Hints,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<(), ReadError> {
         if let (LEDGERS, Some(value)) = (document.collection, document.value) {
             let (info, section) = decode_ledger(document.key, value)?;
@@ -128,7 +128,11 @@ impl State {
         self.put_document(position, document, &hints.stored, rows)
     }
 
-    fn apply_log(&mut self, applied: AppliedLog<'_, '_>, rows: &mut PieceBuilder) -> Result<(), ReadError> {
+    fn apply_log(
+        &mut self,
+        applied: AppliedLog<'_, '_>,
+        rows: &mut MemtableBuilder,
+    ) -> Result<(), ReadError> {
         let date = self.append_log(applied, rows)?;
         let mut touched = TouchedAccounts::new();
         self.apply_event(applied, date, &mut touched, rows)?;
@@ -140,7 +144,7 @@ impl State {
     fn append_log(
         &mut self,
         applied: AppliedLog<'_, '_>,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<Timestamp, ReadError> {
         let AppliedLog { position, log, hints } = applied;
         let ledger = log.ledger;
@@ -174,7 +178,7 @@ impl State {
         applied: AppliedLog<'_, '_>,
         date: Timestamp,
         touched: &mut TouchedAccounts,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<(), ReadError> {
         let AppliedLog { position, log, hints } = applied;
         let ledger = log.ledger;

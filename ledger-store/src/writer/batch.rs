@@ -5,7 +5,7 @@ use ledger_journal::Position;
 use ledger_journal::entry::{ChunkBuilder, Mark, Record};
 
 use crate::hashes::{Unhashed, UnhashedMark};
-use crate::projection::{PieceBuilder, PieceMark};
+use crate::projection::{MemtableBuilder, MemtableSizes};
 
 /// The decisions since the last append.
 pub(crate) struct Batch {
@@ -14,7 +14,7 @@ pub(crate) struct Batch {
     /// The number of the flush that will write its rows to the index.
     pub(crate) flush: u64,
     pub(crate) chunks: ChunkBuilder,
-    pub(crate) rows: PieceBuilder,
+    pub(crate) rows: MemtableBuilder,
     /// The entries to be hashed.
     pub(crate) unhashed: Unhashed,
     /// The ledgers that the batch changed.
@@ -26,13 +26,13 @@ pub(crate) struct Batch {
 /// A state of the batch to which [`Batch::reset`] returns.
 pub(crate) struct BatchMark {
     chunks: Mark,
-    rows: PieceMark,
+    rows: MemtableSizes,
     unhashed: UnhashedMark,
 }
 
 impl Batch {
     /// Creates an empty batch. `rows` and `unhashed` must be empty; their capacity is used.
-    pub(crate) fn new(first: Position, flush: u64, rows: PieceBuilder, unhashed: Unhashed) -> Self {
+    pub(crate) fn new(first: Position, flush: u64, rows: MemtableBuilder, unhashed: Unhashed) -> Self {
         Self {
             first,
             flush,

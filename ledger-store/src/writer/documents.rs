@@ -16,7 +16,7 @@ use crate::documents::{
     decode_value,
 };
 use crate::error::ReadError;
-use crate::projection::{PieceBuilder, StoredDocument};
+use crate::projection::{MemtableBuilder, StoredDocument};
 
 /// The stored value before each change.
 type Before = Vec<Option<Box<[u8]>>>;
@@ -132,7 +132,7 @@ impl State {
         position: u64,
         document: &DocumentRecord<'_>,
         stored: &Prior<Box<[u8]>>,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<(), ReadError> {
         let collection = document.collection;
         let full = document_key(collection, document.key);
@@ -157,7 +157,7 @@ impl State {
         Ok(())
     }
 
-    fn put_row(&mut self, key: Vec<u8>, value: Option<Box<[u8]>>, rows: &mut PieceBuilder) {
+    fn put_row(&mut self, key: Vec<u8>, value: Option<Box<[u8]>>, rows: &mut MemtableBuilder) {
         let key = key.into_boxed_slice();
         rows.documents.push(StoredDocument { key: key.clone(), value: value.clone() });
         self.keep_document(key, value);

@@ -6,7 +6,7 @@ use ledger_journal::entry::Recognition;
 
 use super::state::State;
 use crate::fingerprint::{KeyKind, key_space};
-use crate::projection::PieceBuilder;
+use crate::projection::MemtableBuilder;
 
 impl State {
     /// Adds the terms of metadata that an entry changes.
@@ -17,7 +17,7 @@ impl State {
         position: u64,
         before: &Metadata,
         after: &Metadata,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) {
         let mut push = |key: &str, value: &MetadataValue, present| {
             let term = self.fingerprints.term(space, key, &value.as_shown());
@@ -44,7 +44,7 @@ impl State {
         kind: KeyKind,
         known: Option<u64>,
         (text, value, request): (&str, u64, Option<Recognition>),
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) {
         let space = key_space(ledger, kind);
         let fingerprint = known.unwrap_or_else(|| self.fingerprints.of(space, text));

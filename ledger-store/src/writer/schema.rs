@@ -13,7 +13,7 @@ use super::state::State;
 use crate::documents::keys::document_key;
 use crate::documents::{SCHEMAS, SCHEMAS_BY_POSITION, decode_value, schema_key, schema_position_key};
 use crate::error::ReadError;
-use crate::projection::PieceBuilder;
+use crate::projection::MemtableBuilder;
 
 impl State {
     /// Returns the schema version with a name, or the refusal of a request that names it.
@@ -55,7 +55,7 @@ impl State {
         ledger: u32,
         text: &str,
         stored: &Prior<Box<[u8]>>,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<(), ReadError> {
         let Some(version) = version_of(text) else { return Ok(()) };
         let place = schema_place(ledger, &version);

@@ -31,7 +31,7 @@ use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::lookup::{self, missing};
 use crate::options::Shares;
-use crate::projection::{PieceMark, value_of};
+use crate::projection::{MemtableSizes, value_of};
 use crate::query::LedgerInfo;
 use crate::sections::SectionLedgers;
 use crate::view::{Counters, Directory, LedgerHead};
@@ -76,7 +76,7 @@ pub(crate) struct State {
     changed: BTreeSet<u32>,
     last_changed: u32,
     /// Number of rows and commands in the last batch, from which the capacity for the next is estimated.
-    pub(crate) last_rows: PieceMark,
+    pub(crate) last_rows: MemtableSizes,
     pub(crate) last_commands: usize,
     /// Reusable memory for running scripts.
     pub(crate) scratch: Scratch,
@@ -138,7 +138,7 @@ impl State {
             flush,
             changed: BTreeSet::new(),
             last_changed: 0,
-            last_rows: PieceMark::default(),
+            last_rows: MemtableSizes::default(),
             last_commands: 0,
             scratch: Scratch::default(),
             index,

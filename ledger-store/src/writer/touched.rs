@@ -12,7 +12,7 @@ use super::locate::Located;
 use super::state::State;
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, subject_space};
-use crate::projection::{NewAccount, PieceBuilder};
+use crate::projection::{MemtableBuilder, NewAccount};
 
 /// An account that the entry touches.
 pub(super) struct Touched {
@@ -43,7 +43,7 @@ impl State {
         hint: Option<&Located>,
         used_at: Timestamp,
         touched: &mut TouchedAccounts,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<Place, ReadError> {
         // The common case: the account is where it was found, and was used before.
         if account.new.is_none()
@@ -63,7 +63,7 @@ impl State {
         hint: Option<&Located>,
         used_at: Timestamp,
         touched: &mut TouchedAccounts,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<Place, ReadError> {
         let ledger = log.ledger;
         let recorded = recorded_at(log);
@@ -121,7 +121,7 @@ impl State {
     }
 
     /// Writes a version of each document that the entry changed: one version, however many changes there were.
-    pub(super) fn write_documents(&mut self, position: u64, touched: &[Touched], rows: &mut PieceBuilder) {
+    pub(super) fn write_documents(&mut self, position: u64, touched: &[Touched], rows: &mut MemtableBuilder) {
         for touched in touched.iter().filter(|touched| touched.document_changed) {
             let account = self.accounts.get(touched.place);
             let Some(bytes) = account.document().map(|document| document.encode()) else { continue };
@@ -136,7 +136,7 @@ impl State {
         date: Timestamp,
         metadata: &Metadata,
         touched: &mut TouchedAccounts,
-        (position, rows): (u64, &mut PieceBuilder),
+        (position, rows): (u64, &mut MemtableBuilder),
     ) -> Result<(), ReadError> {
         self.edit_account_metadata(place, date, touched, (position, rows), |have| have.merge(metadata))
     }
@@ -147,7 +147,7 @@ impl State {
         date: Timestamp,
         key: &str,
         touched: &mut TouchedAccounts,
-        (position, rows): (u64, &mut PieceBuilder),
+        (position, rows): (u64, &mut MemtableBuilder),
     ) -> Result<(), ReadError> {
         self.edit_account_metadata(place, date, touched, (position, rows), |have| {
             have.remove(key);
@@ -159,7 +159,7 @@ impl State {
         place: Place,
         date: Timestamp,
         touched: &mut TouchedAccounts,
-        (position, rows): (u64, &mut PieceBuilder),
+        (position, rows): (u64, &mut MemtableBuilder),
         edit: impl FnOnce(&mut Metadata),
     ) -> Result<(), ReadError> {
         self.note_change(place);

@@ -15,7 +15,7 @@ use super::touched::{TouchedAccounts, recorded_at};
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, subject_space};
-use crate::projection::{NewHolding, PieceBuilder, holding_key, shown};
+use crate::projection::{MemtableBuilder, NewHolding, holding_key, shown};
 use crate::quantity::quantity_of;
 use crate::violation::ViolationCode;
 
@@ -27,7 +27,7 @@ impl State {
         date: Timestamp,
         transaction: &TransactionRecord<'_>,
         touched: &mut TouchedAccounts,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<(), ReadError> {
         let AppliedLog { position, log, hints } = applied;
         let (ledger, id) = (log.ledger, transaction.id);
@@ -85,7 +85,7 @@ impl State {
         (transaction, at): (&TransactionRecord<'_>, usize),
         displaced: bool,
         touched: &mut TouchedAccounts,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<(), ReadError> {
         let AppliedLog { position, log, hints } = applied;
         let (ledger, id, timestamp) = (log.ledger, transaction.id, transaction.timestamp);
@@ -151,7 +151,7 @@ impl State {
         ledger: u32,
         holding: &HoldingRecord<'_>,
         (place, asset): (Place, u32),
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<(), Corrupt> {
         let counters = self.ledger(ledger).counters();
         if holding.holding != counters.holdings {
@@ -176,7 +176,7 @@ impl State {
         ledger: u32,
         transaction: &TransactionRecord<'_>,
         position: u64,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<(), ReadError> {
         let space = subject_space(ledger, Subject::Transaction);
         for (at, (key, value)) in transaction.metadata.iter().enumerate() {
@@ -200,7 +200,7 @@ impl State {
         applied: AppliedLog<'_, '_>,
         transaction: &TransactionRecord<'_>,
         touched: &mut TouchedAccounts,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
     ) -> Result<(), ReadError> {
         let AppliedLog { position, log, hints } = applied;
         let (ledger, timestamp) = (log.ledger, transaction.timestamp);
@@ -232,7 +232,7 @@ impl State {
         &mut self,
         id: u64,
         AppliedLog { position, log, hints }: AppliedLog<'_, '_>,
-        rows: &mut PieceBuilder,
+        rows: &mut MemtableBuilder,
         change: impl FnOnce(&mut TransactionDocument),
     ) -> Result<(), ReadError> {
         let (ledger, date) = (log.ledger, log.date);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::file::{Commit, IndexFile};
 use crate::merge::{Merge, MergeLimits, sweep_step};
-use crate::merged::merge_pieces;
+use crate::merged::merge_memtables;
 use crate::order::Direction;
-use crate::row::{PieceRows, Row, seal_piece};
+use crate::row::{MemtableRows, Row, freeze_memtable};
 use crate::rows::tests::Dice;
 use crate::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
@@ -21,7 +21,7 @@ use super::samples::{Sample, State};
 struct Bench<R: Sample> {
     disk: Disk,
     file: Option<IndexFile>,
-    pieces: Vec<PieceRows<R>>,
+    memtables: Vec<MemtableRows<R>>,
     model: BTreeMap<R::Key, R>,
     state: State,
     dice: Dice,
@@ -34,8 +34,8 @@ impl<R: Sample> Bench<R> {
     fn new(seed: u64) -> Self {
         let disk = Disk::default();
         let file = Some(disk.create());
-        let (pieces, model) = (Vec::new(), BTreeMap::new());
-        Self { disk, file, pieces, model, state: State::default(), dice: Dice::new(seed) }
+        let (memtables, model) = (Vec::new(), BTreeMap::new());
+        Self { disk, file, memtables, model, state: State::default(), dice: Dice::new(seed) }
     }
 
     fn file(&self) -> &IndexFile {
@@ -43,10 +43,10 @@ impl<R: Sample> Bench<R> {
     }
 
     fn view(&self) -> TableView<R> {
-        TableView::new(self.pieces.clone(), self.file().snapshot().unwrap())
+        TableView::new(self.memtables.clone(), self.file().snapshot().unwrap())
     }
 
-    fn add_piece(&mut self, rows: u64) {
+    fn add_memtable(&mut self, rows: u64) {
         let mut batch: Vec<R> = (0..rows).map(|_| R::next(&mut self.dice, &mut self.state)).collect();
         batch.sort_by_key(Row::key);
         batch.dedup_by_key(|row| row.key());
@@ -57,24 +57,24 @@ impl<R: Sample> Bench<R> {
             }
             self.model.insert(row.key(), row.clone().alone());
         }
-        self.pieces.push(seal_piece(batch));
+        self.memtables.push(freeze_memtable(batch));
     }
 
     fn merge_in_memory(&mut self) {
-        if self.pieces.len() > 1 {
-            let start = self.dice.below(self.pieces.len() as u64 - 1) as usize;
-            let count = 2 + self.dice.below((self.pieces.len() - start - 1) as u64) as usize;
-            let merged = merge_pieces(&self.pieces[start..start + count]);
-            self.pieces.splice(start..start + count, [merged]);
+        if self.memtables.len() > 1 {
+            let start = self.dice.below(self.memtables.len() as u64 - 1) as usize;
+            let count = 2 + self.dice.below((self.memtables.len() - start - 1) as u64) as usize;
+            let merged = merge_memtables(&self.memtables[start..start + count]);
+            self.memtables.splice(start..start + count, [merged]);
         }
     }
 
     fn flush(&mut self) {
-        let count = self.dice.below(self.pieces.len() as u64 + 1) as usize;
-        let frozen: Vec<_> = self.pieces.drain(..count).collect();
+        let count = self.dice.below(self.memtables.len() as u64 + 1) as usize;
+        let frozen: Vec<_> = self.memtables.drain(..count).collect();
         let commit = if self.dice.below(3) == 0 { Commit::Durable } else { Commit::Visible };
         let write = self.file().begin_write(commit).unwrap();
-        let rows = merge_pieces(&frozen);
+        let rows = merge_memtables(&frozen);
         let run = write_run::<R, _>(&write, rows.iter()).unwrap();
         assert!(run.is_some() || rows.iter().all(Row::is_removal));
         write.commit().unwrap();
@@ -102,7 +102,7 @@ impl<R: Sample> Bench<R> {
             match self.dice.below(12) {
                 0..=4 => {
                     let rows = self.dice.below(rows);
-                    self.add_piece(rows);
+                    self.add_memtable(rows);
                 }
                 5 => self.merge_in_memory(),
                 6..=8 => self.flush(),
@@ -215,9 +215,9 @@ fn effective_rows_agree_with_the_model() {
 fn with_runs<R: Sample>(runs: usize, rows: u64) -> Bench<R> {
     let mut bench = Bench::<R>::new(99);
     for _ in 0..runs {
-        bench.add_piece(rows);
+        bench.add_memtable(rows);
         let write = bench.file().begin_write(Commit::Durable).unwrap();
-        write_run::<R, _>(&write, bench.pieces.remove(0).iter()).unwrap().unwrap();
+        write_run::<R, _>(&write, bench.memtables.remove(0).iter()).unwrap().unwrap();
         write.commit().unwrap();
     }
     bench
@@ -226,8 +226,8 @@ fn with_runs<R: Sample>(runs: usize, rows: u64) -> Bench<R> {
 #[test]
 fn sums_of_sources_add_up_to_the_sum_at_a_date() {
     let mut bench = with_runs::<DisplacedRow>(11, 300);
-    bench.add_piece(200);
-    bench.add_piece(200);
+    bench.add_memtable(200);
+    bench.add_memtable(200);
     for round in 0..2 {
         let view = bench.view();
         for holding in 0..20 {
@@ -308,7 +308,7 @@ fn a_merge_that_removes_every_row_leaves_no_run() {
 #[test]
 fn probing_finds_every_value_of_a_fingerprint() {
     let mut bench = with_runs::<KeyRow>(10, 2000);
-    bench.add_piece(1000);
+    bench.add_memtable(1000);
     let view = bench.view();
     for number in 0..5500_u64 {
         let fingerprint = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -342,10 +342,10 @@ fn a_run_that_is_flushed_during_a_merge_stays() {
     let mut flushed = 0;
     while !merge.step().unwrap() {
         if flushed < 3 {
-            bench.add_piece(100);
+            bench.add_memtable(100);
             bench.dice = Dice::new(flushed);
             let write = file.begin_write(Commit::Visible).unwrap();
-            write_run::<HistoryRow, _>(&write, bench.pieces.remove(0).iter()).unwrap();
+            write_run::<HistoryRow, _>(&write, bench.memtables.remove(0).iter()).unwrap();
             write.commit().unwrap();
             flushed += 1;
         }

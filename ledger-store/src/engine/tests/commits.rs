@@ -186,9 +186,9 @@ fn a_flush_holds_the_batch_under_way_when_it_began() {
         flusher.join().expect("it ends");
     });
     let view = engine.view();
-    assert!(view.pieces.is_empty(), "the flush holds everything");
+    assert!(view.memtables.is_empty(), "the flush holds everything");
     let through = Watermark::read(&view.index).expect("it is there").expect("it was written").next;
     assert_eq!(through, journal.head().next);
-    let logs = view.table(|piece| &piece.logs);
+    let logs = view.table(|memtable| &memtable.logs);
     assert!(logs.get((1, 1)).expect("it can be read").is_some(), "the index has the log of the payment");
 }

@@ -18,7 +18,7 @@ fn pay(engine: &Engine, mode: Mode) -> Result<Vec<Outcome>, WriteError> {
 
 /// Returns the size of the memtables that wait for a flush.
 fn waiting_bytes(engine: &Engine) -> usize {
-    engine.view().pieces.iter().map(|piece| piece.piece.bytes).sum()
+    engine.view().memtables.iter().map(|memtable| memtable.memtable.bytes).sum()
 }
 
 #[test]

@@ -23,9 +23,9 @@ use crate::violation::ViolationCode;
 #[test]
 fn a_sound_store_is_clean() {
     let journal = journal_of(&sound());
-    let (piece, heads, watermark) = projected(&journal);
+    let (memtable, heads, watermark) = projected(&journal);
     let live = index();
-    flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
+    flush::write(&live, &[Arc::new(memtable)], &heads, &[], watermark).unwrap();
     let report = verify(&journal, &live);
     assert!(report.is_clean(), "{:#?}", report.violations);
     assert_eq!((report.entries, report.ledgers), (7, 1));
@@ -38,9 +38,9 @@ fn a_sound_store_is_clean() {
 fn every_table_is_compared() {
     for table in tables::PLAIN {
         let journal = journal_of(&sound());
-        let (piece, heads, watermark) = projected(&journal);
+        let (memtable, heads, watermark) = projected(&journal);
         let live = index();
-        flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
+        flush::write(&live, &[Arc::new(memtable)], &heads, &[], watermark).unwrap();
         let write = live.begin_write(Commit::Durable).unwrap();
         let mut plain = write.table(table).unwrap();
         match table {
@@ -75,8 +75,8 @@ fn wrong_volumes_are_found() {
         );
         logs.push(log(3, Event::Transaction(exchange)));
     });
-    planted_in_rows(ViolationCode::VolumeMismatch, |piece| {
-        edit(&mut piece.history, 0, |row| row.input = ledger_index::Quantity::from(1_u64));
+    planted_in_rows(ViolationCode::VolumeMismatch, |memtable| {
+        edit(&mut memtable.history, 0, |row| row.input = ledger_index::Quantity::from(1_u64));
     });
     planted_in_table(ViolationCode::VolumeMismatch, tables::HOLDINGS, &[0, 0, 0, 1, 0, 0, 0, 0], |page| {
         page.map(|page| {
@@ -89,8 +89,8 @@ fn wrong_volumes_are_found() {
             })
         })
     });
-    planted_in_rows(ViolationCode::EffectiveVolumeMismatch, |piece| {
-        edit(&mut piece.displaced, 0, |row| row.input = ledger_index::Quantity::from(9_u64));
+    planted_in_rows(ViolationCode::EffectiveVolumeMismatch, |memtable| {
+        edit(&mut memtable.displaced, 0, |row| row.input = ledger_index::Quantity::from(9_u64));
     });
 }
 
@@ -160,19 +160,19 @@ fn entries_that_make_no_sense_are_found() {
 
 #[test]
 fn what_the_index_lacks_or_has_beyond_is_found() {
-    planted_in_rows(ViolationCode::IndexMissing, |piece| remove(&mut piece.history, 0));
-    planted_in_rows(ViolationCode::IndexMissing, |piece| remove(&mut piece.displaced, 0));
-    planted_in_rows(ViolationCode::IndexMissing, |piece| remove(&mut piece.keys, 0));
-    planted_in_rows(ViolationCode::IndexMissing, |piece| remove(&mut piece.terms, 0));
-    planted_in_rows(ViolationCode::IndexMissing, |piece| remove(&mut piece.logs, 0));
-    planted_in_rows(ViolationCode::IndexMissing, |piece| remove(&mut piece.transactions, 0));
-    planted_in_rows(ViolationCode::IndexMissing, |piece| remove(&mut piece.effective, 0));
-    planted_in_rows(ViolationCode::IndexExtra, |piece| {
-        let mut rows = piece.effective.to_vec();
+    planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.history, 0));
+    planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.displaced, 0));
+    planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.keys, 0));
+    planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.terms, 0));
+    planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.logs, 0));
+    planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.transactions, 0));
+    planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.effective, 0));
+    planted_in_rows(ViolationCode::IndexExtra, |memtable| {
+        let mut rows = memtable.effective.to_vec();
         let mut extra = rows[0].clone();
         extra.transaction += 1;
         rows.push(extra);
-        piece.effective = rows.into();
+        memtable.effective = rows.into();
     });
     planted_in_table(ViolationCode::IndexMissing, tables::ADDRESSES, b"\0\0\0\x01a", |_| None);
     planted_in_table(ViolationCode::IndexExtra, tables::ADDRESSES, b"\0\0\0\x01z", |_| {
@@ -203,15 +203,15 @@ fn holdings_edited(page: &[u8], mut edit: impl FnMut(u32, &mut StoredHolding) ->
 
 #[test]
 fn what_the_index_has_otherwise_is_found() {
-    planted_in_rows(ViolationCode::TransactionMismatch, |piece| {
-        edit(&mut piece.transactions, 0, |row| row.timestamp += 1);
+    planted_in_rows(ViolationCode::TransactionMismatch, |memtable| {
+        edit(&mut memtable.transactions, 0, |row| row.timestamp += 1);
     });
-    planted_in_rows(ViolationCode::TransactionMismatch, |piece| {
-        edit(&mut piece.logs, 0, |row| row.position += 1);
+    planted_in_rows(ViolationCode::TransactionMismatch, |memtable| {
+        edit(&mut memtable.logs, 0, |row| row.position += 1);
     });
-    planted_in_rows(ViolationCode::MetadataMismatch, |piece| {
-        let last = piece.versions.len() - 1;
-        edit(&mut piece.versions, last, |row| row.bytes[3] ^= 1);
+    planted_in_rows(ViolationCode::MetadataMismatch, |memtable| {
+        let last = memtable.versions.len() - 1;
+        edit(&mut memtable.versions, last, |row| row.bytes[3] ^= 1);
     });
     planted_in_table(ViolationCode::AccountMismatch, tables::ACCOUNTS, &[0, 0, 0, 1, 0, 0, 0, 0], |page| {
         page.map(|mut page| {
@@ -254,9 +254,9 @@ fn damaged_values_are_found() {
 fn each_filter_value(change: impl Fn(bool, &mut Vec<u8>), check: impl Fn(&VerifyReport)) -> usize {
     let journal = journal_of(&sound());
     for number in 0.. {
-        let (piece, heads, watermark) = projected(&journal);
+        let (memtable, heads, watermark) = projected(&journal);
         let live = index();
-        flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
+        flush::write(&live, &[Arc::new(memtable)], &heads, &[], watermark).unwrap();
         if !ledger_index::alter_filter(&live, number, &change) {
             return number;
         }
@@ -369,9 +369,9 @@ fn a_tampered_journal_is_noticed() {
 
 #[test]
 fn an_index_ahead_of_the_journal_is_noticed() {
-    let (piece, heads, watermark) = projected(&journal_of(&sound()));
+    let (memtable, heads, watermark) = projected(&journal_of(&sound()));
     let live = index();
-    flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
+    flush::write(&live, &[Arc::new(memtable)], &heads, &[], watermark).unwrap();
     let report = verify(&journal_of(&sound()[..3]), &live);
     expect(&report, ViolationCode::IndexAhead);
 }

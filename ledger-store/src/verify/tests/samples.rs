@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ledger_core::{LedgerName, LedgerOptions, Timestamp, Volumes};
-use ledger_index::{Commit, IndexFile, IndexOptions, PieceRows};
+use ledger_index::{Commit, IndexFile, IndexOptions, MemtableRows};
 use ledger_journal::entry::{
     AddressRef, Body, ChunkBuilder, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LedgerBase,
     LogRecord, Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
@@ -18,7 +18,7 @@ use crate::error::OpenError;
 use crate::flush::{self, Watermark};
 use crate::options::{Options, Shares};
 use crate::progress::ProgressWatcher;
-use crate::projection::Piece;
+use crate::projection::Memtable;
 use crate::query::LedgerInfo;
 use crate::recovery;
 use crate::verify::{VerifyReport, check};
@@ -194,15 +194,16 @@ pub(super) fn journal_of(logs: &[LogRecord<'static>]) -> Arc<dyn JournalReader> 
 }
 
 /// Returns the rows that a flush of a journal would write, even if its entries have defects.
-pub(super) fn projected(journal: &Arc<dyn JournalReader>) -> (Piece, Vec<(u32, LedgerHead)>, Watermark) {
+pub(super) fn projected(journal: &Arc<dyn JournalReader>) -> (Memtable, Vec<(u32, LedgerHead)>, Watermark) {
     let replayed =
         recovery::replay(journal, &index(), &identity(), shares(), Position::FIRST, &mut |_| Ok(())).unwrap();
-    let pieces: Vec<_> = replayed.view.pieces.iter().map(|piece| piece.piece.clone()).collect();
+    let memtables: Vec<_> =
+        replayed.view.memtables.iter().map(|memtable| memtable.memtable.clone()).collect();
     let heads = replayed.view.heads.iter().map(|head| (head.info.id, head.clone())).collect();
     let head = journal.head();
     let watermark =
         Watermark { store: identity().store, next: head.next, chain: head.chain, hashed: Position::FIRST };
-    (Piece::merge(&pieces), heads, watermark)
+    (Memtable::merge(&memtables), heads, watermark)
 }
 
 pub(super) fn verify(journal: &Arc<dyn JournalReader>, live: &IndexFile) -> VerifyReport {
@@ -234,8 +235,8 @@ pub(super) fn planted_in_journal(code: ViolationCode, plant: impl FnOnce(&mut Ve
         };
         flush::write(&live, &[], &[], &[], watermark).unwrap();
     } else {
-        let (piece, heads, watermark) = projected(&journal);
-        flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
+        let (memtable, heads, watermark) = projected(&journal);
+        flush::write(&live, &[Arc::new(memtable)], &heads, &[], watermark).unwrap();
     }
     expect(&verify(&journal, &live), code);
     // An opening that replays the journal refuses it.
@@ -255,12 +256,12 @@ pub(super) fn planted_in_journal(code: ViolationCode, plant: impl FnOnce(&mut Ve
 
 /// Plants a defect in the rows of the index.
 #[track_caller]
-pub(super) fn planted_in_rows(code: ViolationCode, plant: impl FnOnce(&mut Piece)) {
+pub(super) fn planted_in_rows(code: ViolationCode, plant: impl FnOnce(&mut Memtable)) {
     let journal = journal_of(&sound());
-    let (mut piece, heads, watermark) = projected(&journal);
-    plant(&mut piece);
+    let (mut memtable, heads, watermark) = projected(&journal);
+    plant(&mut memtable);
     let live = index();
-    flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
+    flush::write(&live, &[Arc::new(memtable)], &heads, &[], watermark).unwrap();
     expect(&verify(&journal, &live), code);
 }
 
@@ -273,9 +274,9 @@ pub(super) fn planted_in_table(
     value: impl FnOnce(Option<Vec<u8>>) -> Option<Vec<u8>>,
 ) {
     let journal = journal_of(&sound());
-    let (piece, heads, watermark) = projected(&journal);
+    let (memtable, heads, watermark) = projected(&journal);
     let live = index();
-    flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
+    flush::write(&live, &[Arc::new(memtable)], &heads, &[], watermark).unwrap();
     let write = live.begin_write(Commit::Durable).unwrap();
     let mut plain = write.table(table).unwrap();
     match value(plain.get(key).unwrap()) {
@@ -288,13 +289,13 @@ pub(super) fn planted_in_table(
 }
 
 /// Changes one row and keeps the others.
-pub(super) fn edit<R: Clone>(rows: &mut PieceRows<R>, at: usize, change: impl FnOnce(&mut R)) {
+pub(super) fn edit<R: Clone>(rows: &mut MemtableRows<R>, at: usize, change: impl FnOnce(&mut R)) {
     let mut all = rows.to_vec();
     change(&mut all[at]);
     *rows = all.into();
 }
 
-pub(super) fn remove<R: Clone>(rows: &mut PieceRows<R>, at: usize) {
+pub(super) fn remove<R: Clone>(rows: &mut MemtableRows<R>, at: usize) {
     let mut all = rows.to_vec();
     all.remove(at);
     *rows = all.into();

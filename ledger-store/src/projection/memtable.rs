@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use ledger_index::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, PieceRows, Row, TermRow, TransactionRow,
-    VersionRow, merge_pieces, piece_bytes, seal_piece, sort_rows,
+    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, MemtableRows, Row, TermRow, TransactionRow,
+    VersionRow, freeze_memtable, memtable_bytes, merge_memtables, sort_rows,
 };
 
 /// An account that an entry of this memtable was the first to name.
@@ -43,15 +43,15 @@ pub(crate) struct StoredDocument {
 
 /// A memtable: the sorted rows of every table.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
-    pub(crate) history: PieceRows<HistoryRow>,
-    pub(crate) displaced: PieceRows<DisplacedRow>,
-    pub(crate) keys: PieceRows<KeyRow>,
-    pub(crate) terms: PieceRows<TermRow>,
-    pub(crate) logs: PieceRows<LogRow>,
-    pub(crate) transactions: PieceRows<TransactionRow>,
-    pub(crate) versions: PieceRows<VersionRow>,
-    pub(crate) effective: PieceRows<EffectiveRow>,
+pub(crate) struct Memtable {
+    pub(crate) history: MemtableRows<HistoryRow>,
+    pub(crate) displaced: MemtableRows<DisplacedRow>,
+    pub(crate) keys: MemtableRows<KeyRow>,
+    pub(crate) terms: MemtableRows<TermRow>,
+    pub(crate) logs: MemtableRows<LogRow>,
+    pub(crate) transactions: MemtableRows<TransactionRow>,
+    pub(crate) versions: MemtableRows<VersionRow>,
+    pub(crate) effective: MemtableRows<EffectiveRow>,
     /// Ascending by ledger and address.
     pub(crate) accounts: Arc<[NewAccount]>,
     /// Indexes into `accounts`, ascending by ledger and number.
@@ -70,7 +70,7 @@ pub(crate) struct Piece {
 
 /// Collects rows in the order of their entries, until they become a memtable.
 #[derive(Default, Debug)]
-pub(crate) struct PieceBuilder {
+pub(crate) struct MemtableBuilder {
     pub(crate) history: Vec<HistoryRow>,
     pub(crate) displaced: Vec<DisplacedRow>,
     pub(crate) keys: Vec<KeyRow>,
@@ -84,14 +84,14 @@ pub(crate) struct PieceBuilder {
     pub(crate) documents: Vec<StoredDocument>,
 }
 
-/// A state of the builder to which [`PieceBuilder::reset`] returns.
+/// A state of the builder to which [`MemtableBuilder::reset`] returns.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PieceMark([usize; 11]);
+pub(crate) struct MemtableSizes([usize; 11]);
 
-impl PieceBuilder {
+impl MemtableBuilder {
     /// Creates a builder for `count` commands. Estimates capacity from `like`, the number of rows of `like_count`
     /// commands.
-    pub(crate) fn with_room(count: usize, like: PieceMark, like_count: usize) -> Self {
+    pub(crate) fn with_room(count: usize, like: MemtableSizes, like_count: usize) -> Self {
         /// Minimum capacity to reserve. Below it, vectors grow fast by themselves; above it, rare tables would waste
         /// memory.
         const CAPACITY_MIN: usize = 64;
@@ -99,7 +99,7 @@ impl PieceBuilder {
             rows if rows < CAPACITY_MIN => 0,
             rows => rows + rows / 16,
         };
-        let PieceMark([history, displaced, keys, terms, logs, transactions, _, effective, ..]) = like;
+        let MemtableSizes([history, displaced, keys, terms, logs, transactions, _, effective, ..]) = like;
         Self {
             history: Vec::with_capacity(capacity(history)),
             displaced: Vec::with_capacity(capacity(displaced)),
@@ -112,9 +112,9 @@ impl PieceBuilder {
         }
     }
 
-    /// Returns the current state, for [`PieceBuilder::reset`].
-    pub(crate) fn mark(&self) -> PieceMark {
-        PieceMark([
+    /// Returns the current state, for [`MemtableBuilder::reset`].
+    pub(crate) fn mark(&self) -> MemtableSizes {
+        MemtableSizes([
             self.history.len(),
             self.displaced.len(),
             self.keys.len(),
@@ -130,8 +130,8 @@ impl PieceBuilder {
     }
 
     /// Drops the rows that were added since a mark.
-    pub(crate) fn reset(&mut self, mark: PieceMark) {
-        let PieceMark(
+    pub(crate) fn reset(&mut self, mark: MemtableSizes) {
+        let MemtableSizes(
             [
                 history,
                 displaced,
@@ -160,7 +160,7 @@ impl PieceBuilder {
     }
 
     /// Sorts all rows and returns them as a memtable.
-    pub(crate) fn seal(self) -> Piece {
+    pub(crate) fn seal(self) -> Memtable {
         let Self {
             history,
             displaced,
@@ -176,7 +176,7 @@ impl PieceBuilder {
         } = self;
         accounts.sort_unstable_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
         holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
-        Piece::from_parts(Parts {
+        Memtable::from_parts(Parts {
             history: sorted_rows(history),
             displaced: sorted_rows(displaced),
             keys: sorted_rows(keys),
@@ -192,11 +192,11 @@ impl PieceBuilder {
     }
 }
 
-fn sorted_rows<R: Row>(mut rows: Vec<R>) -> PieceRows<R> {
+fn sorted_rows<R: Row>(mut rows: Vec<R>) -> MemtableRows<R> {
     if !rows.is_sorted_by_key(Row::key) {
         sort_rows(&mut rows);
     }
-    seal_piece(rows)
+    freeze_memtable(rows)
 }
 
 /// Keeps the last change of each key, ascending by key. `documents` are in order of age.
@@ -214,14 +214,14 @@ fn last_of_each(mut documents: Vec<StoredDocument>) -> Vec<StoredDocument> {
 
 /// The sorted rows of a memtable that is being created.
 struct Parts {
-    history: PieceRows<HistoryRow>,
-    displaced: PieceRows<DisplacedRow>,
-    keys: PieceRows<KeyRow>,
-    terms: PieceRows<TermRow>,
-    logs: PieceRows<LogRow>,
-    transactions: PieceRows<TransactionRow>,
-    versions: PieceRows<VersionRow>,
-    effective: PieceRows<EffectiveRow>,
+    history: MemtableRows<HistoryRow>,
+    displaced: MemtableRows<DisplacedRow>,
+    keys: MemtableRows<KeyRow>,
+    terms: MemtableRows<TermRow>,
+    logs: MemtableRows<LogRow>,
+    transactions: MemtableRows<TransactionRow>,
+    versions: MemtableRows<VersionRow>,
+    effective: MemtableRows<EffectiveRow>,
     accounts: Vec<NewAccount>,
     holdings: Vec<NewHolding>,
     documents: Vec<StoredDocument>,
@@ -254,21 +254,21 @@ impl Parts {
                     + document.value.as_ref().map_or(0, |v| v.len())
             })
             .sum();
-        piece_bytes(&self.history)
-            + piece_bytes(&self.displaced)
-            + piece_bytes(&self.keys)
-            + piece_bytes(&self.terms)
-            + piece_bytes(&self.logs)
-            + piece_bytes(&self.transactions)
-            + piece_bytes(&self.versions)
-            + piece_bytes(&self.effective)
+        memtable_bytes(&self.history)
+            + memtable_bytes(&self.displaced)
+            + memtable_bytes(&self.keys)
+            + memtable_bytes(&self.terms)
+            + memtable_bytes(&self.logs)
+            + memtable_bytes(&self.transactions)
+            + memtable_bytes(&self.versions)
+            + memtable_bytes(&self.effective)
             + self.accounts.len() * (size_of::<NewAccount>() + 4)
             + self.holdings.len() * (size_of::<NewHolding>() + 4)
             + document_bytes
     }
 }
 
-impl Piece {
+impl Memtable {
     fn from_parts(parts: Parts) -> Self {
         let (rows, bytes) = (parts.rows(), parts.bytes());
         let Parts {
@@ -313,32 +313,38 @@ impl Piece {
         }
     }
 
-    /// Merges memtables into one. `pieces` are in order of age.
-    pub(crate) fn merge(pieces: &[Arc<Piece>]) -> Self {
-        fn all<R: Row>(pieces: &[Arc<Piece>], table: impl Fn(&Piece) -> &PieceRows<R>) -> PieceRows<R> {
-            let rows: Vec<PieceRows<R>> =
-                pieces.iter().map(|piece| table(piece).clone()).filter(|rows| !rows.is_empty()).collect();
-            merge_pieces(&rows)
+    /// Merges memtables into one. `memtables` are in order of age.
+    pub(crate) fn merge(memtables: &[Arc<Memtable>]) -> Self {
+        fn all<R: Row>(
+            memtables: &[Arc<Memtable>],
+            table: impl Fn(&Memtable) -> &MemtableRows<R>,
+        ) -> MemtableRows<R> {
+            let rows: Vec<MemtableRows<R>> = memtables
+                .iter()
+                .map(|memtable| table(memtable).clone())
+                .filter(|rows| !rows.is_empty())
+                .collect();
+            merge_memtables(&rows)
         }
         let mut accounts: Vec<NewAccount> =
-            pieces.iter().flat_map(|piece| piece.accounts.iter().cloned()).collect();
+            memtables.iter().flat_map(|memtable| memtable.accounts.iter().cloned()).collect();
         accounts.sort_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
         let mut holdings: Vec<NewHolding> =
-            pieces.iter().flat_map(|piece| piece.holdings.iter().copied()).collect();
+            memtables.iter().flat_map(|memtable| memtable.holdings.iter().copied()).collect();
         holdings.sort_by_key(|holding| (holding.ledger, holding.holding));
         Self::from_parts(Parts {
-            history: all(pieces, |piece| &piece.history),
-            displaced: all(pieces, |piece| &piece.displaced),
-            keys: all(pieces, |piece| &piece.keys),
-            terms: all(pieces, |piece| &piece.terms),
-            logs: all(pieces, |piece| &piece.logs),
-            transactions: all(pieces, |piece| &piece.transactions),
-            versions: all(pieces, |piece| &piece.versions),
-            effective: all(pieces, |piece| &piece.effective),
+            history: all(memtables, |memtable| &memtable.history),
+            displaced: all(memtables, |memtable| &memtable.displaced),
+            keys: all(memtables, |memtable| &memtable.keys),
+            terms: all(memtables, |memtable| &memtable.terms),
+            logs: all(memtables, |memtable| &memtable.logs),
+            transactions: all(memtables, |memtable| &memtable.transactions),
+            versions: all(memtables, |memtable| &memtable.versions),
+            effective: all(memtables, |memtable| &memtable.effective),
             accounts,
             holdings,
             documents: last_of_each(
-                pieces.iter().flat_map(|piece| piece.documents.iter().cloned()).collect(),
+                memtables.iter().flat_map(|memtable| memtable.documents.iter().cloned()).collect(),
             ),
         })
     }
@@ -405,7 +411,7 @@ mod tests {
     #[test]
     fn finds_accounts_by_number_in_any_memtable() {
         for ledgers in [1..=1_u32, 1..=3] {
-            let mut builder = PieceBuilder::default();
+            let mut builder = MemtableBuilder::default();
             for ledger in ledgers.clone() {
                 // Addresses and numbers are in different orders.
                 let accounts = (7..40).map(|account| NewAccount {
@@ -415,15 +421,15 @@ mod tests {
                 });
                 builder.accounts.extend(accounts);
             }
-            let piece = builder.seal();
+            let memtable = builder.seal();
             for ledger in 0..=4 {
                 for account in 0..50 {
-                    let found = piece.account(ledger, account).map(|found| (found.ledger, found.account));
+                    let found = memtable.account(ledger, account).map(|found| (found.ledger, found.account));
                     let is_there = ledgers.contains(&ledger) && (7..40).contains(&account);
                     assert_eq!(found, is_there.then_some((ledger, account)), "{ledgers:?}");
                 }
             }
         }
-        assert_eq!(PieceBuilder::default().seal().account(1, 0), None);
+        assert_eq!(MemtableBuilder::default().seal().account(1, 0), None);
     }
 }
