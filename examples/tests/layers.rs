@@ -67,7 +67,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "ledger-store/index/src",
         from_the_bottom: &[
-            &["error", "order", "row", "tournament", "filter_cache"],
+            &["error", "order", "row", "loser_tree", "filter_cache"],
             &["gate", "merged", "rows", "sort", "run_list"],
             &["health", "stored", "tables"],
             &["open_file", "range", "block"],

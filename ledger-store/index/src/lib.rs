@@ -18,7 +18,7 @@
 //! - `purge`: deletes the rows of dropped ledgers, which were removed for good; `dropped`: finds the runs with rows of
 //!   them.
 //! - `cursor` and `table`: read memtables and runs as one table; `run_cursor`: reads one run; `order`: chooses the
-//!   next source; `merged`: reads memtables only; `tournament`: chooses the next of many memtables.
+//!   next source; `merged`: reads memtables only; `loser_tree`: chooses the next of many memtables.
 //!
 //! This crate is internal to `ledger-store`: its API is not stable.
 
@@ -33,6 +33,7 @@ mod filter;
 mod filter_cache;
 mod gate;
 mod health;
+mod loser_tree;
 mod merge;
 mod merged;
 mod open_file;
@@ -53,7 +54,6 @@ mod table;
 pub mod tables;
 #[cfg(test)]
 mod tests;
-mod tournament;
 mod write;
 
 pub use dropped::DroppedLedgers;

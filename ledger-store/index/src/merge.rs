@@ -13,6 +13,7 @@ use parking_lot::MutexGuard;
 use super::dropped::{DroppedLedgers, holds};
 use super::error::{IndexError, storage};
 use super::file::{Commit, IndexFile};
+use super::loser_tree::{LoserTree, Scale};
 use super::row::{KeyBytes, Row};
 use super::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
@@ -23,7 +24,6 @@ use super::snapshot::IndexSnapshot;
 use super::stored::RawTableMut;
 use super::stream::{RunStream, WholeBlock};
 use super::tables::FILTERS;
-use super::tournament::{Scale, Tournament};
 
 /// Number of runs of a tier that become one run of the next tier.
 const FAN_IN: usize = 8;
@@ -227,7 +227,7 @@ impl<'a, R: Row> Merge<'a, R> {
 struct MergedRuns<R: Row> {
     runs: Vec<RunStream<R>>,
     scale: Scale,
-    tournament: Tournament,
+    loser_tree: LoserTree,
 }
 
 impl<R: Row> MergedRuns<R> {
@@ -236,8 +236,8 @@ impl<R: Row> MergedRuns<R> {
         let scale = Scale::of(ends.map(|key| R::rank(&R::read_key(key.as_slice()))));
         let runs = runs.iter().map(|run| RunStream::open(snapshot, run)).collect::<Result<Vec<_>, _>>()?;
         let first = runs.iter().map(|run| Self::next_rank(run, scale));
-        let tournament = Tournament::new(first, |one, other| is_before(&runs, one, other));
-        Ok(Self { runs, scale, tournament })
+        let loser_tree = LoserTree::new(first, |one, other| is_before(&runs, one, other));
+        Ok(Self { runs, scale, loser_tree })
     }
 
     #[inline]
@@ -248,7 +248,7 @@ impl<R: Row> MergedRuns<R> {
     /// Takes the next row. Returns `None` at the end.
     #[inline]
     fn take(&mut self) -> Result<Option<R>, IndexError> {
-        let Some(run) = self.runs.get_mut(self.tournament.winner()) else {
+        let Some(run) = self.runs.get_mut(self.loser_tree.winner()) else {
             return Ok(None);
         };
         let row = run.take()?;
@@ -259,7 +259,7 @@ impl<R: Row> MergedRuns<R> {
     /// Returns the block with the next row if none of its rows was taken, and no row of another run comes before its
     /// last row.
     fn whole_block(&self) -> Option<WholeBlock<'_>> {
-        let winner = self.tournament.winner();
+        let winner = self.loser_tree.winner();
         let run = self.runs.get(winner)?;
         if !run.is_at_block() {
             return None;
@@ -271,7 +271,7 @@ impl<R: Row> MergedRuns<R> {
 
     /// Skips that block.
     fn skip_block(&mut self) -> Result<(), IndexError> {
-        if let Some(run) = self.runs.get_mut(self.tournament.winner()) {
+        if let Some(run) = self.runs.get_mut(self.loser_tree.winner()) {
             run.skip_block()?;
             self.replay();
         }
@@ -282,8 +282,8 @@ impl<R: Row> MergedRuns<R> {
     #[inline]
     fn replay(&mut self) {
         let runs = &self.runs;
-        let rank = Self::next_rank(&runs[self.tournament.winner()], self.scale);
-        self.tournament.replace(rank, |one, other| is_before(runs, one, other));
+        let rank = Self::next_rank(&runs[self.loser_tree.winner()], self.scale);
+        self.loser_tree.replace(rank, |one, other| is_before(runs, one, other));
     }
 }
 

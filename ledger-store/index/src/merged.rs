@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::loser_tree::{LoserTree, Scale};
 use super::row::{MemtableRows, Row, link_all};
-use super::tournament::{Scale, Tournament};
 
 /// The rows of several memtables in key order, including superseded ones.
 pub struct Merged<'a, R: Row> {
@@ -16,7 +16,7 @@ pub struct Merged<'a, R: Row> {
 enum Order {
     /// Each memtable is entirely before the next. Holds the index of the current one.
     InSequence(usize),
-    Mixed(Tournament, Scale),
+    Mixed(LoserTree, Scale),
 }
 
 /// Merges the rows of memtables without copying them.
@@ -30,7 +30,7 @@ pub fn merged<'a, R: Row>(memtables: impl IntoIterator<Item = &'a MemtableRows<R
         let ends = rests.iter().flat_map(|rest| [&rest[0], &rest[rest.len() - 1]]);
         let scale = Scale::of(ends.map(|row| R::rank(&row.key())));
         let first = rests.iter().map(|rest| next_rank(rest, scale));
-        Order::Mixed(Tournament::new(first, |one, other| is_before(&rests, one, other)), scale)
+        Order::Mixed(LoserTree::new(first, |one, other| is_before(&rests, one, other)), scale)
     };
     Merged { rests, order }
 }
@@ -64,12 +64,12 @@ impl<'a, R: Row> Iterator for Merged<'a, R> {
                 }
                 *source += 1;
             },
-            Order::Mixed(tournament, scale) => {
-                let rest = self.rests.get_mut(tournament.winner())?;
+            Order::Mixed(loser_tree, scale) => {
+                let rest = self.rests.get_mut(loser_tree.winner())?;
                 let (row, after) = rest.split_first()?;
                 *rest = after;
                 let rests = &self.rests;
-                tournament.replace(next_rank(after, *scale), |one, other| is_before(rests, one, other));
+                loser_tree.replace(next_rank(after, *scale), |one, other| is_before(rests, one, other));
                 Some(row)
             }
         }

@@ -26,7 +26,7 @@ impl Scale {
 
 /// A source in the tree.
 #[derive(Clone, Copy)]
-struct Player {
+struct Source {
     rank: u64,
     source: u32,
 }
@@ -37,12 +37,12 @@ struct Player {
 /// Sources are numbered from 0. Ranks are compared first. For equal ranks, `is_before` returns whether the next row of
 /// the first source comes before that of the second. A source without rows must never come before another one.
 /// `is_before` is also called with numbers that no source has; they have no rows.
-pub(super) struct Tournament {
+pub(super) struct LoserTree {
     /// The losers by node, with the root at index 1; the winner is at index 0. There are as many nodes as leaves.
-    nodes: Vec<Player>,
+    nodes: Vec<Source>,
 }
 
-impl Tournament {
+impl LoserTree {
     /// Creates the tree from the rank of each source's first row, or `None` for a source without rows.
     pub(super) fn new(
         first: impl ExactSizeIterator<Item = Option<u64>>,
@@ -51,8 +51,8 @@ impl Tournament {
         let width = first.len().next_power_of_two() as u32;
         let ranks = first.map(|rank| rank.unwrap_or(u64::MAX)).chain(std::iter::repeat(u64::MAX));
         // The sources that reach the next level, starting from the leaves.
-        let mut left: Vec<Player> =
-            (0..width).zip(ranks).map(|(source, rank)| Player { rank, source }).collect();
+        let mut left: Vec<Source> =
+            (0..width).zip(ranks).map(|(source, rank)| Source { rank, source }).collect();
         let mut nodes = left.clone();
         while left.len() > 1 {
             let level = left.len() / 2;
@@ -78,26 +78,26 @@ impl Tournament {
     #[inline]
     pub(super) fn replace(&mut self, rank: Option<u64>, is_before: impl Fn(usize, usize) -> bool) {
         let nodes = self.nodes.as_mut_slice();
-        let mut player = Player { rank: rank.unwrap_or(u64::MAX), source: nodes[0].source };
+        let mut source = Source { rank: rank.unwrap_or(u64::MAX), source: nodes[0].source };
         // Half the index that its leaf would have after all nodes.
-        let mut node = usize::midpoint(nodes.len(), player.source as usize);
+        let mut node = usize::midpoint(nodes.len(), source.source as usize);
         while node > 0 {
             let loser = nodes[node];
-            let swaps = beats(loser, player, &is_before);
+            let swaps = beats(loser, source, &is_before);
             // The comparison is unpredictable, so use conditional moves instead of a branch.
-            nodes[node].rank = if swaps { player.rank } else { loser.rank };
-            nodes[node].source = if swaps { player.source } else { loser.source };
-            player.rank = if swaps { loser.rank } else { player.rank };
-            player.source = if swaps { loser.source } else { player.source };
+            nodes[node].rank = if swaps { source.rank } else { loser.rank };
+            nodes[node].source = if swaps { source.source } else { loser.source };
+            source.rank = if swaps { loser.rank } else { source.rank };
+            source.source = if swaps { loser.source } else { source.source };
             node /= 2;
         }
-        nodes[0] = player;
+        nodes[0] = source;
     }
 }
 
 /// Returns whether the next row of one source comes before that of another.
 #[inline]
-fn beats(one: Player, other: Player, is_before: impl Fn(usize, usize) -> bool) -> bool {
+fn beats(one: Source, other: Source, is_before: impl Fn(usize, usize) -> bool) -> bool {
     if one.rank == other.rank {
         return is_before(one.source as usize, other.source as usize);
     }
@@ -131,14 +131,14 @@ mod tests {
                 (one, _) => one.is_some(),
             };
             let first = sources.iter().map(|rows| rows.first().map(|row| row.0));
-            let mut tournament = Tournament::new(first, |one, other| is_before(&next, one, other));
+            let mut loser_tree = LoserTree::new(first, |one, other| is_before(&next, one, other));
             let mut rows = Vec::new();
-            while let Some(row) = peek(&next, tournament.winner()) {
-                let source = tournament.winner();
+            while let Some(row) = peek(&next, loser_tree.winner()) {
+                let source = loser_tree.winner();
                 rows.push(row);
                 next[source] += 1;
                 let rank = peek(&next, source).map(|row| row.0);
-                tournament.replace(rank, |one, other| is_before(&next, one, other));
+                loser_tree.replace(rank, |one, other| is_before(&next, one, other));
             }
             assert_eq!(rows, expected, "seed {seed}");
         }
