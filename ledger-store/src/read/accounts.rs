@@ -10,9 +10,9 @@ use ledger_index::Way;
 use super::account::{AccountSubject, Expansion};
 use super::addresses::AddressWalk;
 use super::flows::Until;
-use super::foremost::Foremost;
 use super::page::PageBuilder;
 use super::session::{Moment, Session};
+use super::top_k::TopK;
 use crate::error::ReadError;
 use crate::fingerprint::{Subject, subject_space};
 use crate::lookup::missing;
@@ -211,16 +211,16 @@ impl Session {
         expansion: &Expansion,
         plan: &AccountPlan,
     ) -> Result<Page<Account>, ReadError> {
-        let mut foremost = Foremost::new(&query.page, AccountKey::clone);
+        let mut top_k = TopK::new(&query.page, AccountKey::clone);
         self.walk_accounts(plan, Direction::Ascending, None, &mut |number, address| {
             let subject = AccountSubject::new(self, moment, until, number, address);
             if subject.is_visible()? && query.filter.matches(&subject)? {
-                foremost.offer(subject.key_by(query.order)?);
+                top_k.offer(subject.key_by(query.order)?);
             }
             Ok(true)
         })?;
         let mut page = PageBuilder::new(&query.page, self.page_bytes);
-        for AccountKey { address, .. } in foremost.into_walk() {
+        for AccountKey { address, .. } in top_k.into_walk() {
             if page.is_full() {
                 page.has_more();
                 break;

@@ -9,7 +9,7 @@
 //! - [`logs`], [`hash`], [`volumes`]: logs, wire hashes, and sums. [`feed`]: logs for consumers that forward them.
 //! - [`documents`], [`schemas`]: documents and schemas; [`document_reader`] reads both.
 //! - [`explain`]: explains how a list is found.
-//! - [`page`], [`weight`], [`foremost`], [`limits`]: shared parts of lists.
+//! - [`page`], [`weight`], [`top_k`], [`limits`]: shared parts of lists.
 
 mod account;
 mod accounts;
@@ -21,7 +21,6 @@ mod effective;
 mod explain;
 mod feed;
 mod flows;
-mod foremost;
 mod hash;
 mod limits;
 mod logs;
@@ -36,6 +35,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod top_k;
 mod transaction;
 mod transactions;
 mod volumes;

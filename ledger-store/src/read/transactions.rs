@@ -3,11 +3,11 @@
 use ledger_core::{DateField, Filter, FilterSubject, Timestamp, TransactionId};
 use ledger_index::Way;
 
-use super::foremost::Foremost;
 use super::page::PageBuilder;
 use super::plan::Plan;
 use super::session::{Moment, Session};
 use super::streams::{Span, Stream};
+use super::top_k::TopK;
 use super::transaction::TransactionSubject;
 use crate::error::ReadError;
 use crate::lookup::missing;
@@ -60,15 +60,15 @@ impl Session {
                     TransactionOrder::RevertedAt => DateField::RevertedAt,
                     _ => DateField::UpdatedAt,
                 };
-                let mut foremost = Foremost::new(&query.page, TransactionKey::clone);
+                let mut top_k = TopK::new(&query.page, TransactionKey::clone);
                 let stream = self.by_id(&plan.driver, plan.ids, Direction::Ascending);
                 self.select(stream, &plan, &query.filter, &moment, &mut |subject| {
                     let timestamp = subject.date(field)?.unwrap_or(AFTER_ALL);
                     let id = subject.id()?.ok_or_else(|| missing("the id of a transaction"))?;
-                    foremost.offer(TransactionKey { timestamp, id: TransactionId::new(id) });
+                    top_k.offer(TransactionKey { timestamp, id: TransactionId::new(id) });
                     Ok(true)
                 })?;
-                for key in foremost.into_walk() {
+                for key in top_k.into_walk() {
                     let row = self.transaction_row(key.id.get())?.ok_or_else(|| missing("a transaction"))?;
                     if !visit(TransactionSubject::new(self, &moment, row))? {
                         break;

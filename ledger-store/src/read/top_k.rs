@@ -6,14 +6,14 @@ use crate::query::{Direction, PageRequest};
 
 /// Keeps those of the offered keys that a page needs: one per item, and one more to show that more items exist. Memory
 /// depends on the page size, not on the number of offered keys.
-pub(crate) struct Foremost<K> {
+pub(crate) struct TopK<K> {
     direction: Direction,
     beyond: Option<K>,
     count: usize,
     keys: BTreeSet<K>,
 }
 
-impl<K: Ord> Foremost<K> {
+impl<K: Ord> TopK<K> {
     /// Creates an empty selection for a page. `place` converts the cursor of the page into a key.
     pub(crate) fn new<P>(page: &PageRequest<P>, place: impl FnOnce(&P) -> K) -> Self {
         let (direction, beyond) = page.walk();
@@ -59,11 +59,11 @@ mod tests {
             (Direction::Ascending, Start::Before(8), vec![7, 6, 5]),
             (Direction::Descending, Start::Before(2), vec![3, 4, 5]),
         ] {
-            let mut foremost = Foremost::new(&PageRequest { size: 2, direction, start }, |key| *key);
+            let mut top_k = TopK::new(&PageRequest { size: 2, direction, start }, |key| *key);
             for key in [5, 1, 9, 3, 7, 2, 8, 6, 4, 5] {
-                foremost.offer(key);
+                top_k.offer(key);
             }
-            assert_eq!(foremost.into_walk(), expected, "{direction:?}");
+            assert_eq!(top_k.into_walk(), expected, "{direction:?}");
         }
     }
 }
