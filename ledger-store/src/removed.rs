@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ledger_codec::{Corrupt, Reader, put_prefixed};
 use ledger_core::Metadata;
-use ledger_index::{IndexSnapshot, Stretch, tables};
+use ledger_index::{IndexSnapshot, KeyRange, tables};
 
 use crate::documents::{decode_ledger, encode_ledger, ledger_of_schema, schema_ranges};
 use crate::error::ReadError;
@@ -58,7 +58,7 @@ pub(crate) fn tombstones(index: &IndexSnapshot) -> Result<Vec<Tombstone>, ReadEr
 }
 
 /// Returns the key ranges of plain tables in which an index stores data of a ledger.
-pub(crate) fn key_ranges(ledger: u32) -> impl Iterator<Item = Stretch> {
+pub(crate) fn key_ranges(ledger: u32) -> impl Iterator<Item = KeyRange> {
     let of = |table: &'static str, number: u32| {
         (table, number.to_be_bytes().to_vec(), (number + 1).to_be_bytes().to_vec())
     };

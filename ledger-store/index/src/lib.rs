@@ -65,7 +65,7 @@ pub use health::Fault;
 pub use merge::maintain;
 pub use merged::{merge_memtables, merged};
 pub use order::Direction as Way;
-pub use purge::{Stretch, purge_plain, purge_runs};
+pub use purge::{KeyRange, purge_plain, purge_runs};
 pub use range::PlainRange;
 pub use resident::KnownKeys;
 pub use row::{MemtableRows, Row, freeze_memtable, linked, memtable_bytes};

@@ -21,7 +21,7 @@ const SLICE_ENTRIES: usize = 256;
 const SLICE_RANGES: usize = 1_024;
 
 /// A key range of a plain table, from the first key (inclusive) to the second (exclusive).
-pub type Stretch = (&'static str, Vec<u8>, Vec<u8>);
+pub type KeyRange = (&'static str, Vec<u8>, Vec<u8>);
 
 /// Rewrites the runs of a table that hold rows of these ledgers. Returns whether none is left.
 fn purge_table<R: Row>(
@@ -86,24 +86,24 @@ pub fn purge_runs(
 /// The errors of the storage engine.
 pub fn purge_plain(
     file: &IndexFile,
-    stretches: impl IntoIterator<Item = Stretch>,
+    ranges: impl IntoIterator<Item = KeyRange>,
     should_stop: &dyn Fn() -> bool,
 ) -> Result<bool, IndexError> {
-    let mut stretches = stretches.into_iter().peekable();
-    while stretches.peek().is_some() {
+    let mut ranges = ranges.into_iter().peekable();
+    while ranges.peek().is_some() {
         if should_stop() {
             return Ok(false);
         }
         let write = file.begin_write(Commit::Visible)?;
         let mut left = SLICE_ENTRIES;
         for _ in 0..SLICE_RANGES {
-            let Some((table, from, to)) = stretches.peek() else { break };
+            let Some((table, from, to)) = ranges.peek() else { break };
             let bounds = (Bound::Included(from.as_slice()), to.as_slice());
             left -= write.table(table)?.delete_between(bounds.0, bounds.1, left)?;
             if left == 0 {
                 break;
             }
-            stretches.next();
+            ranges.next();
         }
         write.commit()?;
     }
