@@ -131,11 +131,11 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "ledger-store/testkit/src",
         from_the_bottom: &[
-            &["clock", "dice", "failure", "sectors", "tally"],
-            &["cast", "journal_rate"],
-            &["roll", "shelf"],
+            &["clock", "dice", "failure", "sectors", "counters"],
+            &["fixtures", "journal_rate"],
+            &["ledger_model", "document_model"],
             &["filters", "workload"],
-            &["judge"],
+            &["oracle"],
             &["questions"],
             &["harness"],
             &["writers"],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ledger_store::{Options, Store};
-use ledger_testkit::{Dice, Judge, SetClock, Step, Workload};
+use ledger_testkit::{Dice, Oracle, SetClock, Step, Workload};
 
 /// Reads a sequence of choices that determine the commands.
 pub fn run(data: &[u8]) {
@@ -12,7 +12,7 @@ pub fn run(data: &[u8]) {
     options.memory_budget = 2 << 20;
     options.clock = clock.clone();
     let store = Store::in_memory_with(&options);
-    let mut judge = Judge::default();
+    let mut oracle = Oracle::default();
     let mut work = Workload::new(Dice::from_bytes(data));
     // The model walks whole logs, so the time grows with the square of the work.
     for _ in 0..200 {
@@ -25,9 +25,9 @@ pub fn run(data: &[u8]) {
             continue;
         }
         clock.set(now);
-        assert_eq!(judge.step(&store, &step, now), Ok(None));
+        assert_eq!(oracle.step(&store, &step, now), Ok(None));
     }
-    assert_eq!(judge.compare(&store), Ok(()));
+    assert_eq!(oracle.compare(&store), Ok(()));
     let report = store.verify().expect("memory takes a second index");
     assert!(report.is_clean(), "{}", report.to_json_lines());
 }

@@ -46,7 +46,7 @@ pub fn run(data: &[u8]) {
                 let sum = made.sources.iter().fold(Amount::ZERO, |sum, (_, amount)| sum + amount);
                 assert_eq!(sum, posting.posting.amount, "{text}");
             }
-            judge(&first, &world, &variables["who"], &limits, asked, &text);
+            oracle(&first, &world, &variables["who"], &limits, asked, &text);
         }
         (Err(first), Err(second)) => {
             assert_eq!(first, second, "{text}");
@@ -60,7 +60,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn judge(
+fn oracle(
     outcome: &Outcome,
     world: &World,
     who: &str,

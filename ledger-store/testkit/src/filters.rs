@@ -5,7 +5,7 @@ use ledger_core::{
 };
 
 use crate::Dice;
-use crate::cast::{ADDRESSES, ASSETS, BUCKETS, KEYS, VALUES};
+use crate::fixtures::{ADDRESSES, ASSETS, BUCKETS, KEYS, VALUES};
 
 const PATTERNS: [&str; 14] = [
     "users:",

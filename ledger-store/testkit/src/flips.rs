@@ -13,7 +13,7 @@ use ledger_store::{Options, Store, ViolationCode};
 
 use crate::campaign::in_parallel;
 use crate::failure::Failure;
-use crate::{DamagedAnswers, Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
+use crate::{DamagedAnswers, Dice, Disk, Oracle, SetClock, SimDisk, Step, Workload};
 
 /// The way in which a store was left before the flip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,7 +127,7 @@ fn flips_of_a_store(seed: u64, flips: u64) -> Vec<(Damaged, Left, Flipped)> {
 struct SoundStore {
     /// The disk after each way of leaving the store.
     disks: [(Left, SimDisk); 3],
-    judge: Judge,
+    oracle: Oracle,
     work: Workload<'static>,
 }
 
@@ -135,7 +135,7 @@ impl SoundStore {
     fn new(seed: u64) -> Result<Self, Failure> {
         let disk = SimDisk::new();
         let mut work = Workload::new(Dice::from_seed(seed));
-        let mut judge = Judge::default();
+        let mut oracle = Oracle::default();
         let clock = Arc::<SetClock>::default();
         let mut store = open(&disk, &clock)?;
         for step in 0..STEPS {
@@ -146,7 +146,7 @@ impl SoundStore {
                 // The store must release the directory before the next one opens it.
                 drop(store);
                 store = open(&disk, &clock)?;
-            } else if let Some(error) = judge.step(&store, &next, now)? {
+            } else if let Some(error) = oracle.step(&store, &next, now)? {
                 return Err(error.into());
             }
         }
@@ -158,7 +158,7 @@ impl SoundStore {
         let cut = killed.after_power_cut(seed);
         Ok(Self {
             disks: [(Left::Closed, closed), (Left::Killed, killed.copy()), (Left::PowerCut, cut)],
-            judge,
+            oracle,
             work,
         })
     }
@@ -203,8 +203,8 @@ impl SoundStore {
             };
         }
         let mut answers = DamagedAnswers::default();
-        let asked = answers.note(self.judge.compare(&store)).and_then(|()| {
-            let more = self.judge.ask_damaged(&store.snapshot(), dice, now)?;
+        let asked = answers.note(self.oracle.compare(&store)).and_then(|()| {
+            let more = self.oracle.ask_damaged(&store.snapshot(), dice, now)?;
             answers.errors += more.errors;
             Ok(())
         });

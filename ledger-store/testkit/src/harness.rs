@@ -1,4 +1,4 @@
-//! The test harness: a store on a simulated disk with random work, its judge, and its restarts after power cuts.
+//! The test harness: a store on a simulated disk with random work, its oracle, and its restarts after power cuts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use ledger_store::{
 };
 
 use crate::failure::Failure;
-use crate::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Tally, Workload, fail_decision_read};
+use crate::{Counters, Dice, Disk, Faults, Oracle, SetClock, SimDisk, Step, Workload, fail_decision_read};
 
 /// Options of a store under test, and how often the harness asks it questions.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub struct Done {
     /// Number of openings of the store.
     pub openings: u64,
     /// Numbers of rare events.
-    pub tally: Tally,
+    pub counters: Counters,
 }
 
 impl Done {
@@ -59,7 +59,7 @@ impl Done {
         self.unknown_kept += other.unknown_kept;
         self.unread += other.unread;
         self.openings += other.openings;
-        self.tally.add(other.tally);
+        self.counters.add(other.counters);
     }
 }
 
@@ -73,9 +73,9 @@ pub(crate) struct Harness {
     settings: Settings,
     clock: Arc<SetClock>,
     /// The state after all acknowledged steps.
-    certain: Judge,
+    certain: Oracle,
     /// The same state after the step whose outcome is unknown.
-    possible: Vec<Judge>,
+    possible: Vec<Oracle>,
 }
 
 impl Harness {
@@ -87,14 +87,14 @@ impl Harness {
             dice,
             settings,
             clock: Arc::default(),
-            certain: Judge::enforcing(settings.enforcement),
+            certain: Oracle::enforcing(settings.enforcement),
             possible: Vec::new(),
         }
     }
 
     /// Returns the numbers for all work so far.
     pub(crate) fn done(self) -> Done {
-        Done { tally: self.certain.tally, ..self.done }
+        Done { counters: self.certain.counters, ..self.done }
     }
 
     /// Makes the power fail at one of the next `within` syncs.
@@ -152,7 +152,7 @@ impl Harness {
 
     /// Works with an open store until the power fails or `steps` steps are done.
     fn continue_with(&mut self, mut store: Store, steps: u64) -> Result<(), Failure> {
-        let mut earlier: Option<(Snapshot, Judge)> = None;
+        let mut earlier: Option<(Snapshot, Oracle)> = None;
         for _ in 0..steps {
             let now = self.work.tick();
             let step = self.work.step();
@@ -205,9 +205,9 @@ impl Harness {
                     return Ok(());
                 }
                 // Asks an earlier snapshot again after the store has continued.
-                if let Some((snapshot, judge)) = &mut earlier {
-                    judge.forget_removed(&self.certain);
-                    let asked = judge.ask(snapshot, &mut self.dice, now, 1);
+                if let Some((snapshot, oracle)) = &mut earlier {
+                    oracle.forget_removed(&self.certain);
+                    let asked = oracle.ask(snapshot, &mut self.dice, now, 1);
                     if !self.take_answers(asked)? {
                         return Ok(());
                     }
@@ -293,14 +293,14 @@ pub(crate) fn is_whole(report: &VerifyReport) -> bool {
 }
 
 /// The states after a submission of which one command could not be read: one state for each of its commands.
-fn with_one_unread(judge: &Judge, step: &Step, now: Timestamp) -> Vec<Judge> {
+fn with_one_unread(oracle: &Oracle, step: &Step, now: Timestamp) -> Vec<Oracle> {
     let Step::Submit(submission) = step else { return Vec::new() };
     let unread = |at: usize| {
         let mut found = vec![Outcome::Cancelled; at];
         found.push(Outcome::Failed(ReadError::Io { reason: "injected".to_owned() }));
-        let mut judge = judge.clone();
-        judge.suppose(submission, &found, now);
-        judge
+        let mut oracle = oracle.clone();
+        oracle.suppose(submission, &found, now);
+        oracle
     };
     (0..submission.requests.len()).map(unread).collect()
 }

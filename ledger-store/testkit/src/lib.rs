@@ -9,20 +9,20 @@
 #![forbid(unsafe_code)]
 
 mod campaign;
-mod cast;
 mod clock;
+mod counters;
 mod dice;
+mod document_model;
 mod failure;
 mod filters;
+mod fixtures;
 mod flips;
 mod harness;
 mod journal_rate;
-mod judge;
+mod ledger_model;
+mod oracle;
 mod questions;
-mod roll;
 mod sectors;
-mod shelf;
-mod tally;
 mod trial;
 mod workload;
 mod writers;
@@ -32,16 +32,16 @@ use ledger_journal::entry::read_chunk;
 
 pub use self::campaign::{Campaign, Work, power_cut};
 pub use self::clock::SetClock;
+pub use self::counters::Counters;
 pub use self::dice::Dice;
+pub use self::document_model::DocumentStep;
 pub use self::failure::Failure;
 pub use self::flips::{Damaged, FlipCounts, Flipped, Left, flips};
 pub use self::harness::Done;
 pub use self::journal_rate::{bare_writes, journal_appends};
-pub use self::judge::Judge;
+pub use self::oracle::Oracle;
 pub use self::questions::DamagedAnswers;
 pub use self::sectors::{from_sectors, to_sectors};
-pub use self::shelf::DocumentStep;
-pub use self::tally::Tally;
 pub use self::trial::{Trials, trial_of};
 pub use self::workload::{ImportStep, Step, Workload};
 pub use self::writers::power_cut_under_writers;

@@ -11,8 +11,8 @@ use ledger_core::{
 };
 use ledger_store::{Atomicity, Detail, Mode, Request, Submission};
 
-use crate::cast::{self, KEYS, VALUES};
-use crate::{Dice, DocumentStep, shelf};
+use crate::fixtures::{self, KEYS, VALUES};
+use crate::{Dice, DocumentStep, document_model};
 
 /// One step of the work.
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ impl<'a> Workload<'a> {
     pub fn step(&mut self) -> Step {
         if self.created < LEDGERS && (self.created == 0 || self.dice.one_in(6)) {
             self.created += 1;
-            return self.create(cast::ledger(self.created - 1));
+            return self.create(fixtures::ledger(self.created - 1));
         }
         if !self.deleted.is_empty() && self.dice.one_in(5) {
             return self.after_deletion();
@@ -139,13 +139,15 @@ impl<'a> Workload<'a> {
             2 => Step::Reopen,
             3 if self.created == LEDGERS && self.copies < COPIES => {
                 self.copies += 1;
-                self.create(cast::copy(self.copies - 1))
+                self.create(fixtures::copy(self.copies - 1))
             }
             4 => {
-                let again = cast::ledger(self.dice.below(self.created));
+                let again = fixtures::ledger(self.dice.below(self.created));
                 self.create(again)
             }
-            5..9 => Step::Documents((0..=self.dice.below(4)).map(|_| shelf::draft(&mut self.dice)).collect()),
+            5..9 => Step::Documents(
+                (0..=self.dice.below(4)).map(|_| document_model::draft(&mut self.dice)).collect(),
+            ),
             9..13 if self.copies > 0 => self.import(),
             13 => {
                 let ledger = self.ledger();
@@ -159,7 +161,7 @@ impl<'a> Workload<'a> {
                 Step::Map(self.ledger(), mapping)
             }
             16 => {
-                let bucket = cast::bucket(&mut self.dice);
+                let bucket = fixtures::bucket(&mut self.dice);
                 self.deleted.insert(bucket.clone());
                 self.deleted_at = self.now;
                 Step::DeleteBucket(bucket)
@@ -170,7 +172,7 @@ impl<'a> Workload<'a> {
     }
 
     fn create(&mut self, name: LedgerName) -> Step {
-        let options = cast::options(&mut self.dice, name == cast::ledger(0));
+        let options = fixtures::options(&mut self.dice, name == fixtures::ledger(0));
         self.homes.entry(name.clone()).or_insert_with(|| options.bucket.clone());
         Step::Create(name, options)
     }
@@ -179,7 +181,8 @@ impl<'a> Workload<'a> {
     /// removed one.
     fn after_deletion(&mut self) -> Step {
         let deleted: Vec<BucketName> = self.deleted.iter().cloned().collect();
-        let bucket = if deleted.is_empty() { cast::bucket(&mut self.dice) } else { self.dice.pick(&deleted) };
+        let bucket =
+            if deleted.is_empty() { fixtures::bucket(&mut self.dice) } else { self.dice.pick(&deleted) };
         match self.dice.below(16) {
             0..3 => {
                 self.deleted.remove(&bucket);
@@ -228,17 +231,17 @@ impl<'a> Workload<'a> {
     fn any_ledger(&mut self) -> LedgerName {
         // A write to a copy ends its import.
         if self.copies > 0 && self.dice.one_in(25) {
-            return cast::copy(self.dice.below(self.copies));
+            return fixtures::copy(self.dice.below(self.copies));
         }
-        cast::ledger(self.dice.below(self.created))
+        fixtures::ledger(self.dice.below(self.created))
     }
 
     fn import(&mut self) -> Step {
         let to = self.dice.below(self.copies);
         let count = self.dice.below(30) as usize;
         Step::Import(ImportStep {
-            from: cast::ledger(original(to)),
-            to: cast::copy(to),
+            from: fixtures::ledger(original(to)),
+            to: fixtures::copy(to),
             count,
             damaged: (self.dice.one_in(6) && count > 0).then(|| self.dice.below(count as u64) as usize),
             again: self.dice.one_in(8),
@@ -291,7 +294,7 @@ impl<'a> Workload<'a> {
         self.commands += 1;
         let command = self.command();
         let idempotency = self.dice.one_in(3).then(|| Box::new(self.idempotency()));
-        let schema_version = self.dice.one_in(4).then(|| cast::version(&mut self.dice));
+        let schema_version = self.dice.one_in(4).then(|| fixtures::version(&mut self.dice));
         Request { command, idempotency, schema_version: schema_version.map(Box::new) }
     }
 
@@ -346,8 +349,8 @@ impl<'a> Workload<'a> {
     fn command(&mut self) -> Command {
         match self.dice.below(48) {
             0 => Command::InsertSchema(InsertSchema {
-                version: cast::version(&mut self.dice),
-                schema: Box::new(cast::schema(&mut self.dice)),
+                version: fixtures::version(&mut self.dice),
+                schema: Box::new(fixtures::schema(&mut self.dice)),
             }),
             1..6 => Command::RevertTransaction(RevertTransaction {
                 id: self.transaction(),
@@ -401,7 +404,7 @@ impl<'a> Workload<'a> {
     }
 
     fn script(&mut self) -> Script {
-        let (asset, other) = (cast::asset(&mut self.dice), cast::asset(&mut self.dice));
+        let (asset, other) = (fixtures::asset(&mut self.dice), fixtures::asset(&mut self.dice));
         let (a, b, c) = (self.address(), self.address(), self.address());
         let key = self.dice.pick(&KEYS);
         let amount = self.dice.below(1_000);
@@ -453,11 +456,11 @@ impl<'a> Workload<'a> {
             3 => Amount::ZERO,
             _ => Amount::from(self.dice.below(1_000)),
         };
-        Posting { source, destination: self.address(), amount, asset: cast::asset(&mut self.dice) }
+        Posting { source, destination: self.address(), amount, asset: fixtures::asset(&mut self.dice) }
     }
 
     fn address(&mut self) -> AccountAddress {
-        cast::any_address(&mut self.dice, self.more_accounts)
+        fixtures::any_address(&mut self.dice, self.more_accounts)
     }
 
     fn transaction(&mut self) -> TransactionId {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ledger_core::Timestamp;
 use ledger_store::{Options, Store, WriteError};
-use ledger_testkit::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Workload, fail_decision_read};
+use ledger_testkit::{Dice, Disk, Faults, Oracle, SetClock, SimDisk, Step, Workload, fail_decision_read};
 
 /// A closed store and its expected state.
 #[derive(Clone)]
 struct Kept {
     disk: SimDisk,
-    judge: Judge,
+    oracle: Oracle,
     clock: Arc<SetClock>,
 }
 
@@ -33,21 +33,21 @@ impl Kept {
 
     fn step(&mut self, store: &Store, step: &Step, now: Timestamp) -> Option<WriteError> {
         self.clock.set(now);
-        self.judge.step(store, step, now).expect("it answers as the model does")
+        self.oracle.step(store, step, now).expect("it answers as the model does")
     }
 
     fn check(&self, store: Store) {
-        self.judge.compare(&store).expect("it is as the model says");
+        self.oracle.compare(&store).expect("it is as the model says");
         assert_eq!(store.status().stopped, None);
         drop(store);
-        self.judge.compare(&self.open()).expect("it is as the model says when it is opened again");
+        self.oracle.compare(&self.open()).expect("it is as the model says when it is opened again");
     }
 }
 
 /// Returns a store after some work, and further work for it.
 fn worked(seed: u64, steps: u64) -> (Kept, Workload<'static>) {
     let mut work = Workload::new(Dice::from_seed(seed));
-    let mut kept = Kept { disk: SimDisk::new(), judge: Judge::default(), clock: Arc::default() };
+    let mut kept = Kept { disk: SimDisk::new(), oracle: Oracle::default(), clock: Arc::default() };
     let store = kept.open();
     for _ in 0..steps {
         let (now, step) = (work.tick(), work.step());
@@ -72,8 +72,8 @@ fn a_failed_read_fails_one_command() {
                 let was_read = !fail_decision_read(&store, 0);
                 if let Some(error) = error {
                     assert!(was_read && matches!(error, WriteError::Read(_)), "{error:?}");
-                    tried.judge = kept.judge.clone();
-                    tried.judge.compare(&store).expect("nothing of it happened");
+                    tried.oracle = kept.oracle.clone();
+                    tried.oracle.compare(&store).expect("nothing of it happened");
                     assert_eq!(tried.step(&store, &step, now), None, "it can be tried again");
                     failed += 1;
                 }
@@ -97,10 +97,10 @@ fn a_disk_that_fails_a_read_once_loses_nothing() {
         tried.disk.set_faults(Faults { fail_read: Some(tried.disk.reads() + nth), ..Faults::default() });
         for _ in 0..6 {
             let (now, step) = (work.tick(), work.step());
-            let before = tried.judge.clone();
+            let before = tried.oracle.clone();
             match tried.step(&store, &step, now) {
                 None => {}
-                Some(WriteError::Read(_)) => tried.judge = before,
+                Some(WriteError::Read(_)) => tried.oracle = before,
                 Some(error) => panic!("read {nth}: {error}"),
             }
         }

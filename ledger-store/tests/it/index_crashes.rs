@@ -34,7 +34,7 @@ fn a_failed_sync_of_the_index_rebuilds_it() {
         for seed in 0..4 {
             let mut found = running.copy();
             found.disk = running.disk.after_power_cut(seed);
-            assert_eq!(found.judge.compare(&found.open()), Ok(()));
+            assert_eq!(found.oracle.compare(&found.open()), Ok(()));
         }
     }
     assert!(rebuilt > 0, "no sync of the index failed");
@@ -65,17 +65,17 @@ fn a_kill_after_a_failed_sync_loses_nothing() {
                 let mut found = running.copy();
                 found.disk = disk.copy();
                 let store = found.open();
-                assert_eq!(found.judge.compare(&store), Ok(()), "{event:?}");
+                assert_eq!(found.oracle.compare(&store), Ok(()), "{event:?}");
                 found.work(&store, 10);
                 store.flush();
                 drop(store);
                 found.disk = found.disk.after_power_cut(seed);
                 let store = found.open();
                 let events = watch(&store);
-                if found.judge.compare(&store).is_err() {
+                if found.oracle.compare(&store).is_err() {
                     wait_until_rebuilt(&events);
                 }
-                assert_eq!(found.judge.compare(&store), Ok(()), "{event:?}, seed {seed}");
+                assert_eq!(found.oracle.compare(&store), Ok(()), "{event:?}, seed {seed}");
             }
         }
     }
@@ -100,10 +100,10 @@ fn cut_while_rebuilding(sound: &Running, spoil: impl Fn(&mut Running, &Store, u6
             found.disk = running.disk.after_power_cut(seed);
             let store = found.open();
             let events = watch(&store);
-            if found.judge.compare(&store).is_err() {
+            if found.oracle.compare(&store).is_err() {
                 wait_until_rebuilt(&events);
             }
-            assert_eq!(found.judge.compare(&store), Ok(()), "cut {cut}, seed {seed}");
+            assert_eq!(found.oracle.compare(&store), Ok(()), "cut {cut}, seed {seed}");
         }
         if is_rebuilt {
             assert!(cut > 3, "the rebuild was never cut");
@@ -119,7 +119,7 @@ fn a_power_cut_during_a_rebuild_loses_nothing() {
         running.damage();
         let at = running.disk.syncs() + cut;
         running.disk.set_faults(Faults { cut_at_sync: Some(at), ..Faults::default() });
-        let _ = running.judge.compare(store);
+        let _ = running.oracle.compare(store);
     });
 }
 

@@ -10,7 +10,7 @@ use ledger_store::{
     Collection, Direction, DocumentAction, DocumentChange, DocumentRange, Expand, Expected, OpenError, Store,
     WriteError,
 };
-use ledger_testkit::{DamagedAnswers, Dice, Disk, Failure, Faults, Judge};
+use ledger_testkit::{DamagedAnswers, Dice, Disk, Failure, Faults, Oracle};
 
 use super::recovery::{DAMAGED, INDEX, Kept, flip_a_bit, path};
 
@@ -91,9 +91,9 @@ fn store_with_runs(seed: u64) -> Kept {
 fn check(kept: &mut Kept, dice: &mut Dice<'_>) -> Result<DamagedAnswers, Failure> {
     let store = kept.open().map_err(|error| Failure::from(error).during("when it was opened"))?;
     let mut answers = DamagedAnswers::default();
-    answers.note(kept.judge.compare(&store))?;
+    answers.note(kept.oracle.compare(&store))?;
     let now = kept.work.tick();
-    let asked = kept.judge.ask_damaged(&store.snapshot(), dice, now)?;
+    let asked = kept.oracle.ask_damaged(&store.snapshot(), dice, now)?;
     answers.right += asked.right;
     answers.errors += asked.errors;
     let possible = continue_work(kept, &store, &mut answers)?;
@@ -101,7 +101,7 @@ fn check(kept: &mut Kept, dice: &mut Dice<'_>) -> Result<DamagedAnswers, Failure
     kept.disk.remove(path(INDEX))?;
     let store =
         kept.open().map_err(|error| Failure::from(error).during("when it was opened without its index"))?;
-    let certain = kept.judge.compare(&store);
+    let certain = kept.oracle.compare(&store);
     match possible.map(|possible| possible.compare(&store)) {
         Some(Ok(())) => {}
         _ => certain?,
@@ -109,21 +109,21 @@ fn check(kept: &mut Kept, dice: &mut Dice<'_>) -> Result<DamagedAnswers, Failure
     Ok(answers)
 }
 
-/// Works until the store accepts no more writes. The judge then knows the acknowledged state. Returns a judge of the
+/// Works until the store accepts no more writes. The oracle then knows the acknowledged state. Returns a oracle of the
 /// other state that is possible.
 fn continue_work(
     kept: &mut Kept,
     store: &Store,
     answers: &mut DamagedAnswers,
-) -> Result<Option<Judge>, Failure> {
+) -> Result<Option<Oracle>, Failure> {
     for _ in 0..12 {
         let now = kept.work.tick();
         kept.clock.set(now);
         let step = kept.work.step();
-        let before = kept.judge.clone();
-        let judged = kept.judge.step(store, &step, now);
+        let before = kept.oracle.clone();
+        let judged = kept.oracle.step(store, &step, now);
         let (Err(_) | Ok(Some(_))) = &judged else { continue };
-        let after = std::mem::replace(&mut kept.judge, before);
+        let after = std::mem::replace(&mut kept.oracle, before);
         return match judged {
             Ok(Some(WriteError::OutcomeUnknown { .. })) => Ok(Some(after)),
             Ok(_) => Ok(None),

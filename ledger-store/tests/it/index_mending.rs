@@ -17,10 +17,10 @@ fn damage_that_a_read_meets_rebuilds_the_index() {
     let length = running.disk.bytes(path(INDEX)).expect("there is an index").len();
     running.damage();
     // The comparison reads everything, so it meets damage. Every answer before that is right.
-    assert!(running.judge.compare(&store).is_err(), "nothing is damaged");
+    assert!(running.oracle.compare(&store).is_err(), "nothing is damaged");
     wait_for(&events, |event| matches!(event, IndexEvent::Rebuilding { .. }));
     wait_until_rebuilt(&events);
-    assert_eq!(running.judge.compare(&store), Ok(()));
+    assert_eq!(running.oracle.compare(&store), Ok(()));
     let kept = running.disk.bytes(path(DAMAGED)).expect("it is kept");
     assert!(kept.len() >= length);
     running.work(&store, 40);
@@ -34,7 +34,7 @@ fn writes_go_on_while_the_index_is_rebuilt() {
         let store = running.open();
         let events = watch(&store);
         running.damage();
-        let _ = running.judge.compare(&store);
+        let _ = running.oracle.compare(&store);
         // Flush in between, into the old file and into the new one.
         for _ in 0..10 {
             running.work_patiently(&store, 6);
@@ -67,7 +67,7 @@ fn an_index_that_is_damaged_again_is_rebuilt_again() {
     let events = watch(&store);
     for _ in 0..3 {
         running.damage();
-        assert!(running.judge.compare(&store).is_err(), "nothing is damaged");
+        assert!(running.oracle.compare(&store).is_err(), "nothing is damaged");
         wait_until_rebuilt(&events);
         running.work(&store, 20);
         store.flush();
@@ -89,10 +89,10 @@ fn a_failed_read_does_not_end_the_writing() {
         let mut is_unknown = false;
         while running.disk.reads() <= until + 4 && !is_unknown {
             let (now, step) = (running.work.tick(), running.work.step());
-            let before = running.judge.clone();
+            let before = running.oracle.clone();
             match running.step(&store, &step, now) {
                 None => {}
-                Some(WriteError::Read(_) | WriteError::Storage { .. }) => running.judge = before,
+                Some(WriteError::Read(_) | WriteError::Storage { .. }) => running.oracle = before,
                 // The write was recorded, but its answer could not be read.
                 Some(WriteError::OutcomeUnknown { .. }) => is_unknown = true,
                 Some(error) => panic!("read {nth}: {error}"),
@@ -215,7 +215,7 @@ fn a_rebuild_that_fails_is_tried_again() {
     let events = watch(&store);
     running.damage();
     running.disk.set_faults(Faults { is_full: true, ..Faults::default() });
-    assert!(running.judge.compare(&store).is_err(), "nothing is damaged");
+    assert!(running.oracle.compare(&store).is_err(), "nothing is damaged");
     wait_for(&events, |event| matches!(event, IndexEvent::RebuildFailed { .. }));
     assert!(running.disk.bytes(path(INDEX)).is_ok(), "the old index is still in its place");
     running.disk.set_faults(Faults::default());
@@ -233,16 +233,16 @@ fn a_store_closes_while_its_index_is_rebuilt() {
         let store = copy.open();
         let events = watch(&store);
         copy.damage();
-        let _ = copy.judge.compare(&store);
+        let _ = copy.oracle.compare(&store);
         wait_for(&events, |event| matches!(event, IndexEvent::Rebuilding { .. }));
         store.close().expect("nothing has failed");
         interrupted += usize::from(store.status().index.rebuilt.is_empty());
         drop(store);
         let store = copy.open();
         let events = watch(&store);
-        if copy.judge.compare(&store).is_err() {
+        if copy.oracle.compare(&store).is_err() {
             wait_until_rebuilt(&events);
-            assert_eq!(copy.judge.compare(&store), Ok(()));
+            assert_eq!(copy.oracle.compare(&store), Ok(()));
         }
     }
     println!("{interrupted} of 10 rebuilds were interrupted");

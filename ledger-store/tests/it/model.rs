@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_store::{Options, Store};
-use ledger_testkit::{Dice, Disk, Done, Judge, SetClock, SimDisk, Step, Trials, Workload};
+use ledger_testkit::{Dice, Disk, Done, Oracle, SetClock, SimDisk, Step, Trials, Workload};
 
 fn options(clock: &Arc<SetClock>) -> Options {
     let mut options = Options::default();
@@ -26,7 +26,7 @@ fn random_work_matches_the_model() {
         };
         let mut store = Some(open());
         let mut work = Workload::new(Dice::from_seed(seed));
-        let mut judge = Judge::default();
+        let mut oracle = Oracle::default();
         for _ in 0..120 {
             let now = work.tick();
             let step = work.step();
@@ -38,11 +38,11 @@ fn random_work_matches_the_model() {
                 store = Some(again);
             }
             let store = store.as_ref().expect("it was opened");
-            assert_eq!(judge.step(store, &step, now), Ok(None), "seed {seed}");
+            assert_eq!(oracle.step(store, &step, now), Ok(None), "seed {seed}");
         }
         drop(store);
         let store = open();
-        assert_eq!(judge.compare(&store), Ok(()), "seed {seed}");
+        assert_eq!(oracle.compare(&store), Ok(()), "seed {seed}");
         let report = store.verify().expect("there is room");
         assert!(report.is_clean(), "seed {seed}: {}", report.to_json_lines());
         assert_eq!(report.entries, store.status().entries);
@@ -62,8 +62,14 @@ fn random_questions_match_model_through_power_cuts() {
     assert!(done.unread > 50, "{done:?}");
     assert!(done.cuts > 0 && done.questions > 100_000, "{done:?}");
     // Every kind of work occurred, and most of it found its ledger.
-    let tally = done.tally;
-    let rare = [tally.joined, tally.joined_undone, tally.joined_replayed, tally.removed, tally.names_reused];
-    assert!(rare.iter().all(|count| *count > 20) && tally.without_features > 100, "{tally:?}");
-    assert!(tally.not_found * 4 < tally.submissions, "{tally:?}");
+    let counters = done.counters;
+    let rare = [
+        counters.joined,
+        counters.joined_undone,
+        counters.joined_replayed,
+        counters.removed,
+        counters.names_reused,
+    ];
+    assert!(rare.iter().all(|count| *count > 20) && counters.without_features > 100, "{counters:?}");
+    assert!(counters.not_found * 4 < counters.submissions, "{counters:?}");
 }

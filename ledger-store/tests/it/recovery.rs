@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_store::{OpenError, Options, Store, ViolationCode};
-use ledger_testkit::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Workload};
+use ledger_testkit::{Dice, Disk, Faults, Oracle, SetClock, SimDisk, Workload};
 
 pub(super) const INDEX: &str = "data/index/index.redb";
 pub(super) const DAMAGED: &str = "data/index/index.redb.damaged";
@@ -15,7 +15,7 @@ pub(super) const HEAD: &str = "data/journal/HEAD";
 pub(super) struct Kept {
     pub(super) disk: SimDisk,
     pub(super) clock: Arc<SetClock>,
-    pub(super) judge: Judge,
+    pub(super) oracle: Oracle,
     pub(super) work: Workload<'static>,
 }
 
@@ -24,7 +24,7 @@ impl Kept {
         Self {
             disk: SimDisk::new(),
             clock: Arc::default(),
-            judge: Judge::default(),
+            oracle: Oracle::default(),
             work: Workload::new(Dice::from_seed(seed)),
         }
     }
@@ -34,7 +34,7 @@ impl Kept {
         Self {
             disk: self.disk.copy(),
             clock: self.clock.clone(),
-            judge: self.judge.clone(),
+            oracle: self.oracle.clone(),
             work: self.work.clone(),
         }
     }
@@ -52,7 +52,7 @@ impl Kept {
             let now = self.work.tick();
             self.clock.set(now);
             let step = self.work.step();
-            assert_eq!(self.judge.step(store, &step, now), Ok(None));
+            assert_eq!(self.oracle.step(store, &step, now), Ok(None));
         }
     }
 
@@ -78,12 +78,12 @@ impl Kept {
     #[track_caller]
     pub(super) fn check_but(&mut self, expected: &[ViolationCode]) -> Store {
         let store = self.open().expect("it opens");
-        assert_eq!(self.judge.compare(&store), Ok(()));
+        assert_eq!(self.oracle.compare(&store), Ok(()));
         let report = store.verify().expect("there is room");
         let found: Vec<_> = report.violations.iter().map(|violation| violation.code).collect();
         assert!(report.complete && found == expected, "{}", report.to_json_lines());
         self.work(&store, 20);
-        assert_eq!(self.judge.compare(&store), Ok(()));
+        assert_eq!(self.oracle.compare(&store), Ok(()));
         store
     }
 
@@ -252,7 +252,7 @@ fn damaged_journal_is_refused_or_reported() {
             Err(other) => panic!("{other}"),
             Ok(store) => {
                 let report = store.verify().expect("there is room");
-                let compared = flipped.judge.compare(&store);
+                let compared = flipped.oracle.compare(&store);
                 assert!(compared.is_ok() || !report.is_clean(), "silent damage at byte {at}: {compared:?}");
             }
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ledger_core::Timestamp;
 use ledger_store::{IndexEvent, Options, Store, ViolationCode, WriteError};
-use ledger_testkit::{Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
+use ledger_testkit::{Dice, Disk, Oracle, SetClock, SimDisk, Step, Workload};
 
 use super::recovery::{INDEX, path};
 
@@ -17,7 +17,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(25);
 /// A store with little memory, so that it reads the index from the disk.
 pub(crate) struct Running {
     pub(crate) disk: SimDisk,
-    pub(crate) judge: Judge,
+    pub(crate) oracle: Oracle,
     pub(crate) clock: Arc<SetClock>,
     pub(crate) work: Workload<'static>,
     pub(crate) memory: usize,
@@ -28,7 +28,7 @@ impl Running {
     pub(crate) fn new(seed: u64, steps: u32) -> Self {
         let mut running = Self {
             disk: SimDisk::new(),
-            judge: Judge::default(),
+            oracle: Oracle::default(),
             clock: Arc::default(),
             work: Workload::new(Dice::from_seed(seed)),
             memory: 64 << 10,
@@ -42,7 +42,7 @@ impl Running {
     pub(crate) fn copy(&self) -> Self {
         Self {
             disk: self.disk.copy(),
-            judge: self.judge.clone(),
+            oracle: self.oracle.clone(),
             clock: self.clock.clone(),
             work: self.work.clone(),
             memory: self.memory,
@@ -59,7 +59,7 @@ impl Running {
 
     pub(crate) fn step(&mut self, store: &Store, step: &Step, now: Timestamp) -> Option<WriteError> {
         self.clock.set(now);
-        self.judge.step(store, step, now).expect("it answers as the model does")
+        self.oracle.step(store, step, now).expect("it answers as the model does")
     }
 
     #[track_caller]
@@ -77,12 +77,12 @@ impl Running {
         for _ in 0..steps {
             let (now, step) = (self.work.tick(), self.work.step());
             loop {
-                let before = self.judge.clone();
+                let before = self.oracle.clone();
                 match self.step(store, &step, now) {
                     None => break,
                     Some(WriteError::Read(_) | WriteError::Storage { .. } | WriteError::DiskNearlyFull) => {
                         assert!(Instant::now() < until, "it goes on refusing");
-                        self.judge = before;
+                        self.oracle = before;
                         std::thread::yield_now();
                     }
                     Some(error) => panic!("{error}"),
@@ -95,7 +95,7 @@ impl Running {
     #[track_caller]
     fn compare_patiently(&mut self, store: &Store) {
         let until = Instant::now() + PATIENCE;
-        while let Err(difference) = self.judge.compare(store) {
+        while let Err(difference) = self.oracle.compare(store) {
             let is_refusal = difference.to_string().contains("the index cannot be accessed");
             assert!(is_refusal && Instant::now() < until, "{difference}");
             std::thread::yield_now();
@@ -118,9 +118,9 @@ impl Running {
         drop(store);
         let store = self.open();
         assert_eq!((store.opening().replayed, &store.opening().rebuilt), (0, &None));
-        assert_eq!(self.judge.compare(&store), Ok(()));
+        assert_eq!(self.oracle.compare(&store), Ok(()));
         self.work(&store, 10);
-        assert_eq!(self.judge.compare(&store), Ok(()));
+        assert_eq!(self.oracle.compare(&store), Ok(()));
     }
 
     /// Changes the last byte of each value, so that hardly any read succeeds.

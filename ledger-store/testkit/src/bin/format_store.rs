@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ledger_store::{Options, Store};
-use ledger_testkit::{Dice, Judge, SetClock, Step, Workload, logs, to_sectors};
+use ledger_testkit::{Dice, Oracle, SetClock, Step, Workload, logs, to_sectors};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let home = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: format_store DIR")?);
@@ -24,15 +24,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     options.clock = clock.clone();
     let store = Store::open_with(&data, &options)?;
     let mut work = Workload::new(Dice::from_seed(1));
-    let mut judge = Judge::default();
+    let mut oracle = Oracle::default();
     for _ in 0..40 {
         let (now, step) = (work.tick(), work.step());
         clock.set(now);
         if !matches!(step, Step::Reopen) {
-            judge.step(&store, &step, now)?;
+            oracle.step(&store, &step, now)?;
         }
     }
-    judge.compare(&store)?;
+    oracle.compare(&store)?;
     let status = store.status();
     let mut text = format!("entries {}\nchain {}\n", status.entries, status.chain);
     for (ledger, log) in logs(&store)? {

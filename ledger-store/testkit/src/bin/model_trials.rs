@@ -50,18 +50,18 @@ fn main() -> ExitCode {
         done.cuts,
         begun.elapsed().as_secs_f64()
     );
-    let tally = done.tally;
+    let counters = done.counters;
     println!(
         "{} submissions, {} of them to ledgers that were not there; several as one: {} recorded, {} undone, \
          {} answered again; {} ledgers without some feature, {} removed, {} names given again",
-        tally.submissions,
-        tally.not_found,
-        tally.joined,
-        tally.joined_undone,
-        tally.joined_replayed,
-        tally.without_features,
-        tally.removed,
-        tally.names_reused
+        counters.submissions,
+        counters.not_found,
+        counters.joined,
+        counters.joined_undone,
+        counters.joined_replayed,
+        counters.without_features,
+        counters.removed,
+        counters.names_reused
     );
     if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

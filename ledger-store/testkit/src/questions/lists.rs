@@ -13,8 +13,8 @@ use ledger_store::{
 };
 
 use super::round::{Round, reverting, shown};
-use crate::cast;
 use crate::failure::Failure;
+use crate::fixtures;
 
 impl Round<'_, '_> {
     pub(super) fn accounts(&mut self) -> Result<(), Failure> {
@@ -179,7 +179,7 @@ impl Round<'_, '_> {
         if order == SchemaOrder::Version {
             expected.sort_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
         }
-        let version = cast::version(self.dice);
+        let version = fixtures::version(self.dice);
         let one = view.schema(&version).map(|found| found.map(|schema| schema.text));
         let named = expected.iter().find(|(have, ..)| *have == version).map(|(_, _, text)| text.clone());
         same!(one, Ok(named), "schema {}", version.as_str());

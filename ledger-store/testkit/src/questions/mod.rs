@@ -21,11 +21,11 @@ use ledger_store::Snapshot;
 use self::round::Round;
 use crate::failure::Failure;
 use crate::filters::filter_of_ledgers;
-use crate::{Dice, Judge};
+use crate::{Dice, Oracle};
 
-impl Judge {
+impl Oracle {
     /// Asks a snapshot every kind of question about a ledger, once in each of `rounds` rounds, and returns the number
-    /// of questions. The snapshot must show the state that the judge knows. `now` is close to the dates of the latest
+    /// of questions. The snapshot must show the state that the oracle knows. `now` is close to the dates of the latest
     /// writes.
     ///
     /// # Errors
@@ -41,14 +41,14 @@ impl Judge {
         let ledgers: Vec<&LedgerName> = self.model.ledgers().collect();
         let mut asked = 0;
         for _ in 0..rounds {
-            self.shelf.compare(snapshot, dice)?;
-            self.roll.ask(snapshot, &filter_of_ledgers(dice), dice)?;
+            self.documents.compare(snapshot, dice)?;
+            self.ledgers.ask(snapshot, &filter_of_ledgers(dice), dice)?;
             asked += 2;
             if ledgers.is_empty() {
                 continue;
             }
             let ledger = dice.pick(&ledgers);
-            let (view, info) = match (snapshot.ledger(ledger), self.roll.info(ledger)) {
+            let (view, info) = match (snapshot.ledger(ledger), self.ledgers.info(ledger)) {
                 (Some(view), Some(info)) => (view, info),
                 // The ledger is deleted, and neither side finds it.
                 (None, None) => continue,
@@ -90,7 +90,7 @@ impl DamagedAnswers {
     }
 }
 
-impl Judge {
+impl Oracle {
     /// Asks a snapshot of a store with possibly damaged files every kind of question about every ledger. Each answer
     /// must be right, or an error that names the damage.
     ///
@@ -104,10 +104,10 @@ impl Judge {
         now: Timestamp,
     ) -> Result<DamagedAnswers, Failure> {
         let mut answers = DamagedAnswers::default();
-        answers.note(self.shelf.compare(snapshot, dice))?;
-        answers.note(self.roll.ask(snapshot, &filter_of_ledgers(dice), dice))?;
+        answers.note(self.documents.compare(snapshot, dice))?;
+        answers.note(self.ledgers.ask(snapshot, &filter_of_ledgers(dice), dice))?;
         for ledger in self.model.ledgers() {
-            let (view, info) = match (snapshot.ledger(ledger), self.roll.info(ledger)) {
+            let (view, info) = match (snapshot.ledger(ledger), self.ledgers.info(ledger)) {
                 (Some(view), Some(info)) => (view, info),
                 (None, None) => continue,
                 (found, _) => return Err(format!("{ledger} is found: {}", found.is_some()).into()),

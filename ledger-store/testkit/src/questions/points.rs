@@ -4,8 +4,8 @@ use ledger_core::{Asset, TransactionId};
 use ledger_store::{Expand, Stats, TransactionView};
 
 use super::round::{Round, reverting, shown};
-use crate::cast::{self, ASSETS};
 use crate::failure::Failure;
+use crate::fixtures::{self, ASSETS};
 
 /// Maximum number of accounts and transactions to ask about in a round. The model walks the whole log for each of them.
 const POINTS: usize = 16;
@@ -19,9 +19,9 @@ impl Round<'_, '_> {
             let expand = Expand { volumes: self.dice.one_in(2), effective_volumes: self.dice.one_in(2) };
             let lacks = self.lacks_of(expand);
             let account = if self.addresses.is_empty() || self.dice.one_in(3) {
-                cast::any_address(self.dice, 4)
+                fixtures::any_address(self.dice, 4)
             } else {
-                cast::address(&self.dice.pick(self.addresses))
+                fixtures::address(&self.dice.pick(self.addresses))
             };
             for at in [None, self.at()] {
                 let found = self.model.account(self.ledger, &account, at);

@@ -11,14 +11,14 @@ use ledger_store::{
     AccountOrder, AccountQuery, BalancesQuery, Deleted, Direction, Expand, LedgerView, Options, PageRequest,
     ReadError, Snapshot, Start, Store, TimeAxis, VolumesQuery,
 };
-use ledger_testkit::{Dice, Judge, SetClock, Step, Workload};
+use ledger_testkit::{Dice, Oracle, SetClock, Step, Workload};
 
 mod page_bytes;
 
-/// A store in memory and its judge. Both get the same random commands.
+/// A store in memory and its oracle. Both get the same random commands.
 struct World {
     store: Store,
-    judge: Judge,
+    oracle: Oracle,
     work: Workload<'static>,
     dice: Dice<'static>,
     clock: Arc<SetClock>,
@@ -34,7 +34,7 @@ impl World {
         let work = Workload::with_accounts(Dice::from_seed(seed), seed % 2 * 60);
         Self {
             store: Store::in_memory_with(&options),
-            judge: Judge::default(),
+            oracle: Oracle::default(),
             work,
             dice: Dice::from_seed(seed + 1),
             clock,
@@ -49,14 +49,14 @@ impl World {
             let step = self.work.step();
             // The test decides when the store flushes.
             if !matches!(step, Step::Flush | Step::Reopen) {
-                assert_eq!(self.judge.step(&self.store, &step, self.now), Ok(None));
+                assert_eq!(self.oracle.step(&self.store, &step, self.now), Ok(None));
             }
         }
     }
 
     /// Asks the store questions about its current state.
     fn ask(&mut self, rounds: u32) {
-        let asked = self.judge.ask(&self.store.snapshot(), &mut self.dice, self.now, rounds);
+        let asked = self.oracle.ask(&self.store.snapshot(), &mut self.dice, self.now, rounds);
         assert!(asked.expect("the model's answers") > u64::from(rounds));
     }
 }
@@ -118,13 +118,13 @@ fn reads_rows_from_many_runs_and_merges() {
 fn snapshot_does_not_change() {
     let mut world = World::new(50, SMALL);
     world.run(40);
-    let (snapshot, mut judge, then) = (world.store.snapshot(), world.judge.clone(), world.now);
+    let (snapshot, mut oracle, then) = (world.store.snapshot(), world.oracle.clone(), world.now);
     for _ in 0..10 {
         world.run(5);
         world.store.flush();
     }
-    judge.forget_removed(&world.judge);
-    judge.ask(&snapshot, &mut world.dice, then, 16).expect("the answers of its moment");
+    oracle.forget_removed(&world.oracle);
+    oracle.ask(&snapshot, &mut world.dice, then, 16).expect("the answers of its moment");
 }
 
 fn address(text: &str) -> AccountAddress {

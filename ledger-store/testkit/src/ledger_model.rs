@@ -25,11 +25,11 @@ struct Enrolled {
 
 /// Every ledger that was ever created, in order of creation. A ledger's number is its position in this order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Roll {
+pub(crate) struct LedgerModel {
     all: Vec<Enrolled>,
 }
 
-impl Roll {
+impl LedgerModel {
     /// Returns the existing ledger with a name, deleted or not.
     fn named(&mut self, name: &LedgerName) -> Option<&mut Enrolled> {
         self.all.iter_mut().find(|ledger| !ledger.is_removed && ledger.info.name == *name)

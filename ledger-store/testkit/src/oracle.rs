@@ -14,29 +14,29 @@ use ledger_store::{
     Submission, WriteError,
 };
 
+use crate::counters::Counters;
+use crate::document_model::DocumentModel;
 use crate::failure::Failure;
-use crate::roll::Roll;
-use crate::shelf::Shelf;
-use crate::tally::Tally;
+use crate::ledger_model::LedgerModel;
 use crate::workload::ImportStep;
 use crate::{Step, logs};
 
 /// The expected store: the model of its ledgers, its documents, and the number of journal entries.
 #[derive(Clone, Debug, Default)]
-pub struct Judge {
+pub struct Oracle {
     pub(crate) model: Model,
-    pub(crate) shelf: Shelf,
-    pub(crate) roll: Roll,
-    pub(crate) tally: Tally,
+    pub(crate) documents: DocumentModel,
+    pub(crate) ledgers: LedgerModel,
+    pub(crate) counters: Counters,
     entries: u64,
 }
 
-/// The state of a [`Judge`] right before a step, for returning to it.
+/// The state of a [`Oracle`] right before a step, for returning to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
     model: Before,
-    shelf: Shelf,
-    roll: Roll,
+    documents: DocumentModel,
+    ledgers: LedgerModel,
     entries: u64,
 }
 
@@ -52,7 +52,7 @@ enum Before {
 /// The result of a step: `None` if the store answered as expected, or the error because of which there is no answer.
 type Judged = Result<Option<WriteError>, Failure>;
 
-impl Judge {
+impl Oracle {
     /// Creates the expected state of an empty store with this enforcement of schemas.
     pub fn enforcing(enforcement: Enforcement) -> Self {
         Self { model: Model::enforcing(enforcement), ..Self::default() }
@@ -63,7 +63,8 @@ impl Judge {
             Step::RemoveDeleted(_) => Before::Whole(self.model.clone()),
             _ => Before::Shorter(self.model.moment()),
         };
-        Moment { model, shelf: self.shelf.clone(), roll: self.roll.clone(), entries: self.entries }
+        let (documents, ledgers) = (self.documents.clone(), self.ledgers.clone());
+        Moment { model, documents, ledgers, entries: self.entries }
     }
 
     pub(crate) fn go_back(&mut self, to: Moment) {
@@ -71,14 +72,14 @@ impl Judge {
             Before::Shorter(moment) => self.model.go_back(&moment),
             Before::Whole(model) => self.model = model,
         }
-        self.shelf = to.shelf;
-        self.roll = to.roll;
+        self.documents = to.documents;
+        self.ledgers = to.ledgers;
         self.entries = to.entries;
     }
 
     /// Forgets the ledgers that are removed in a later state. An older snapshot need not answer for them any more.
     pub fn forget_removed(&mut self, later: &Self) {
-        for name in self.roll.removed_since(&later.roll) {
+        for name in self.ledgers.removed_since(&later.ledgers) {
             self.model.remove(name);
         }
     }
@@ -100,49 +101,50 @@ impl Judge {
     ) -> Result<Option<WriteError>, Failure> {
         let judged = match step {
             Step::Create(name, options) => {
-                let expected = self.roll.create(name, options, now);
+                let expected = self.ledgers.create(name, options, now);
                 if expected.is_ok() {
-                    self.tally.names_reused += u64::from(self.roll.was_removed(name));
-                    self.tally.without_features += u64::from(options.features != Features::default());
+                    self.counters.names_reused += u64::from(self.ledgers.was_removed(name));
+                    self.counters.without_features += u64::from(options.features != Features::default());
                     self.model.create(name, options.clone());
                     self.entries += 1;
                 }
                 same(&expected, store.create_ledger(name.clone(), options.clone()))
             }
             Step::Describe(name, metadata) => {
-                let expected = self.edited(|roll| roll.describe(name, metadata));
+                let expected = self.edited(|ledgers| ledgers.describe(name, metadata));
                 same(&expected, store.set_ledger_metadata(name, metadata.clone()))
             }
             Step::Undescribe(name, key) => {
-                let expected = self.edited(|roll| roll.undescribe(name, key));
+                let expected = self.edited(|ledgers| ledgers.undescribe(name, key));
                 same(&expected, store.delete_ledger_metadata(name, key))
             }
             Step::Map(name, mapping) => {
-                let expected = self.edited(|roll| roll.map(name, mapping));
+                let expected = self.edited(|ledgers| ledgers.map(name, mapping));
                 same(&expected, store.set_mapping(name, mapping.clone()))
             }
             Step::DeleteBucket(bucket) => {
-                self.entries += self.roll.delete(bucket, now);
+                self.entries += self.ledgers.delete(bucket, now);
                 same(&Ok(()), store.delete_bucket(bucket))
             }
             Step::RestoreBucket(bucket) => {
-                let expected = self.roll.restore(bucket).map(|restored| self.entries += restored);
+                let expected = self.ledgers.restore(bucket).map(|restored| self.entries += restored);
                 same(&expected, store.restore_bucket(bucket))
             }
             Step::RemoveDeleted(retention) => {
-                let (removed, documents) = self.roll.remove(*retention, now);
+                let (removed, documents) = self.ledgers.remove(*retention, now);
                 for info in &removed {
                     self.model.remove(&info.name);
                 }
                 self.entries += documents;
-                self.tally.removed += removed.len() as u64;
+                self.counters.removed += removed.len() as u64;
                 same(&Ok(removed), store.remove_deleted(*retention))
             }
             Step::Reclaim(stops_after) => reclaim(store, *stops_after),
             Step::Submit(submission) => self.submission(store, submission, now),
             Step::Documents(steps) => {
-                let changes = self.shelf.changes(steps);
-                let expected = self.shelf.change(&changes, self.entries + 1).map_err(WriteError::Document);
+                let changes = self.documents.changes(steps);
+                let expected =
+                    self.documents.change(&changes, self.entries + 1).map_err(WriteError::Document);
                 self.entries += expected.as_ref().map_or(0, |versions| versions.len() as u64);
                 same(&expected, store.change_documents(changes))
             }
@@ -159,17 +161,20 @@ impl Judge {
     }
 
     /// Executes an edit that takes one journal entry, if it succeeds.
-    fn edited(&mut self, edit: impl FnOnce(&mut Roll) -> Result<(), WriteError>) -> Result<(), WriteError> {
-        edit(&mut self.roll)?;
+    fn edited(
+        &mut self,
+        edit: impl FnOnce(&mut LedgerModel) -> Result<(), WriteError>,
+    ) -> Result<(), WriteError> {
+        edit(&mut self.ledgers)?;
         self.entries += 1;
         Ok(())
     }
 
     fn submission(&mut self, store: &Store, submission: &Submission, now: Timestamp) -> Judged {
-        self.tally.submissions += 1;
+        self.counters.submissions += 1;
         let found = store.apply(submission.clone());
-        if self.roll.info(&submission.ledger).is_none() {
-            self.tally.not_found += 1;
+        if self.ledgers.info(&submission.ledger).is_none() {
+            self.counters.not_found += 1;
             return same(&Err(WriteError::LedgerNotFound { ledger: submission.ledger.clone() }), found);
         }
         let expected = self.submit(submission, found.as_deref().unwrap_or_default(), now);
@@ -241,9 +246,9 @@ impl Judge {
         if submission.atomicity == Atomicity::AsOne && expected.len() > 1 {
             let is_replayed = matches!(&expected[0], Expected::Done(answer) if answer.replayed);
             let count = match (refused, is_replayed) {
-                (true, _) => &mut self.tally.joined_undone,
-                (false, true) => &mut self.tally.joined_replayed,
-                (false, false) => &mut self.tally.joined,
+                (true, _) => &mut self.counters.joined_undone,
+                (false, true) => &mut self.counters.joined_replayed,
+                (false, false) => &mut self.counters.joined,
             };
             *count += 1;
         }
@@ -252,7 +257,7 @@ impl Judge {
             self.model.go_back(&before);
         } else if log(&self.model) > length {
             self.entries += log(&self.model) - length;
-            self.roll.put_in_use(&submission.ledger);
+            self.ledgers.put_in_use(&submission.ledger);
         }
         if undone && submission.mode == Mode::Commit {
             for expected in &mut expected {
@@ -276,7 +281,8 @@ impl Judge {
             }
         }
         // A ledger without hashes compares none: its log must be complete and the imported logs must continue it.
-        let hashed = self.roll.info(&step.to).is_some_and(|info| info.features.hash_logs == HashLogs::Sync);
+        let hashed =
+            self.ledgers.info(&step.to).is_some_and(|info| info.features.hash_logs == HashLogs::Sync);
         if !hashed && !self.follows(&step.to, &step.from) {
             logs.clear();
         }
@@ -284,10 +290,10 @@ impl Judge {
         let given: Vec<ImportedLog> =
             logs.iter().enumerate().map(|(at, log)| imported(log, damaged == Some(at))).collect();
         let refusal = match logs.first() {
-            _ if self.roll.info(&step.to).is_none() => {
+            _ if self.ledgers.info(&step.to).is_none() => {
                 Some(Err(WriteError::LedgerNotFound { ledger: step.to.clone() }))
             }
-            Some((entry, _)) if self.roll.is_in_use(&step.to) => Some(Ok((entry.id, "in use"))),
+            Some((entry, _)) if self.ledgers.is_in_use(&step.to) => Some(Ok((entry.id, "in use"))),
             Some((entry, _)) if self.model.log(&step.to).last().is_some_and(|last| entry.id <= last.id) => {
                 Some(Ok((entry.id, "log exists")))
             }
@@ -339,7 +345,7 @@ impl Judge {
         if entries != self.entries {
             return Err(format!("{entries} entries, expected {}", self.entries).into());
         }
-        self.roll.compare(&store.snapshot())?;
+        self.ledgers.compare(&store.snapshot())?;
         self.compare_feed(store)
     }
 
@@ -371,7 +377,7 @@ impl Judge {
                 return Err(format!("the feed stands still at {}", at.get()).into());
             }
             for log in part.logs {
-                if Some(log.number) != self.roll.number(&log.ledger) {
+                if Some(log.number) != self.ledgers.number(&log.ledger) {
                     return Err(
                         format!("the feed has a log of {}, as ledger {}", log.ledger, log.number).into()
                     );

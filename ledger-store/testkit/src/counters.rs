@@ -2,7 +2,7 @@
 
 /// Counts events that random work might never cause. Tests check that they occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct Counters {
     /// Number of submissions.
     pub submissions: u64,
     /// Number of submissions to a ledger that did not exist.
@@ -21,7 +21,7 @@ pub struct Tally {
     pub without_features: u64,
 }
 
-impl Tally {
+impl Counters {
     /// Adds the numbers of another run.
     pub fn add(&mut self, other: Self) {
         self.submissions += other.submissions;

@@ -79,11 +79,11 @@ struct ModelDocument {
 
 /// The document model: the documents that a store must have.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct DocumentModel {
     kept: BTreeMap<(Collection, Vec<u8>), ModelDocument>,
 }
 
-impl Shelf {
+impl DocumentModel {
     /// Turns steps into changes: each claim becomes an expected version.
     pub(crate) fn changes(&self, steps: &[DocumentStep]) -> Vec<DocumentChange> {
         let change = |step: &DocumentStep| {
