@@ -131,7 +131,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "ledger-store/testkit/src",
         from_the_bottom: &[
-            &["clock", "dice", "failure", "sectors", "counters"],
+            &["clock", "rng", "failure", "sectors", "counters"],
             &["fixtures", "journal_rate"],
             &["ledger_model", "document_model"],
             &["filters", "workload"],

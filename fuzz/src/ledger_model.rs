@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ledger_store::{Options, Store};
-use ledger_testkit::{Dice, Oracle, SetClock, Step, Workload};
+use ledger_testkit::{Rng, Oracle, SetClock, Step, Workload};
 
 /// Reads a sequence of choices that determine the commands.
 pub fn run(data: &[u8]) {
@@ -13,7 +13,7 @@ pub fn run(data: &[u8]) {
     options.clock = clock.clone();
     let store = Store::in_memory_with(&options);
     let mut oracle = Oracle::default();
-    let mut work = Workload::new(Dice::from_bytes(data));
+    let mut work = Workload::new(Rng::from_bytes(data));
     // The model walks whole logs, so the time grows with the square of the work.
     for _ in 0..200 {
         if work.is_exhausted() {

@@ -12,22 +12,22 @@ use ledger_core::script::{
     Variables,
 };
 use ledger_core::{AccountAddress, Amount, Balance, CompactString, MetadataValue};
-use ledger_testkit::Dice;
+use ledger_testkit::Rng;
 
 /// Reads a sequence of choices.
 pub fn run(data: &[u8]) {
-    let mut dice = Dice::from_bytes(data);
+    let mut rng = Rng::from_bytes(data);
     let mut generator =
-        ScriptGenerator { dice: &mut dice, limits: BTreeMap::new(), asked: Some(0), depth: 0 };
+        ScriptGenerator { rng: &mut rng, limits: BTreeMap::new(), asked: Some(0), depth: 0 };
     let text = generator.program();
     let (limits, asked) = (generator.limits, generator.asked);
-    let world = World::of(&mut dice);
+    let world = World::of(&mut rng);
     let program = Program::compile(&text, Profile::Default).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let mut scratch = Scratch::default();
     let variables = Variables::from([
-        ("who".to_owned(), account(dice.below(ACCOUNTS))),
-        ("much".to_owned(), format!("COIN {}", dice.below(100))),
-        ("part".to_owned(), format!("{}/7", dice.below(8))),
+        ("who".to_owned(), account(rng.below(ACCOUNTS))),
+        ("much".to_owned(), format!("COIN {}", rng.below(100))),
+        ("part".to_owned(), format!("{}/7", rng.below(8))),
     ]);
     // The other profiles give different outcomes, and must not panic.
     for profile in [Profile::Interpreter, Profile::Machine] {
@@ -134,11 +134,11 @@ fn account(number: u64) -> String {
 struct World(BTreeMap<(String, String), Balance>);
 
 impl World {
-    fn of(dice: &mut Dice<'_>) -> Self {
+    fn of(rng: &mut Rng<'_>) -> Self {
         let mut balances = BTreeMap::new();
         for number in 0..ACCOUNTS {
             for color in ["", "RED"] {
-                let balance = dice.below(120) as i64 - 20;
+                let balance = rng.below(120) as i64 - 20;
                 balances.insert((account(number), color.to_owned()), Balance::from(balance));
             }
         }
@@ -164,7 +164,7 @@ impl Reads for World {
 
 /// Generates scripts.
 struct ScriptGenerator<'m, 'd> {
-    dice: &'m mut Dice<'d>,
+    rng: &'m mut Rng<'d>,
     /// Maximum overdraft of each account, or `None` without a limit.
     limits: BTreeMap<String, Option<u64>>,
     /// The amount to deliver, if the script alone determines it.
@@ -177,11 +177,11 @@ impl ScriptGenerator<'_, '_> {
         let mut text =
             "vars { account $who monetary $much portion $part account $read = meta(@a0, \"k\") }\n"
                 .to_owned();
-        for _ in 0..=self.dice.below(4) {
-            let statement = match self.dice.below(8) {
+        for _ in 0..=self.rng.below(4) {
+            let statement = match self.rng.below(8) {
                 0 => {
                     let account = self.account();
-                    format!("save [COIN {}] from {account}", self.dice.below(30))
+                    format!("save [COIN {}] from {account}", self.rng.below(30))
                 }
                 1 => "set_tx_meta(\"k\", $much)".to_owned(),
                 _ => self.send(),
@@ -192,7 +192,7 @@ impl ScriptGenerator<'_, '_> {
     }
 
     fn send(&mut self) -> String {
-        let amount = match self.dice.below(4) {
+        let amount = match self.rng.below(4) {
             0 => {
                 self.asked = None;
                 "[COIN *]".to_owned()
@@ -202,7 +202,7 @@ impl ScriptGenerator<'_, '_> {
                 "$much".to_owned()
             }
             _ => {
-                let amount = self.dice.below(200);
+                let amount = self.rng.below(200);
                 self.asked = self.asked.map(|asked| asked + amount);
                 format!("[COIN {amount}]")
             }
@@ -213,7 +213,7 @@ impl ScriptGenerator<'_, '_> {
     }
 
     fn account(&mut self) -> String {
-        match self.dice.below(ACCOUNTS + 2) {
+        match self.rng.below(ACCOUNTS + 2) {
             n if n < ACCOUNTS => format!("@{}", account(n)),
             n if n == ACCOUNTS => "$who".to_owned(),
             _ => "$read".to_owned(),
@@ -223,11 +223,11 @@ impl ScriptGenerator<'_, '_> {
     /// Generates a source that is bounded in every position.
     fn bounded_source(&mut self) -> String {
         let account = self.account();
-        match self.dice.below(3) {
+        match self.rng.below(3) {
             0 => account,
-            1 => format!("max [COIN {}] from {}", self.dice.below(90), self.source()),
+            1 => format!("max [COIN {}] from {}", self.rng.below(90), self.source()),
             _ => {
-                let limit = self.dice.below(50);
+                let limit = self.rng.below(50);
                 self.limit(&account, Some(limit));
                 format!("{account} allowing overdraft up to [COIN {limit}]")
             }
@@ -245,7 +245,7 @@ impl ScriptGenerator<'_, '_> {
 
     fn source(&mut self) -> String {
         self.depth += 1;
-        let choice = if self.depth > 4 { self.dice.below(4) } else { self.dice.below(9) };
+        let choice = if self.depth > 4 { self.rng.below(4) } else { self.rng.below(9) };
         let text = match choice {
             0 => "@world".to_owned(),
             1 => self.bounded_source(),
@@ -255,13 +255,13 @@ impl ScriptGenerator<'_, '_> {
                 format!("{account} allowing unbounded overdraft")
             }
             3 => format!("{} \\ \"RED\"", self.account()),
-            4 => format!("max [COIN {}] from {}", self.dice.below(90), self.source()),
+            4 => format!("max [COIN {}] from {}", self.rng.below(90), self.source()),
             5 | 6 => {
-                let sources: Vec<_> = (0..self.dice.below(4)).map(|_| self.source()).collect();
+                let sources: Vec<_> = (0..self.rng.below(4)).map(|_| self.source()).collect();
                 format!("{{ {} }}", sources.join("\n"))
             }
             7 => {
-                let sources: Vec<_> = (0..=self.dice.below(3)).map(|_| self.source()).collect();
+                let sources: Vec<_> = (0..=self.rng.below(3)).map(|_| self.source()).collect();
                 format!("oneof {{ {} }}", sources.join("\n"))
             }
             _ => {
@@ -277,7 +277,7 @@ impl ScriptGenerator<'_, '_> {
 
     /// Generates shares that add up to one, unless the variable is too large.
     fn shares(&mut self) -> Vec<String> {
-        match self.dice.below(4) {
+        match self.rng.below(4) {
             0 => vec!["1/3".into(), "1/3".into(), "1/3".into()],
             1 => vec!["12.5%".into(), "remaining".into()],
             2 => vec!["$part".into(), "remaining".into(), "0%".into()],
@@ -287,10 +287,10 @@ impl ScriptGenerator<'_, '_> {
 
     fn destination(&mut self) -> String {
         self.depth += 1;
-        let choice = if self.depth > 4 { 0 } else { self.dice.below(5) };
+        let choice = if self.depth > 4 { 0 } else { self.rng.below(5) };
         let text = match choice {
             0 | 1 => {
-                if self.dice.below(4) == 0 {
+                if self.rng.below(4) == 0 {
                     "@world".to_owned()
                 } else {
                     self.account()
@@ -302,8 +302,8 @@ impl ScriptGenerator<'_, '_> {
                 format!("{{ {} }}", items.join("\n"))
             }
             n => {
-                let clauses: Vec<_> = (0..self.dice.below(3))
-                    .map(|_| format!("max [COIN {}] {}", self.dice.below(60), self.target()))
+                let clauses: Vec<_> = (0..self.rng.below(3))
+                    .map(|_| format!("max [COIN {}] {}", self.rng.below(60), self.target()))
                     .collect();
                 let oneof = if n == 3 { "oneof " } else { "" };
                 format!("{oneof}{{ {} remaining {} }}", clauses.join("\n"), self.target())
@@ -314,7 +314,7 @@ impl ScriptGenerator<'_, '_> {
     }
 
     fn target(&mut self) -> String {
-        if self.dice.below(6) == 0 {
+        if self.rng.below(6) == 0 {
             self.asked = None;
             return "kept".to_owned();
         }

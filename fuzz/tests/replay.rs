@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ledger_testkit::Dice;
+use ledger_testkit::Rng;
 
 /// Returns the corpus of a target in a fixed order.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
@@ -18,21 +18,21 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
 }
 
 /// Mutates an input of the corpus, or generates random bytes.
-fn mutated(corpus: &[Vec<u8>], dice: &mut Dice<'_>) -> Vec<u8> {
-    let mut data = match dice.below(4) {
-        0 => (0..dice.below(300)).map(|_| dice.below(256) as u8).collect(),
-        _ => corpus[dice.below(corpus.len() as u64) as usize].clone(),
+fn mutated(corpus: &[Vec<u8>], rng: &mut Rng<'_>) -> Vec<u8> {
+    let mut data = match rng.below(4) {
+        0 => (0..rng.below(300)).map(|_| rng.below(256) as u8).collect(),
+        _ => corpus[rng.below(corpus.len() as u64) as usize].clone(),
     };
-    for _ in 0..dice.below(6) {
-        let at = dice.below(data.len() as u64 + 1) as usize;
-        match dice.below(4) {
+    for _ in 0..rng.below(6) {
+        let at = rng.below(data.len() as u64 + 1) as usize;
+        match rng.below(4) {
             0 => data.truncate(at),
-            1 => data.insert(at, dice.below(256) as u8),
+            1 => data.insert(at, rng.below(256) as u8),
             2 if at < data.len() => {
                 data.remove(at);
             }
-            _ if at < data.len() => data[at] ^= 1 << dice.below(8),
-            _ => data.push(dice.below(256) as u8),
+            _ if at < data.len() => data[at] ^= 1 << rng.below(8),
+            _ => data.push(rng.below(256) as u8),
         }
     }
     data
@@ -45,7 +45,7 @@ fn replay(target: &str, seeds: u64) {
     // The variable allows longer campaigns without a fuzzer.
     let seeds = std::env::var("FUZZ_INPUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(seeds);
     for seed in 0..seeds {
-        run(&mutated(&corpus, &mut Dice::from_seed(seed)));
+        run(&mutated(&corpus, &mut Rng::from_seed(seed)));
     }
 }
 

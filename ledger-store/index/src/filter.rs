@@ -257,7 +257,7 @@ pub fn alter(index: &super::file::IndexFile, number: usize, change: impl FnOnce(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::tests::Dice;
+    use crate::rows::tests::Rng;
 
     fn build(keys: &[ProbeKey]) -> (Vec<ProbeKey>, Vec<Box<[Line]>>) {
         let mut builder = FilterBuilder::default();
@@ -284,12 +284,12 @@ mod tests {
 
     #[test]
     fn no_key_is_denied_and_few_others_pass() {
-        let mut dice = Dice::new(1);
-        let mut keys: Vec<ProbeKey> = (0..100_000).map(|_| (dice.below(3), dice.any())).collect();
+        let mut rng = Rng::new(1);
+        let mut keys: Vec<ProbeKey> = (0..100_000).map(|_| (rng.below(3), rng.any())).collect();
         keys.sort_unstable();
         let filter = build(&keys);
         assert!(keys.iter().all(|key| contains(&filter, *key)));
-        let wrong = (0..200_000).filter(|_| contains(&filter, (dice.below(3), dice.any()))).count();
+        let wrong = (0..200_000).filter(|_| contains(&filter, (rng.below(3), rng.any()))).count();
         assert!(wrong < 600, "{wrong} of 200,000");
     }
 

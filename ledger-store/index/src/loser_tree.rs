@@ -107,18 +107,18 @@ fn beats(one: Source, other: Source, is_before: impl Fn(usize, usize) -> bool) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::tests::Dice;
+    use crate::rows::tests::Rng;
 
     #[test]
     fn rows_of_all_sources_come_in_order() {
         for seed in 0..200 {
-            let mut dice = Dice::new(seed);
-            let count = dice.below(20);
+            let mut rng = Rng::new(seed);
+            let count = rng.below(20);
             let mut sources: Vec<Vec<(u64, u64)>> = Vec::new();
             for _ in 0..count {
-                let length = dice.below(40);
-                let rank = |dice: &mut Dice| if dice.below(10) == 0 { u64::MAX } else { dice.below(6) };
-                let mut rows: Vec<_> = (0..length).map(|_| (rank(&mut dice), dice.any())).collect();
+                let length = rng.below(40);
+                let rank = |rng: &mut Rng| if rng.below(10) == 0 { u64::MAX } else { rng.below(6) };
+                let mut rows: Vec<_> = (0..length).map(|_| (rank(&mut rng), rng.any())).collect();
                 rows.sort_unstable();
                 sources.push(rows);
             }
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn a_scale_keeps_the_order() {
-        let mut dice = Dice::new(1);
+        let mut rng = Rng::new(1);
         for bits in 0..128 {
-            let least = u128::from(dice.any()) << dice.below(40);
+            let least = u128::from(rng.any()) << rng.below(40);
             let width = (1_u128 << bits) - 1;
             let numbers = [0, width / 5, width / 4, width / 3, width / 2, width].map(|more| least + more);
             let scale = Scale::of(numbers.iter().copied());

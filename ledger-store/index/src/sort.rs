@@ -107,10 +107,10 @@ mod tests {
 
     #[test]
     fn rows_are_sorted_however_they_are_spread() {
-        let mut dice = 1_u64;
+        let mut rng = 1_u64;
         let mut roll = || {
-            dice = dice.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            dice >> 3
+            rng = rng.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            rng >> 3
         };
         for count in [0, 1, 127, 128, 1_000, 5_000] {
             check((0..count).map(|_| (1, roll())).collect());

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use crate::failure::Failure;
 use crate::harness::{Done, Harness, Settings};
 use crate::writers::power_cut_under_writers;
-use crate::{Dice, Workload};
+use crate::{Rng, Workload};
 
 /// A series of runs, each with its own seed.
 #[derive(Clone, Copy, Debug)]
@@ -104,14 +104,14 @@ pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<Done, Failure> {
         rebuilds_one_in: 0,
         lying_syncs,
     };
-    let dice = Dice::from_seed(seed ^ 0x5eed_0000_0000);
-    let mut harness = Harness::new(Workload::new(Dice::from_seed(seed)), dice, settings);
+    let rng = Rng::from_seed(seed ^ 0x5eed_0000_0000);
+    let mut harness = Harness::new(Workload::new(Rng::from_seed(seed)), rng, settings);
     // Cuts most of the work short. Creating a store takes about the first twelve syncs.
     harness.cut_within(160);
     harness.work(STEPS_MAX)?;
     for depth in 0..3 {
         harness.power_on(seed.wrapping_mul(31).wrapping_add(depth));
-        if depth < 2 && harness.dice.below(2) == 0 {
+        if depth < 2 && harness.rng.below(2) == 0 {
             // The power fails again while the store opens, or soon after.
             harness.cut_within(24);
         }

@@ -9,7 +9,7 @@ use ledger_store::{
     DocumentRejection, DocumentVersion, Expected, ReadError, Snapshot,
 };
 
-use crate::Dice;
+use crate::Rng;
 use crate::failure::Failure;
 
 /// A random change of a document. It says what the caller claims about the current version, which is known only later.
@@ -45,29 +45,29 @@ fn collection(number: u32) -> Collection {
 }
 
 /// Returns a random change.
-pub(crate) fn draft(dice: &mut Dice<'_>) -> DocumentStep {
-    let key = vec![dice.below(4) as u8; dice.below(4) as usize];
-    let claim = match dice.below(6) {
+pub(crate) fn draft(rng: &mut Rng<'_>) -> DocumentStep {
+    let key = vec![rng.below(4) as u8; rng.below(4) as usize];
+    let claim = match rng.below(6) {
         0 => Claim::Absent,
         1 => Claim::Outdated,
         2 => Claim::Nothing,
         _ => Claim::Current,
     };
-    let action = if dice.one_in(4) {
+    let action = if rng.one_in(4) {
         DocumentAction::Delete
     } else {
         let mut keys = Vec::new();
-        if dice.one_in(2) {
-            keys.push(DocumentKey { index: UNIQUE, key: vec![dice.below(9) as u8], unique: true });
+        if rng.one_in(2) {
+            keys.push(DocumentKey { index: UNIQUE, key: vec![rng.below(9) as u8], unique: true });
         }
-        for time in 0..dice.below(3) as u8 {
-            let key = vec![time * 4 + dice.below(4) as u8; 1 + dice.below(2) as usize];
+        for time in 0..rng.below(3) as u8 {
+            let key = vec![time * 4 + rng.below(4) as u8; 1 + rng.below(2) as usize];
             keys.push(DocumentKey { index: SHARED, key, unique: false });
         }
-        let length = if dice.one_in(8) { 3_000 } else { dice.below(40) };
-        DocumentAction::Put { value: vec![dice.below(200) as u8; length as usize], keys }
+        let length = if rng.one_in(8) { 3_000 } else { rng.below(40) };
+        DocumentAction::Put { value: vec![rng.below(200) as u8; length as usize], keys }
     };
-    DocumentStep { collection: collection(dice.pick(&COLLECTIONS)), key, claim, action }
+    DocumentStep { collection: collection(rng.pick(&COLLECTIONS)), key, claim, action }
 }
 
 #[derive(Clone, Debug)]
@@ -164,7 +164,7 @@ impl DocumentModel {
     /// # Errors
     ///
     /// If they differ. The error names the difference.
-    pub(crate) fn compare(&self, snapshot: &Snapshot, dice: &mut Dice<'_>) -> Result<(), Failure> {
+    pub(crate) fn compare(&self, snapshot: &Snapshot, rng: &mut Rng<'_>) -> Result<(), Failure> {
         for number in COLLECTIONS {
             let of = collection(number);
             let all = self.documents(of);
@@ -175,15 +175,15 @@ impl DocumentModel {
                     return Err(format!("document {number} {key:?}: {found:?}, expected {expected:?}").into());
                 }
             }
-            let direction = dice.pick(&[Direction::Ascending, Direction::Descending]);
-            let limit = 1 + dice.below(5) as usize;
+            let direction = rng.pick(&[Direction::Ascending, Direction::Descending]);
+            let limit = 1 + rng.below(5) as usize;
             let range = DocumentRange { direction, limit, ..DocumentRange::default() };
             let mut expected: Vec<_> = all.iter().map(|document| (Vec::new(), document.clone())).collect();
             reverse_if_descending(&mut expected, direction);
             compare_pages((number, None), &expected, range.clone(), |range| snapshot.documents(of, range))?;
             for index in [UNIQUE, SHARED] {
                 let mut expected = Vec::new();
-                let from = vec![dice.below(8) as u8];
+                let from = vec![rng.below(8) as u8];
                 for document in &all {
                     for key in document.keys.iter().filter(|key| key.index == index && key.key > from) {
                         expected.push((key.key.clone(), document.clone()));

@@ -4,7 +4,7 @@ use ledger_core::{
     Balance, Condition, Field, FilterNode, FilterOf, FilterValue, Ledgers, Operator, Resource,
 };
 
-use crate::Dice;
+use crate::Rng;
 use crate::fixtures::{ADDRESSES, ASSETS, BUCKETS, KEYS, VALUES};
 
 const PATTERNS: [&str; 14] = [
@@ -30,50 +30,46 @@ pub(crate) fn text(text: &str) -> FilterValue {
     FilterValue::Text(text.into())
 }
 
-pub(crate) fn texts(dice: &mut Dice<'_>, all: &[&str]) -> FilterValue {
-    FilterValue::Texts((0..dice.below(4)).map(|_| dice.pick(all).into()).collect())
+pub(crate) fn texts(rng: &mut Rng<'_>, all: &[&str]) -> FilterValue {
+    FilterValue::Texts((0..rng.below(4)).map(|_| rng.pick(all).into()).collect())
 }
 
-pub(crate) fn on_address(
-    dice: &mut Dice<'_>,
-    there: &[String],
-    key: &str,
-) -> (String, Operator, FilterValue) {
-    let (operator, value) = match dice.below(5) {
-        0 => (Operator::In, texts(dice, &ADDRESSES)),
-        1 => (Operator::Match, text(dice.pick(&ADDRESSES))),
-        2 if !there.is_empty() => (Operator::Match, text(&dice.pick(there))),
-        _ => (Operator::Match, text(dice.pick(&PATTERNS))),
+pub(crate) fn on_address(rng: &mut Rng<'_>, there: &[String], key: &str) -> (String, Operator, FilterValue) {
+    let (operator, value) = match rng.below(5) {
+        0 => (Operator::In, texts(rng, &ADDRESSES)),
+        1 => (Operator::Match, text(rng.pick(&ADDRESSES))),
+        2 if !there.is_empty() => (Operator::Match, text(&rng.pick(there))),
+        _ => (Operator::Match, text(rng.pick(&PATTERNS))),
     };
     (key.to_owned(), operator, value)
 }
 
-pub(crate) fn on_metadata(dice: &mut Dice<'_>) -> (String, Operator, FilterValue) {
-    let key = dice.pick(&KEYS);
+pub(crate) fn on_metadata(rng: &mut Rng<'_>) -> (String, Operator, FilterValue) {
+    let key = rng.pick(&KEYS);
     let of_key = format!("metadata[{key}]");
-    match dice.below(6) {
+    match rng.below(6) {
         0 => ("metadata".to_owned(), Operator::Exists, text(key)),
-        1 => (of_key, Operator::Like, text(dice.pick(&["%o%", "a", "_", "%"]))),
-        2 => (of_key, Operator::In, texts(dice, &VALUES)),
-        _ => (of_key, Operator::Match, text(dice.pick(&["a", "b", "", "true", "none"]))),
+        1 => (of_key, Operator::Like, text(rng.pick(&["%o%", "a", "_", "%"]))),
+        2 => (of_key, Operator::In, texts(rng, &VALUES)),
+        _ => (of_key, Operator::Match, text(rng.pick(&["a", "b", "", "true", "none"]))),
     }
 }
 
-pub(crate) fn number(dice: &mut Dice<'_>, below: u64) -> FilterValue {
-    let number = match dice.below(12) {
+pub(crate) fn number(rng: &mut Rng<'_>, below: u64) -> FilterValue {
+    let number = match rng.below(12) {
         0 => Balance::from(-1),
         1 => Balance::parse("99999999999999999999999").expect("digits"),
-        _ => Balance::from(dice.below(below) as i64),
+        _ => Balance::from(rng.below(below) as i64),
     };
     FilterValue::Integer(number)
 }
 
-pub(crate) fn on_balance(dice: &mut Dice<'_>) -> (String, Operator, FilterValue) {
-    let key = format!("balance[{}]", dice.pick(&ASSETS));
-    (key, dice.pick(&COMPARISONS), FilterValue::Integer(Balance::from(dice.below(300) as i64 - 150)))
+pub(crate) fn on_balance(rng: &mut Rng<'_>) -> (String, Operator, FilterValue) {
+    let key = format!("balance[{}]", rng.pick(&ASSETS));
+    (key, rng.pick(&COMPARISONS), FilterValue::Integer(Balance::from(rng.below(300) as i64 - 150)))
 }
 
-fn on_ledger(dice: &mut Dice<'_>) -> FilterNode {
+fn on_ledger(rng: &mut Rng<'_>) -> FilterNode {
     let feature = [
         ("HASH_LOGS", ["SYNC", "ASYNC", "DISABLED"]),
         ("MOVES_HISTORY", ["ON", "OFF", "SYNC"]),
@@ -82,30 +78,30 @@ fn on_ledger(dice: &mut Dice<'_>) -> FilterNode {
         ("TRANSACTION_METADATA_HISTORY", ["SYNC", "DISABLED", "ON"]),
         ("INDEX_ADDRESS_SEGMENTS", ["ON", "OFF", ""]),
     ];
-    let (key, operator, value) = match dice.below(8) {
-        0 | 1 => ("bucket".to_owned(), Operator::Match, text(dice.pick(&BUCKETS))),
-        2 => ("name".to_owned(), Operator::Like, text(dice.pick(&["ledger%", "%-1", "copy-_"]))),
-        3 => ("name".to_owned(), Operator::In, texts(dice, &["ledger-0", "ledger-2", "copy-1", "none"])),
-        4 | 5 => on_metadata(dice),
+    let (key, operator, value) = match rng.below(8) {
+        0 | 1 => ("bucket".to_owned(), Operator::Match, text(rng.pick(&BUCKETS))),
+        2 => ("name".to_owned(), Operator::Like, text(rng.pick(&["ledger%", "%-1", "copy-_"]))),
+        3 => ("name".to_owned(), Operator::In, texts(rng, &["ledger-0", "ledger-2", "copy-1", "none"])),
+        4 | 5 => on_metadata(rng),
         _ => {
-            let (name, values) = dice.pick(&feature);
-            (format!("features[{name}]"), Operator::Match, text(dice.pick(&values)))
+            let (name, values) = rng.pick(&feature);
+            (format!("features[{name}]"), Operator::Match, text(rng.pick(&values)))
         }
     };
     let field = Field::parse(Resource::Ledgers, &key).expect("a field");
     let condition = FilterNode::Is(Condition::new(&field, operator, value).expect("a condition"));
-    if dice.one_in(4) { FilterNode::Not(Box::new(condition)) } else { condition }
+    if rng.one_in(4) { FilterNode::Not(Box::new(condition)) } else { condition }
 }
 
 /// Returns a random filter of ledgers. One in three has no conditions.
-pub(crate) fn filter_of_ledgers(dice: &mut Dice<'_>) -> FilterOf<Ledgers> {
-    if dice.one_in(3) {
+pub(crate) fn filter_of_ledgers(rng: &mut Rng<'_>) -> FilterOf<Ledgers> {
+    if rng.one_in(3) {
         return FilterOf::all();
     }
-    let mut all: Vec<FilterNode> = (0..=dice.below(2)).map(|_| on_ledger(dice)).collect();
+    let mut all: Vec<FilterNode> = (0..=rng.below(2)).map(|_| on_ledger(rng)).collect();
     let root = match all.len() {
         1 => all.remove(0),
-        _ if dice.one_in(2) => FilterNode::And(all),
+        _ if rng.one_in(2) => FilterNode::And(all),
         _ => FilterNode::Or(all),
     };
     FilterOf::new(root).expect("a small filter")
@@ -117,11 +113,11 @@ mod tests {
 
     #[test]
     fn random_filters_use_every_operator() {
-        let mut dice = Dice::from_seed(1);
+        let mut rng = Rng::from_seed(1);
         let there = ["users:1".to_owned()];
         let drawn: Vec<Operator> = (0..200)
             .flat_map(|_| {
-                [on_address(&mut dice, &there, "address"), on_metadata(&mut dice), on_balance(&mut dice)]
+                [on_address(&mut rng, &there, "address"), on_metadata(&mut rng), on_balance(&mut rng)]
             })
             .map(|(_, operator, _)| operator)
             .collect();

@@ -6,7 +6,7 @@ use ledger_core::{
     SchemaVersion, Switch,
 };
 
-use crate::Dice;
+use crate::Rng;
 
 /// Addresses. Some are prefixes of others, and their byte order is not the order in which a person would sort them. The
 /// last ones are rare, so that some accounts only have postdated moves.
@@ -53,49 +53,49 @@ const SCHEMAS: [&str; 3] = [
         "vars {\n account $to\n monetary $amount\n}\nsend $amount (\n source = @world\n destination = $to\n)"}}}"#,
 ];
 
-pub(crate) fn schema(dice: &mut Dice<'_>) -> Schema {
-    Schema::parse(dice.pick(&SCHEMAS)).expect("a schema")
+pub(crate) fn schema(rng: &mut Rng<'_>) -> Schema {
+    Schema::parse(rng.pick(&SCHEMAS)).expect("a schema")
 }
 
-pub(crate) fn version(dice: &mut Dice<'_>) -> SchemaVersion {
-    SchemaVersion::parse(dice.pick(&VERSIONS)).expect("a version")
+pub(crate) fn version(rng: &mut Rng<'_>) -> SchemaVersion {
+    SchemaVersion::parse(rng.pick(&VERSIONS)).expect("a version")
 }
 
 pub(crate) fn address(text: &str) -> AccountAddress {
     AccountAddress::parse(text).expect("an address")
 }
 
-pub(crate) fn asset(dice: &mut Dice<'_>) -> Asset {
-    Asset::parse(dice.pick(&ASSETS)).expect("an asset")
+pub(crate) fn asset(rng: &mut Rng<'_>) -> Asset {
+    Asset::parse(rng.pick(&ASSETS)).expect("an asset")
 }
 
 /// Returns one of the addresses, or one of `more` numbered ones.
-pub(crate) fn any_address(dice: &mut Dice<'_>, more: u64) -> AccountAddress {
-    if more > 0 && dice.one_in(2) {
-        let number = dice.below(more);
+pub(crate) fn any_address(rng: &mut Rng<'_>, more: u64) -> AccountAddress {
+    if more > 0 && rng.one_in(2) {
+        let number = rng.below(more);
         let last = ["main", "fees", "x"][number as usize % 3];
         return address(&format!("users:{}:{last}", number / 2));
     }
-    address(if dice.one_in(8) { dice.pick(&ADDRESSES) } else { dice.pick(&ADDRESSES[..FREQUENT]) })
+    address(if rng.one_in(8) { rng.pick(&ADDRESSES) } else { rng.pick(&ADDRESSES[..FREQUENT]) })
 }
 
 /// Names of buckets. The first is never deleted, so that some logs grow long. The last is deleted most often.
 pub(crate) const BUCKETS: [&str; 4] = ["kept", "shared", "other", "brief"];
 
 /// Returns a bucket that may be deleted.
-pub(crate) fn bucket(dice: &mut Dice<'_>) -> BucketName {
-    let name = if dice.one_in(2) { "brief" } else { dice.pick(&BUCKETS[1..]) };
+pub(crate) fn bucket(rng: &mut Rng<'_>) -> BucketName {
+    let name = if rng.one_in(2) { "brief" } else { rng.pick(&BUCKETS[1..]) };
     BucketName::parse(name).expect("a name")
 }
 
 /// Returns random features. Each one is on or off.
-fn features(dice: &mut Dice<'_>) -> Features {
-    let mut switch = |sides| if dice.one_in(sides) { Switch::Off } else { Switch::On };
+fn features(rng: &mut Rng<'_>) -> Features {
+    let mut switch = |sides| if rng.one_in(sides) { Switch::Off } else { Switch::On };
     let (moves_history, effective_volumes) = (switch(3), switch(3));
     let (account_metadata_history, transaction_metadata_history) = (switch(2), switch(2));
     Features {
-        hash_logs: dice.pick(&[HashLogs::Sync, HashLogs::Sync, HashLogs::Async, HashLogs::Disabled]),
-        legacy_hashes: dice.pick(&[Switch::On, Switch::Off]),
+        hash_logs: rng.pick(&[HashLogs::Sync, HashLogs::Sync, HashLogs::Async, HashLogs::Disabled]),
+        legacy_hashes: rng.pick(&[Switch::On, Switch::Off]),
         moves_history,
         effective_volumes,
         account_metadata_history,
@@ -104,16 +104,16 @@ fn features(dice: &mut Dice<'_>) -> Features {
 }
 
 /// Returns random options for a ledger. Half of all ledgers have every feature.
-pub(crate) fn options(dice: &mut Dice<'_>, is_first: bool) -> LedgerOptions {
+pub(crate) fn options(rng: &mut Rng<'_>, is_first: bool) -> LedgerOptions {
     let kept = BucketName::parse(BUCKETS[0]).expect("a name");
     let mut metadata = Metadata::EMPTY;
-    if dice.one_in(3) {
-        metadata.insert_text(dice.pick(&KEYS), dice.pick(&VALUES));
+    if rng.one_in(3) {
+        metadata.insert_text(rng.pick(&KEYS), rng.pick(&VALUES));
     }
     LedgerOptions {
-        bucket: if is_first { kept } else { bucket(dice) },
-        first_id: dice.pick(&[FirstId::One, FirstId::One, FirstId::Zero]),
-        features: if dice.one_in(2) { Features::default() } else { features(dice) },
+        bucket: if is_first { kept } else { bucket(rng) },
+        first_id: rng.pick(&[FirstId::One, FirstId::One, FirstId::Zero]),
+        features: if rng.one_in(2) { Features::default() } else { features(rng) },
         metadata,
     }
 }

@@ -13,7 +13,7 @@ use ledger_store::{Options, Store, ViolationCode};
 
 use crate::campaign::in_parallel;
 use crate::failure::Failure;
-use crate::{DamagedAnswers, Dice, Disk, Oracle, SetClock, SimDisk, Step, Workload};
+use crate::{DamagedAnswers, Disk, Oracle, Rng, SetClock, SimDisk, Step, Workload};
 
 /// The way in which a store was left before the flip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,12 +115,12 @@ const FLIPS_OF_A_STORE: u64 = 200;
 const STEPS: u64 = 150;
 
 fn flips_of_a_store(seed: u64, flips: u64) -> Vec<(Damaged, Left, Flipped)> {
-    let mut dice = Dice::from_seed(seed ^ 0x666c_6970);
+    let mut rng = Rng::from_seed(seed ^ 0x666c_6970);
     let sound = match SoundStore::new(seed) {
         Ok(sound) => sound,
         Err(failure) => return vec![(Damaged::Index, Left::Closed, Flipped::Silent(failure.to_string()))],
     };
-    (0..flips).map(|_| sound.flip(&mut dice)).collect()
+    (0..flips).map(|_| sound.flip(&mut rng)).collect()
 }
 
 /// A sound store, as it was left in each way.
@@ -134,7 +134,7 @@ struct SoundStore {
 impl SoundStore {
     fn new(seed: u64) -> Result<Self, Failure> {
         let disk = SimDisk::new();
-        let mut work = Workload::new(Dice::from_seed(seed));
+        let mut work = Workload::new(Rng::from_seed(seed));
         let mut oracle = Oracle::default();
         let clock = Arc::<SetClock>::default();
         let mut store = open(&disk, &clock)?;
@@ -164,18 +164,18 @@ impl SoundStore {
     }
 
     /// Flips a bit of a file and returns the result.
-    fn flip(&self, dice: &mut Dice<'_>) -> (Damaged, Left, Flipped) {
-        let (left, disk) = dice.pick(&self.disks);
+    fn flip(&self, rng: &mut Rng<'_>) -> (Damaged, Left, Flipped) {
+        let (left, disk) = rng.pick(&self.disks);
         // The machine did not restart: this copy of the disk has the same boot id.
         let disk = disk.copy();
-        let (damaged, path) = choose_file(&disk, dice);
+        let (damaged, path) = choose_file(&disk, rng);
         let mut bytes = disk.bytes(&path).unwrap_or_default();
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
-        let within = if dice.one_in(10) { bytes.len() } else { used };
-        let at = below(dice, within);
-        bytes[at] ^= 1 << dice.below(8);
+        let within = if rng.one_in(10) { bytes.len() } else { used };
+        let at = below(rng, within);
+        bytes[at] ^= 1 << rng.below(8);
         let flipped = match disk.set_bytes(&path, bytes) {
-            Ok(()) => self.open_and_ask(&disk, dice),
+            Ok(()) => self.open_and_ask(&disk, rng),
             Err(error) => Flipped::Silent(error.to_string()),
         };
         let flipped = match flipped {
@@ -187,7 +187,7 @@ impl SoundStore {
         (damaged, left, flipped)
     }
 
-    fn open_and_ask(&self, disk: &SimDisk, dice: &mut Dice<'_>) -> Flipped {
+    fn open_and_ask(&self, disk: &SimDisk, rng: &mut Rng<'_>) -> Flipped {
         let clock = Arc::<SetClock>::default();
         let mut work = self.work.clone();
         let now = work.tick();
@@ -204,7 +204,7 @@ impl SoundStore {
         }
         let mut answers = DamagedAnswers::default();
         let asked = answers.note(self.oracle.compare(&store)).and_then(|()| {
-            let more = self.oracle.ask_damaged(&store.snapshot(), dice, now)?;
+            let more = self.oracle.ask_damaged(&store.snapshot(), rng, now)?;
             answers.errors += more.errors;
             Ok(())
         });
@@ -218,24 +218,24 @@ impl SoundStore {
 }
 
 /// Returns a number below `limit`, which can be large.
-fn below(dice: &mut Dice<'_>, limit: usize) -> usize {
-    let any = dice.below(1 << 16) << 16 | dice.below(1 << 16);
+fn below(rng: &mut Rng<'_>, limit: usize) -> usize {
+    let any = rng.below(1 << 16) << 16 | rng.below(1 << 16);
     (any % limit.max(1) as u64) as usize
 }
 
 /// Picks one of the files, and one of the journal more often than others.
-fn choose_file(disk: &SimDisk, dice: &mut Dice<'_>) -> (Damaged, PathBuf) {
+fn choose_file(disk: &SimDisk, rng: &mut Rng<'_>) -> (Damaged, PathBuf) {
     let journal = Path::new("data/journal");
     let names = disk.list(journal).unwrap_or_default();
     let mut segments: Vec<PathBuf> =
         names.iter().map(|name| journal.join(name)).filter(|path| path.extension().is_some()).collect();
     segments.sort();
     let last = segments.pop().expect("a journal has a segment");
-    match dice.below(20) {
+    match rng.below(20) {
         0..7 => (Damaged::LastSegment, last),
-        7..10 if !segments.is_empty() => (Damaged::SealedSegment, dice.pick(&segments)),
+        7..10 if !segments.is_empty() => (Damaged::SealedSegment, rng.pick(&segments)),
         7..12 => (Damaged::Head, journal.join("HEAD")),
-        12 => (Damaged::Identity, Path::new("data").join(dice.pick(&["MANIFEST", "SECRET"]))),
+        12 => (Damaged::Identity, Path::new("data").join(rng.pick(&["MANIFEST", "SECRET"]))),
         _ => (Damaged::Index, PathBuf::from("data/index/index.redb")),
     }
 }

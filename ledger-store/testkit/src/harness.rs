@@ -10,7 +10,7 @@ use ledger_store::{
 };
 
 use crate::failure::Failure;
-use crate::{Counters, Dice, Disk, Faults, Oracle, SetClock, SimDisk, Step, Workload, fail_decision_read};
+use crate::{Counters, Disk, Faults, Oracle, Rng, SetClock, SimDisk, Step, Workload, fail_decision_read};
 
 /// Options of a store under test, and how often the harness asks it questions.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ pub(crate) struct Harness {
     pub(crate) work: Workload<'static>,
     pub(crate) done: Done,
     /// Decides everything except the work.
-    pub(crate) dice: Dice<'static>,
+    pub(crate) rng: Rng<'static>,
     settings: Settings,
     clock: Arc<SetClock>,
     /// The state after all acknowledged steps.
@@ -79,12 +79,12 @@ pub(crate) struct Harness {
 }
 
 impl Harness {
-    pub(crate) fn new(work: Workload<'static>, dice: Dice<'static>, settings: Settings) -> Self {
+    pub(crate) fn new(work: Workload<'static>, rng: Rng<'static>, settings: Settings) -> Self {
         Self {
             disk: SimDisk::with_faults(Faults { lying_syncs: settings.lying_syncs, ..Faults::default() }),
             work,
             done: Done::default(),
-            dice,
+            rng,
             settings,
             clock: Arc::default(),
             certain: Oracle::enforcing(settings.enforcement),
@@ -99,7 +99,7 @@ impl Harness {
 
     /// Makes the power fail at one of the next `within` syncs.
     pub(crate) fn cut_within(&mut self, within: u64) {
-        let cut_at_sync = Some(self.disk.syncs() + 1 + self.dice.below(within));
+        let cut_at_sync = Some(self.disk.syncs() + 1 + self.rng.below(within));
         let lying_syncs = self.settings.lying_syncs;
         self.disk.set_faults(Faults { cut_at_sync, lying_syncs, ..Faults::default() });
     }
@@ -131,7 +131,7 @@ impl Harness {
     /// Opens the store. Returns `None` if the power failed meanwhile.
     fn open_or_cut(&mut self) -> Result<Option<Store>, Failure> {
         let rebuilds = self.settings.rebuilds_one_in;
-        if rebuilds > 0 && self.dice.one_in(rebuilds) {
+        if rebuilds > 0 && self.rng.one_in(rebuilds) {
             // The store rebuilds the index from the journal. The file may not exist yet.
             let _ = self.disk.remove(Path::new("data/index/index.redb"));
         }
@@ -198,21 +198,21 @@ impl Harness {
             }
             self.done.acknowledged += 1;
             let asks = self.settings.asks_one_in;
-            if asks > 0 && self.dice.one_in(asks) {
+            if asks > 0 && self.rng.one_in(asks) {
                 let snapshot = store.snapshot();
-                let asked = self.certain.ask(&snapshot, &mut self.dice, now, 1);
+                let asked = self.certain.ask(&snapshot, &mut self.rng, now, 1);
                 if !self.take_answers(asked)? {
                     return Ok(());
                 }
                 // Asks an earlier snapshot again after the store has continued.
                 if let Some((snapshot, oracle)) = &mut earlier {
                     oracle.forget_removed(&self.certain);
-                    let asked = oracle.ask(snapshot, &mut self.dice, now, 1);
+                    let asked = oracle.ask(snapshot, &mut self.rng, now, 1);
                     if !self.take_answers(asked)? {
                         return Ok(());
                     }
                 }
-                if self.dice.one_in(4) {
+                if self.rng.one_in(4) {
                     earlier = Some((snapshot, self.certain.clone()));
                 }
             }
@@ -223,9 +223,9 @@ impl Harness {
     /// Makes a read of the next decision fail, at times. Returns whether it did.
     fn arm_failed_read(&mut self, store: &Store) -> bool {
         let fails = self.settings.fails_reads_one_in;
-        let is_armed = fails > 0 && self.dice.one_in(fails);
+        let is_armed = fails > 0 && self.rng.one_in(fails);
         if is_armed {
-            fail_decision_read(store, 1 + self.dice.below(8));
+            fail_decision_read(store, 1 + self.rng.below(8));
         }
         is_armed
     }
@@ -261,7 +261,7 @@ impl Harness {
             }
         }
         self.possible.clear();
-        let asked = self.certain.ask(&store.snapshot(), &mut self.dice, now, 1);
+        let asked = self.certain.ask(&store.snapshot(), &mut self.rng, now, 1);
         if !self.take_answers(asked)? {
             return Ok(false);
         }

@@ -10,7 +10,7 @@ use ledger_core::{
 };
 use ledger_store::{Deleted, Direction, LedgerInfo, PageRequest, Snapshot, Start, WriteError};
 
-use crate::Dice;
+use crate::Rng;
 use crate::failure::Failure;
 
 /// An existing or removed ledger.
@@ -192,13 +192,13 @@ impl LedgerModel {
         &self,
         snapshot: &Snapshot,
         filter: &FilterOf<Ledgers>,
-        dice: &mut Dice<'_>,
+        rng: &mut Rng<'_>,
     ) -> Result<(), Failure> {
-        let deleted = dice.pick(&[Deleted::Hidden, Deleted::Shown]);
-        let direction = dice.pick(&[Direction::Ascending, Direction::Descending]);
-        let size = 1 + dice.below(4) as usize;
-        let from = dice.below(self.all.len() as u64 + 2) as u32;
-        let start = match dice.below(3) {
+        let deleted = rng.pick(&[Deleted::Hidden, Deleted::Shown]);
+        let direction = rng.pick(&[Direction::Ascending, Direction::Descending]);
+        let size = 1 + rng.below(4) as usize;
+        let from = rng.below(self.all.len() as u64 + 2) as u32;
+        let start = match rng.below(3) {
             0 => Start::First,
             1 => Start::After(from),
             _ => Start::Before(from),

@@ -6,7 +6,7 @@ use ledger_core::schema::Enforcement;
 use crate::campaign::in_parallel;
 use crate::failure::Failure;
 use crate::harness::{Done, Harness, Settings};
-use crate::{Dice, Workload};
+use crate::{Rng, Workload};
 
 /// A series of trials, until enough commands were executed.
 #[derive(Clone, Copy, Debug)]
@@ -41,25 +41,25 @@ impl Trials {
 ///
 /// Names the difference between the store and the model.
 pub fn trial_of(seed: u64, commands: u64) -> Result<Done, Failure> {
-    let mut dice = Dice::from_seed(seed ^ 0x7e57_0000_0000);
+    let mut rng = Rng::from_seed(seed ^ 0x7e57_0000_0000);
     let settings = Settings {
         // With the smallest budget, a flush happens every few commands, and there are many runs.
-        memory_budget: dice.pick(&[64 << 10, 2 << 20, 16 << 20]),
+        memory_budget: rng.pick(&[64 << 10, 2 << 20, 16 << 20]),
         segment_bytes: 64 << 10,
-        enforcement: dice.pick(&[Enforcement::Audit, Enforcement::Audit, Enforcement::Strict]),
+        enforcement: rng.pick(&[Enforcement::Audit, Enforcement::Audit, Enforcement::Strict]),
         asks_one_in: 6,
-        fails_reads_one_in: dice.pick(&[0, 0, 3]),
+        fails_reads_one_in: rng.pick(&[0, 0, 3]),
         rebuilds_one_in: 8,
         lying_syncs: false,
     };
-    let work = Workload::with_accounts(Dice::from_seed(seed), dice.pick(&[0, 0, 40, 400]));
-    let mut harness = Harness::new(work, dice, settings);
+    let work = Workload::with_accounts(Rng::from_seed(seed), rng.pick(&[0, 0, 40, 400]));
+    let mut harness = Harness::new(work, rng, settings);
     let mut cuts = 0;
     while harness.work.commands() < commands {
-        if harness.dice.one_in(3) {
+        if harness.rng.one_in(3) {
             harness.cut_within(60);
         }
-        let steps = 20 + harness.dice.below(60);
+        let steps = 20 + harness.rng.below(60);
         harness.work(steps)?;
         if harness.disk.power_is_off() {
             cuts += 1;

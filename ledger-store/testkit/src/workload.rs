@@ -12,7 +12,7 @@ use ledger_core::{
 use ledger_store::{Atomicity, Detail, Mode, Request, Submission};
 
 use crate::fixtures::{self, KEYS, VALUES};
-use crate::{Dice, DocumentStep, document_model};
+use crate::{DocumentStep, Rng, document_model};
 
 /// One step of the work.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub struct ImportStep {
 /// Generates steps, one after the other.
 #[derive(Clone, Debug)]
 pub struct Workload<'a> {
-    dice: Dice<'a>,
+    rng: Rng<'a>,
     /// Number of accounts in addition to the frequent ones.
     more_accounts: u64,
     /// Number of ledgers created so far.
@@ -92,22 +92,22 @@ const LEDGERS: u64 = 4;
 const COPIES: u64 = 4;
 
 impl<'a> Workload<'a> {
-    /// Creates work that `dice` decides.
-    pub fn new(dice: Dice<'a>) -> Self {
-        Self::with_accounts(dice, 0)
+    /// Creates work that `rng` decides.
+    pub fn new(rng: Rng<'a>) -> Self {
+        Self::with_accounts(rng, 0)
     }
 
     /// Creates work that also uses `more_accounts` other accounts.
-    pub fn with_accounts(dice: Dice<'a>, more_accounts: u64) -> Self {
+    pub fn with_accounts(rng: Rng<'a>, more_accounts: u64) -> Self {
         let now = 1_700_000_000_000_000;
         let (homes, deleted) = (BTreeMap::new(), BTreeSet::new());
         let (created, copies, commands, keys, deleted_at, last) = (0, 0, 0, 0, 0, None);
-        Self { dice, more_accounts, created, copies, homes, deleted, deleted_at, commands, now, keys, last }
+        Self { rng, more_accounts, created, copies, homes, deleted, deleted_at, commands, now, keys, last }
     }
 
     /// Whether the source of choices has no bytes left. Always false for a seed.
     pub fn is_exhausted(&self) -> bool {
-        self.dice.is_exhausted()
+        self.rng.is_exhausted()
     }
 
     /// Returns the number of commands so far.
@@ -117,24 +117,24 @@ impl<'a> Workload<'a> {
 
     /// Returns the time of the next step. It sometimes repeats or goes back.
     pub fn tick(&mut self) -> Timestamp {
-        self.now += match self.dice.below(10) {
+        self.now += match self.rng.below(10) {
             0 => 0,
-            1 => -(self.dice.below(5_000) as i64),
-            _ => self.dice.below(2_000) as i64 * 1_000,
+            1 => -(self.rng.below(5_000) as i64),
+            _ => self.rng.below(2_000) as i64 * 1_000,
         };
         Timestamp::from_micros(self.now)
     }
 
     /// Returns the next step.
     pub fn step(&mut self) -> Step {
-        if self.created < LEDGERS && (self.created == 0 || self.dice.one_in(6)) {
+        if self.created < LEDGERS && (self.created == 0 || self.rng.one_in(6)) {
             self.created += 1;
             return self.create(fixtures::ledger(self.created - 1));
         }
-        if !self.deleted.is_empty() && self.dice.one_in(5) {
+        if !self.deleted.is_empty() && self.rng.one_in(5) {
             return self.after_deletion();
         }
-        match self.dice.below(48) {
+        match self.rng.below(48) {
             1 => Step::Flush,
             2 => Step::Reopen,
             3 if self.created == LEDGERS && self.copies < COPIES => {
@@ -142,37 +142,37 @@ impl<'a> Workload<'a> {
                 self.create(fixtures::copy(self.copies - 1))
             }
             4 => {
-                let again = fixtures::ledger(self.dice.below(self.created));
+                let again = fixtures::ledger(self.rng.below(self.created));
                 self.create(again)
             }
             5..9 => Step::Documents(
-                (0..=self.dice.below(4)).map(|_| document_model::draft(&mut self.dice)).collect(),
+                (0..=self.rng.below(4)).map(|_| document_model::draft(&mut self.rng)).collect(),
             ),
             9..13 if self.copies > 0 => self.import(),
             13 => {
                 let ledger = self.ledger();
                 let mut metadata = self.metadata();
-                metadata.insert_text("owner", self.dice.pick(&VALUES));
+                metadata.insert_text("owner", self.rng.pick(&VALUES));
                 Step::Describe(ledger, metadata)
             }
-            14 => Step::Undescribe(self.ledger(), self.dice.pick(&KEYS).into()),
+            14 => Step::Undescribe(self.ledger(), self.rng.pick(&KEYS).into()),
             15 => {
-                let mapping = format!("[{}]", self.dice.below(9));
+                let mapping = format!("[{}]", self.rng.below(9));
                 Step::Map(self.ledger(), mapping)
             }
             16 => {
-                let bucket = fixtures::bucket(&mut self.dice);
+                let bucket = fixtures::bucket(&mut self.rng);
                 self.deleted.insert(bucket.clone());
                 self.deleted_at = self.now;
                 Step::DeleteBucket(bucket)
             }
-            17 if self.dice.one_in(4) => self.after_deletion(),
+            17 if self.rng.one_in(4) => self.after_deletion(),
             _ => Step::Submit(self.submission()),
         }
     }
 
     fn create(&mut self, name: LedgerName) -> Step {
-        let options = fixtures::options(&mut self.dice, name == fixtures::ledger(0));
+        let options = fixtures::options(&mut self.rng, name == fixtures::ledger(0));
         self.homes.entry(name.clone()).or_insert_with(|| options.bucket.clone());
         Step::Create(name, options)
     }
@@ -182,8 +182,8 @@ impl<'a> Workload<'a> {
     fn after_deletion(&mut self) -> Step {
         let deleted: Vec<BucketName> = self.deleted.iter().cloned().collect();
         let bucket =
-            if deleted.is_empty() { fixtures::bucket(&mut self.dice) } else { self.dice.pick(&deleted) };
-        match self.dice.below(16) {
+            if deleted.is_empty() { fixtures::bucket(&mut self.rng) } else { self.rng.pick(&deleted) };
+        match self.rng.below(16) {
             0..3 => {
                 self.deleted.remove(&bucket);
                 Step::RestoreBucket(bucket)
@@ -191,12 +191,12 @@ impl<'a> Workload<'a> {
             3..6 => Step::RemoveDeleted(Duration::ZERO),
             6 | 15 => {
                 // The last deletion is due now, or in a moment.
-                let since = self.now - self.deleted_at + self.dice.below(2) as i64;
+                let since = self.now - self.deleted_at + self.rng.below(2) as i64;
                 Step::RemoveDeleted(Duration::from_micros(since.max(0) as u64))
             }
             7 => Step::DeleteBucket(bucket),
             8..10 => {
-                let stops = self.dice.one_in(3).then(|| self.dice.below(12));
+                let stops = self.rng.one_in(3).then(|| self.rng.below(12));
                 Step::Reclaim(stops)
             }
             _ => {
@@ -206,9 +206,9 @@ impl<'a> Workload<'a> {
                     self.deleted.remove(&bucket);
                     return Step::RestoreBucket(bucket);
                 }
-                let name = self.dice.pick(&names);
+                let name = self.rng.pick(&names);
                 // If the name is not free yet, later steps try it again.
-                if self.dice.one_in(2) {
+                if self.rng.one_in(2) {
                     self.homes.remove(&name);
                 }
                 self.create(name)
@@ -230,45 +230,45 @@ impl<'a> Workload<'a> {
 
     fn any_ledger(&mut self) -> LedgerName {
         // A write to a copy ends its import.
-        if self.copies > 0 && self.dice.one_in(25) {
-            return fixtures::copy(self.dice.below(self.copies));
+        if self.copies > 0 && self.rng.one_in(25) {
+            return fixtures::copy(self.rng.below(self.copies));
         }
-        fixtures::ledger(self.dice.below(self.created))
+        fixtures::ledger(self.rng.below(self.created))
     }
 
     fn import(&mut self) -> Step {
-        let to = self.dice.below(self.copies);
-        let count = self.dice.below(30) as usize;
+        let to = self.rng.below(self.copies);
+        let count = self.rng.below(30) as usize;
         Step::Import(ImportStep {
             from: fixtures::ledger(original(to)),
             to: fixtures::copy(to),
             count,
-            damaged: (self.dice.one_in(6) && count > 0).then(|| self.dice.below(count as u64) as usize),
-            again: self.dice.one_in(8),
+            damaged: (self.rng.one_in(6) && count > 0).then(|| self.rng.below(count as u64) as usize),
+            again: self.rng.one_in(8),
         })
     }
 
     fn submission(&mut self) -> Submission {
         if let Some(last) = &self.last
-            && self.dice.one_in(10)
+            && self.rng.one_in(10)
         {
             let last = last.clone();
             self.commands += last.requests.len() as u64;
             return last;
         }
-        let count = match self.dice.below(10) {
+        let count = match self.rng.below(10) {
             0 => 0,
             1 => 20,
             few => few.div_ceil(3),
         };
-        let atomicity = match self.dice.below(6) {
+        let atomicity = match self.rng.below(6) {
             1 => Atomicity::StopAtRefusal,
             2 | 3 => Atomicity::AllOrNothing,
             4 | 5 => Atomicity::AsOne,
             _ => Atomicity::Independent,
         };
         let mut requests: Vec<Request> = (0..count).map(|_| self.request()).collect();
-        if matches!(atomicity, Atomicity::AllOrNothing | Atomicity::AsOne) && !self.dice.one_in(3) {
+        if matches!(atomicity, Atomicity::AllOrNothing | Atomicity::AsOne) && !self.rng.one_in(3) {
             for request in &mut requests {
                 self.ease(request);
             }
@@ -280,11 +280,11 @@ impl<'a> Workload<'a> {
             ledger: self.ledger(),
             requests,
             atomicity,
-            mode: if self.dice.one_in(8) { Mode::DryRun } else { Mode::Commit },
+            mode: if self.rng.one_in(8) { Mode::DryRun } else { Mode::Commit },
             detail: Detail::Entry,
         };
         let has_key = submission.requests.iter().any(|request| request.idempotency.is_some());
-        if has_key && (atomicity == Atomicity::AsOne || self.dice.one_in(3)) {
+        if has_key && (atomicity == Atomicity::AsOne || self.rng.one_in(3)) {
             self.last = Some(submission.clone());
         }
         submission
@@ -293,8 +293,8 @@ impl<'a> Workload<'a> {
     fn request(&mut self) -> Request {
         self.commands += 1;
         let command = self.command();
-        let idempotency = self.dice.one_in(3).then(|| Box::new(self.idempotency()));
-        let schema_version = self.dice.one_in(4).then(|| fixtures::version(&mut self.dice));
+        let idempotency = self.rng.one_in(3).then(|| Box::new(self.idempotency()));
+        let schema_version = self.rng.one_in(4).then(|| fixtures::version(&mut self.rng));
         Request { command, idempotency, schema_version: schema_version.map(Box::new) }
     }
 
@@ -324,7 +324,7 @@ impl<'a> Workload<'a> {
         for other in others {
             other.idempotency = None;
         }
-        if first.idempotency.is_none() && !self.dice.one_in(4) {
+        if first.idempotency.is_none() && !self.rng.one_in(4) {
             first.idempotency = Some(Box::new(self.idempotency()));
         }
         if let Some(idempotency) = &mut first.idempotency
@@ -336,9 +336,9 @@ impl<'a> Workload<'a> {
 
     fn idempotency(&mut self) -> Idempotency {
         // Sometimes uses an earlier key, at times with another request.
-        let key = if self.dice.one_in(3) { self.dice.below(self.keys + 1) } else { self.keys };
+        let key = if self.rng.one_in(3) { self.rng.below(self.keys + 1) } else { self.keys };
         self.keys = self.keys.max(key + 1);
-        let hash = match self.dice.below(12) {
+        let hash = match self.rng.below(12) {
             0..3 => format!("another-{key}"),
             _ => format!("request-{key}"),
         };
@@ -347,48 +347,48 @@ impl<'a> Workload<'a> {
     }
 
     fn command(&mut self) -> Command {
-        match self.dice.below(48) {
+        match self.rng.below(48) {
             0 => Command::InsertSchema(InsertSchema {
-                version: fixtures::version(&mut self.dice),
-                schema: Box::new(fixtures::schema(&mut self.dice)),
+                version: fixtures::version(&mut self.rng),
+                schema: Box::new(fixtures::schema(&mut self.rng)),
             }),
             1..6 => Command::RevertTransaction(RevertTransaction {
                 id: self.transaction(),
-                overdraft: if self.dice.one_in(3) { Overdraft::Allow } else { Overdraft::Refuse },
-                dated: if self.dice.one_in(2) { RevertDate::OfOriginal } else { RevertDate::Now },
+                overdraft: if self.rng.one_in(3) { Overdraft::Allow } else { Overdraft::Refuse },
+                dated: if self.rng.one_in(2) { RevertDate::OfOriginal } else { RevertDate::Now },
                 metadata: self.metadata(),
                 rules: ledger_core::Rules::Current,
             }),
             6..10 => Command::SetMetadata { target: self.target(), metadata: self.metadata() },
-            10..14 => Command::DeleteMetadata { target: self.target(), key: self.dice.pick(&KEYS).into() },
+            10..14 => Command::DeleteMetadata { target: self.target(), key: self.rng.pick(&KEYS).into() },
             _ => Command::CreateTransaction(self.transaction_to_create()),
         }
     }
 
     fn transaction_to_create(&mut self) -> CreateTransaction {
-        let count = if self.dice.one_in(4) { self.dice.below(5) } else { 1 };
+        let count = if self.rng.one_in(4) { self.rng.below(5) } else { 1 };
         let postings: Postings = (0..count).map(|_| self.posting()).collect();
         let mut create = CreateTransaction::of(postings);
-        match self.dice.below(20) {
+        match self.rng.below(20) {
             1..5 => create.movement = Movement::Script(self.script()),
             5 => create.movement = self.by_template(),
             _ => {}
         }
         create.metadata = self.metadata();
-        if self.dice.one_in(6) {
+        if self.rng.one_in(6) {
             create.account_metadata.insert(self.address(), self.metadata());
         }
-        if self.dice.one_in(3) {
-            let distance = (self.dice.below(40_000) as i64 - 20_000) * 1_000;
+        if self.rng.one_in(3) {
+            let distance = (self.rng.below(40_000) as i64 - 20_000) * 1_000;
             // Rounded, so that several transactions have the same date.
             let displaced = (self.now + distance) / 4_000_000 * 4_000_000;
             create.timestamp = Some(Timestamp::from_micros(displaced));
         }
-        if self.dice.one_in(4) {
-            let reference = format!("ref-{}", self.dice.below(60 + self.commands / 2));
+        if self.rng.one_in(4) {
+            let reference = format!("ref-{}", self.rng.below(60 + self.commands / 2));
             create.reference = Some(Reference::parse(&reference).expect("a reference"));
         }
-        if self.dice.one_in(6) {
+        if self.rng.one_in(6) {
             create.overdraft = Overdraft::Allow;
         }
         create
@@ -397,18 +397,18 @@ impl<'a> Workload<'a> {
     fn by_template(&mut self) -> Movement {
         let variables = [
             ("to".to_owned(), VariableValue::Text(self.address().to_string())),
-            ("amount".to_owned(), VariableValue::Text(format!("COIN {}", self.dice.below(100)))),
+            ("amount".to_owned(), VariableValue::Text(format!("COIN {}", self.rng.below(100)))),
         ];
-        let name = if self.dice.one_in(6) { "refund" } else { "pay" };
+        let name = if self.rng.one_in(6) { "refund" } else { "pay" };
         Movement::Template { name: name.into(), variables: variables.into(), runtime: Runtime::default() }
     }
 
     fn script(&mut self) -> Script {
-        let (asset, other) = (fixtures::asset(&mut self.dice), fixtures::asset(&mut self.dice));
+        let (asset, other) = (fixtures::asset(&mut self.rng), fixtures::asset(&mut self.rng));
         let (a, b, c) = (self.address(), self.address(), self.address());
-        let key = self.dice.pick(&KEYS);
-        let amount = self.dice.below(1_000);
-        let statement = match self.dice.below(8) {
+        let key = self.rng.pick(&KEYS);
+        let amount = self.rng.below(1_000);
+        let statement = match self.rng.below(8) {
             0 => format!("send [{asset} *] (source = {{ @{a} @{b} }} destination = @{c})"),
             1 => format!(
                 "send $amount (source = {{ max [{asset} 9] from @{a} @{b} @world }}
@@ -431,7 +431,7 @@ impl<'a> Workload<'a> {
                 "send $amount (source = @world \\ \"RED\" destination = @{a}) send [{asset} *] (source = @{a} \\ \"RED\" destination = $to)"
             ),
         };
-        let plain = match self.dice.below(6) {
+        let plain = match self.rng.below(6) {
             0 => format!(
                 "vars {{ account $to monetary $amount monetary $known = balance(@{a}, {other}) }} {statement} set_tx_meta(\"known\", $known)"
             ),
@@ -448,27 +448,27 @@ impl<'a> Workload<'a> {
     }
 
     fn posting(&mut self) -> Posting {
-        let source = if self.dice.one_in(2) { AccountAddress::world() } else { self.address() };
-        let amount = match self.dice.below(20) {
+        let source = if self.rng.one_in(2) { AccountAddress::world() } else { self.address() };
+        let amount = match self.rng.below(20) {
             // Amounts whose sums exceed 64 bits, and 128 bits.
             1 => "18446744073709551615".parse().expect("digits"),
             2 => "9".repeat(60).parse().expect("digits"),
             3 => Amount::ZERO,
-            _ => Amount::from(self.dice.below(1_000)),
+            _ => Amount::from(self.rng.below(1_000)),
         };
-        Posting { source, destination: self.address(), amount, asset: fixtures::asset(&mut self.dice) }
+        Posting { source, destination: self.address(), amount, asset: fixtures::asset(&mut self.rng) }
     }
 
     fn address(&mut self) -> AccountAddress {
-        fixtures::any_address(&mut self.dice, self.more_accounts)
+        fixtures::any_address(&mut self.rng, self.more_accounts)
     }
 
     fn transaction(&mut self) -> TransactionId {
-        TransactionId::new(self.dice.below(10 + self.commands / LEDGERS))
+        TransactionId::new(self.rng.below(10 + self.commands / LEDGERS))
     }
 
     fn target(&mut self) -> Target {
-        if self.dice.one_in(2) {
+        if self.rng.one_in(2) {
             Target::Account(self.address())
         } else {
             Target::Transaction(self.transaction())
@@ -477,14 +477,14 @@ impl<'a> Workload<'a> {
 
     fn metadata(&mut self) -> Metadata {
         let mut metadata = Metadata::EMPTY;
-        for _ in 0..self.dice.below(3) {
-            let value = match self.dice.below(20) {
+        for _ in 0..self.rng.below(3) {
+            let value = match self.rng.below(20) {
                 // Long enough to fill chunks and segments.
-                0 => MetadataValue::Text(format!("{:02000}", self.dice.below(7)).into()),
+                0 => MetadataValue::Text(format!("{:02000}", self.rng.below(7)).into()),
                 1..4 => MetadataValue::Json("true".into()),
-                _ => MetadataValue::Text(self.dice.pick(&VALUES).into()),
+                _ => MetadataValue::Text(self.rng.pick(&VALUES).into()),
             };
-            metadata.insert(self.dice.pick(&KEYS), value);
+            metadata.insert(self.rng.pick(&KEYS), value);
         }
         metadata
     }

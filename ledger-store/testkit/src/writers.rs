@@ -18,7 +18,7 @@ use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Su
 
 use crate::failure::Failure;
 use crate::harness::{Done, is_whole};
-use crate::{Dice, Disk, Faults, SimDisk, logs};
+use crate::{Disk, Faults, Rng, SimDisk, logs};
 
 /// Number of writers in a run.
 const WRITERS: u64 = 4;
@@ -57,12 +57,12 @@ struct Sent {
 ///
 /// Says what the surviving store lacks or has in excess.
 pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<Done, Failure> {
-    let mut dice = Dice::from_seed(seed ^ 0x0077_7269_7465_7273);
+    let mut rng = Rng::from_seed(seed ^ 0x0077_7269_7465_7273);
     let mut disk = SimDisk::with_faults(Faults { lying_syncs, ..Faults::default() });
     let mut done = Done::default();
     let mut histories: Vec<History> = vec![History::new(); WRITERS as usize];
     create_ledger(&disk)?;
-    cut_within(&disk, lying_syncs, 120, &mut dice);
+    cut_within(&disk, lying_syncs, 120, &mut rng);
     let mut submissions = SUBMISSIONS;
     for depth in 0..3 {
         let before = disk.clone();
@@ -79,8 +79,8 @@ pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<Done, Fai
         disk = before.after_power_cut(seed.wrapping_mul(31).wrapping_add(depth));
         done.cuts += 1;
         submissions = SUBMISSIONS_AFTER;
-        if depth == 0 && dice.one_in(2) {
-            cut_within(&disk, lying_syncs, 30, &mut dice);
+        if depth == 0 && rng.one_in(2) {
+            cut_within(&disk, lying_syncs, 30, &mut rng);
         }
     }
     let store = open(&disk)?;
@@ -103,8 +103,8 @@ fn create_ledger(disk: &SimDisk) -> Result<(), Failure> {
     Ok(store.close()?)
 }
 
-fn cut_within(disk: &SimDisk, lying_syncs: bool, within: u64, dice: &mut Dice<'_>) {
-    let cut_at_sync = Some(disk.syncs() + 1 + dice.below(within));
+fn cut_within(disk: &SimDisk, lying_syncs: bool, within: u64, rng: &mut Rng<'_>) {
+    let cut_at_sync = Some(disk.syncs() + 1 + rng.below(within));
     disk.set_faults(Faults { cut_at_sync, lying_syncs, ..Faults::default() });
 }
 
@@ -150,14 +150,14 @@ fn write_one(
     submissions: u64,
     seed: u64,
 ) -> Result<u64, Failure> {
-    let mut dice = Dice::from_seed(seed ^ (writer << 32) ^ history.len() as u64);
+    let mut rng = Rng::from_seed(seed ^ (writer << 32) ^ history.len() as u64);
     let (sender, answers): (Sender<Answer>, Receiver<Answer>) = channel();
-    let in_flight_max = 1 + dice.below(12) as usize;
+    let in_flight_max = 1 + rng.below(12) as usize;
     let mut in_flight = 0;
     let mut acknowledged = 0;
     for _ in 0..submissions {
         let index = history.len();
-        let (submission, sent) = submission(writer, index, &mut dice);
+        let (submission, sent) = submission(writer, index, &mut rng);
         history.push(sent);
         let sender = sender.clone();
         store.submit(submission, move |answer| {
@@ -196,21 +196,21 @@ fn take_answer(answers: &Receiver<Answer>, history: &mut History) -> Result<u64,
 }
 
 /// Returns some transactions that happen together or not at all. The rules refuse one submission in seven.
-fn submission(writer: u64, at: usize, dice: &mut Dice<'_>) -> (Submission, Sent) {
-    let is_refused = dice.one_in(7);
-    let count = 1 + dice.below(4);
+fn submission(writer: u64, at: usize, rng: &mut Rng<'_>) -> (Submission, Sent) {
+    let is_refused = rng.one_in(7);
+    let count = 1 + rng.below(4);
     // Sometimes so much text that batches wait for each other.
-    let note = "x".repeat(if dice.one_in(3) { 40_000 } else { 10 });
+    let note = "x".repeat(if rng.one_in(3) { 40_000 } else { 10 });
     let references: Vec<String> = (0..count).map(|i| format!("w{writer}-{at}-{i}")).collect();
     let requests = references.iter().enumerate().map(|(i, reference)| {
         let is_poor = is_refused && i + 1 == references.len();
         let source = if is_poor { format!("w{writer}:poor") } else { "world".to_owned() };
-        let destination = format!("w{writer}:a{}", dice.below(6));
+        let destination = format!("w{writer}:a{}", rng.below(6));
         let address = |text: &str| AccountAddress::parse(text).expect("an address");
         let posting = Posting {
             source: address(&source),
             destination: address(&destination),
-            amount: Amount::from(1 + dice.below(1_000)),
+            amount: Amount::from(1 + rng.below(1_000)),
             asset: "USD/2".parse().expect("an asset"),
         };
         let mut create = CreateTransaction::of(Postings::from(vec![posting]));
@@ -223,7 +223,7 @@ fn submission(writer: u64, at: usize, dice: &mut Dice<'_>) -> (Submission, Sent)
         requests: requests.collect(),
         atomicity: Atomicity::AllOrNothing,
         mode: Mode::Commit,
-        detail: if dice.one_in(2) { Detail::Entry } else { Detail::Ids },
+        detail: if rng.one_in(2) { Detail::Entry } else { Detail::Ids },
     };
     (submission, Sent { references, is_refused, known: Known::Unknown })
 }

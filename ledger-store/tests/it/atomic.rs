@@ -13,7 +13,7 @@ use ledger_store::{
     DocumentRejection, Expected, LedgerCommand, Mode, Options, Outcome, PageRequest, Start, Store,
     Submission, TransactionOrder, TransactionQuery, WriteError,
 };
-use ledger_testkit::{Dice, Disk, Faults, SetClock, SimDisk, fail_decision_read, logs};
+use ledger_testkit::{Disk, Faults, Rng, SetClock, SimDisk, fail_decision_read, logs};
 
 const DOCUMENTS: Collection = Collection::new(40).expect("it is not the store's own");
 
@@ -218,17 +218,17 @@ fn failed_read_records_nothing() {
 }
 
 /// Returns a random write. About half of these are refused.
-fn random_write(dice: &mut Dice<'_>) -> AtomicWrite {
+fn random_write(rng: &mut Rng<'_>) -> AtomicWrite {
     let mut write = AtomicWrite::default();
-    for number in 0..dice.below(3) {
-        let mut change = document(&format!("{number}{}", dice.below(5)), 1 + dice.below(90) as usize);
-        change.expected = if dice.one_in(20) { Expected::Absent } else { Expected::Anything };
+    for number in 0..rng.below(3) {
+        let mut change = document(&format!("{number}{}", rng.below(5)), 1 + rng.below(90) as usize);
+        change.expected = if rng.one_in(20) { Expected::Absent } else { Expected::Anything };
         write.documents.push(change);
     }
-    for _ in 0..dice.below(5) {
-        let reference = format!("r{}", dice.below(300));
-        let source = dice.pick(&["world", "world", "world", "users:1", "users:2"]);
-        write.commands.push(pay(dice.pick(&["a", "b", "c"]), source, &reference));
+    for _ in 0..rng.below(5) {
+        let reference = format!("r{}", rng.below(300));
+        let source = rng.pick(&["world", "world", "world", "users:1", "users:2"]);
+        write.commands.push(pay(rng.pick(&["a", "b", "c"]), source, &reference));
     }
     write
 }
@@ -252,14 +252,14 @@ fn documents(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
 #[test]
 fn random_writes_equal_their_accepted_parts() {
     for seed in 0..4 {
-        let mut dice = Dice::from_seed(seed);
+        let mut rng = Rng::from_seed(seed);
         let (disk, parts) = (SimDisk::new(), Store::in_memory_with(&options()));
         let mut store = open(&disk).expect("it opens");
         with_ledgers(&store, &["a", "b", "c"]);
         with_ledgers(&parts, &["a", "b", "c"]);
         let (mut recorded, mut refused) = (0, 0);
         for step in 0..250 {
-            let write = random_write(&mut dice);
+            let write = random_write(&mut rng);
             let is_recorded = match store.write_atomically(write.clone()) {
                 Ok(outcomes) => outcomes.iter().all(|outcome| matches!(outcome, Outcome::Done(_))),
                 Err(WriteError::Document(_)) => false,

@@ -9,7 +9,7 @@ use ledger_store::{
     Collection, DOCUMENT_BYTES_MAX, Direction, Document, DocumentAction, DocumentChange, DocumentKey,
     DocumentRange, DocumentRejection, DocumentVersion, Expected, Options, Store, WriteError,
 };
-use ledger_testkit::{Dice, Disk, SimDisk};
+use ledger_testkit::{Disk, Rng, SimDisk};
 
 const NAMES: u32 = 0;
 const TIMES: u32 = 1;
@@ -124,7 +124,7 @@ type Model = BTreeMap<Vec<u8>, (Vec<u8>, Vec<DocumentKey>, DocumentVersion)>;
 
 /// Compares every possible answer with the model.
 #[track_caller]
-fn compare(store: &Store, model: &Model, dice: &mut Dice<'_>) {
+fn compare(store: &Store, model: &Model, rng: &mut Rng<'_>) {
     let snapshot = store.snapshot();
     let expected: Vec<Document> = model
         .iter()
@@ -143,7 +143,7 @@ fn compare(store: &Store, model: &Model, dice: &mut Dice<'_>) {
         if direction == Direction::Descending {
             in_order.reverse();
         }
-        let limit = dice.below(5) as usize + 1;
+        let limit = rng.below(5) as usize + 1;
         let mut pages = Vec::new();
         let mut range = DocumentRange { direction, limit, ..DocumentRange::default() };
         loop {
@@ -161,7 +161,7 @@ fn compare(store: &Store, model: &Model, dice: &mut Dice<'_>) {
             })
             .collect();
         by_time.sort_by(|a, b| (&a.0, &a.1.key).cmp(&(&b.0, &b.1.key)));
-        let from = vec![dice.below(4) as u8];
+        let from = vec![rng.below(4) as u8];
         by_time.retain(|(time, _)| *time > from);
         if direction == Direction::Descending {
             by_time.reverse();
@@ -183,23 +183,23 @@ fn compare(store: &Store, model: &Model, dice: &mut Dice<'_>) {
 #[test]
 fn documents_match_a_map_through_openings() {
     for seed in 0..6 {
-        let mut dice = Dice::from_seed(seed);
+        let mut rng = Rng::from_seed(seed);
         let disk = SimDisk::new();
         let mut store = open(&disk);
         let mut model = Model::new();
         for step in 0..200 {
-            let key = vec![dice.below(3) as u8; dice.below(4) as usize];
-            if dice.below(4) == 0 {
+            let key = vec![rng.below(3) as u8; rng.below(4) as usize];
+            if rng.below(4) == 0 {
                 store.change_documents(vec![delete(&key, Expected::Anything)]).expect("a change");
                 model.remove(&key);
             } else {
-                let times = (dice.below(3) > 0).then(|| DocumentKey {
+                let times = (rng.below(3) > 0).then(|| DocumentKey {
                     index: TIMES,
-                    key: vec![dice.below(4) as u8; dice.below(3) as usize],
+                    key: vec![rng.below(4) as u8; rng.below(3) as usize],
                     unique: false,
                 });
                 let keys: Vec<DocumentKey> = times.into_iter().collect();
-                let value = vec![step as u8; dice.below(40) as usize];
+                let value = vec![step as u8; rng.below(40) as usize];
                 let expected = match model.get(&key) {
                     Some((_, _, version)) => Expected::Version(*version),
                     None => Expected::Absent,
@@ -207,7 +207,7 @@ fn documents_match_a_map_through_openings() {
                 let versions = store.change_documents(vec![put(&key, expected, &value, keys.clone())]);
                 model.insert(key, (value, keys, versions.expect("a change")[0]));
             }
-            match dice.below(40) {
+            match rng.below(40) {
                 0 => store.flush(),
                 1 => {
                     store.close().expect("it closes");
@@ -221,11 +221,11 @@ fn documents_match_a_map_through_openings() {
                 }
                 _ => {}
             }
-            if dice.below(20) == 0 {
-                compare(&store, &model, &mut dice);
+            if rng.below(20) == 0 {
+                compare(&store, &model, &mut rng);
             }
         }
-        compare(&store, &model, &mut dice);
+        compare(&store, &model, &mut rng);
         let report = store.verify().expect("there is room");
         assert!(report.is_clean(), "{}", report.to_json_lines());
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ledger_core::Timestamp;
 use ledger_store::{Options, Store, WriteError};
-use ledger_testkit::{Dice, Disk, Faults, Oracle, SetClock, SimDisk, Step, Workload, fail_decision_read};
+use ledger_testkit::{Disk, Faults, Oracle, Rng, SetClock, SimDisk, Step, Workload, fail_decision_read};
 
 /// A closed store and its expected state.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ impl Kept {
 
 /// Returns a store after some work, and further work for it.
 fn worked(seed: u64, steps: u64) -> (Kept, Workload<'static>) {
-    let mut work = Workload::new(Dice::from_seed(seed));
+    let mut work = Workload::new(Rng::from_seed(seed));
     let mut kept = Kept { disk: SimDisk::new(), oracle: Oracle::default(), clock: Arc::default() };
     let store = kept.open();
     for _ in 0..steps {

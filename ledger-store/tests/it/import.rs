@@ -13,7 +13,7 @@ use ledger_store::{
     Atomicity, Detail, Direction, Expand, ImportError, ImportRefusal, ImportedLog, LogHashes, LogQuery,
     LogView, Mode, Options, Outcome, PageRequest, Receipt, Request, Start, Store, Submission,
 };
-use ledger_testkit::{Dice, Disk, SetClock, SimDisk};
+use ledger_testkit::{Disk, Rng, SetClock, SimDisk};
 
 fn name() -> LedgerName {
     LedgerName::parse("main").expect("a name")
@@ -82,11 +82,11 @@ fn pay(
 fn source(clock: &Arc<SetClock>) -> Store {
     let store = open(&SimDisk::new(), clock);
     store.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
-    let mut dice = Dice::from_seed(7);
+    let mut rng = Rng::from_seed(7);
     for step in 0..400_u64 {
         clock.set(Timestamp::from_micros(1_700_000_000_000_000 + step as i64 * 1_000_003));
-        let user = format!("users:{}", dice.below(9));
-        let command = match dice.below(8) {
+        let user = format!("users:{}", rng.below(9));
+        let command = match rng.below(8) {
             0 => Command::SetMetadata {
                 target: Target::Account(AccountAddress::parse(&user).expect("an address")),
                 metadata: [("tier", "gold")].into_iter().collect(),
@@ -96,18 +96,18 @@ fn source(clock: &Arc<SetClock>) -> Store {
                 key: "tier".into(),
             },
             2 => Command::RevertTransaction(RevertTransaction {
-                id: TransactionId::new(dice.below(step + 1)),
-                dated: if dice.below(2) == 0 { RevertDate::Now } else { RevertDate::OfOriginal },
+                id: TransactionId::new(rng.below(step + 1)),
+                dated: if rng.below(2) == 0 { RevertDate::Now } else { RevertDate::OfOriginal },
                 overdraft: Overdraft::Allow,
                 metadata: Metadata::EMPTY,
                 rules: Rules::default(),
             }),
             3 => Command::SetMetadata {
-                target: Target::Transaction(TransactionId::new(dice.below(step + 1))),
+                target: Target::Transaction(TransactionId::new(rng.below(step + 1))),
                 metadata: [("note", "x")].into_iter().collect(),
             },
             4 => {
-                let earlier = Timestamp::from_micros(1_690_000_000_000_000 + dice.below(1_000) as i64);
+                let earlier = Timestamp::from_micros(1_690_000_000_000_000 + rng.below(1_000) as i64);
                 pay("world", &user, 5, Some(earlier), None)
             }
             5 => pay("world", &user, 7, None, Some(&format!("r{step}"))),

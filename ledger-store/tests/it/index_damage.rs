@@ -10,7 +10,7 @@ use ledger_store::{
     Collection, Direction, DocumentAction, DocumentChange, DocumentRange, Expand, Expected, OpenError, Store,
     WriteError,
 };
-use ledger_testkit::{DamagedAnswers, Dice, Disk, Failure, Faults, Oracle};
+use ledger_testkit::{DamagedAnswers, Disk, Failure, Faults, Oracle, Rng};
 
 use super::recovery::{DAMAGED, INDEX, Kept, flip_a_bit, path};
 
@@ -51,34 +51,34 @@ fn structure(bytes: &[u8], kind: u8) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Flips a bit, mostly where it can hide data: in keys, in the table of tables, in the header of the file.
-fn flip_where_it_hurts(bytes: &mut [u8], dice: &mut Dice<'_>) -> usize {
-    let at = match dice.below(10) {
-        0..4 => within(bytes, LEAF, dice),
-        4..6 => within(bytes, BRANCH, dice),
+fn flip_where_it_hurts(bytes: &mut [u8], rng: &mut Rng<'_>) -> usize {
+    let at = match rng.below(10) {
+        0..4 => within(bytes, LEAF, rng),
+        4..6 => within(bytes, BRANCH, rng),
         6 => {
-            let name = dice.pick(&TABLES).as_bytes();
+            let name = rng.pick(&TABLES).as_bytes();
             let places: Vec<usize> = bytes
                 .windows(name.len())
                 .enumerate()
                 .filter(|(_, found)| *found == name)
                 .map(|(at, _)| at)
                 .collect();
-            dice.pick(&places) + dice.below(name.len() as u64) as usize
+            rng.pick(&places) + rng.below(name.len() as u64) as usize
         }
-        7 => dice.below(320) as usize,
-        _ => return flip_a_bit(bytes, dice),
+        7 => rng.below(320) as usize,
+        _ => return flip_a_bit(bytes, rng),
     };
-    bytes[at] ^= 1 << dice.below(8);
+    bytes[at] ^= 1 << rng.below(8);
     at
 }
 
-fn within(bytes: &[u8], kind: u8, dice: &mut Dice<'_>) -> usize {
+fn within(bytes: &[u8], kind: u8, rng: &mut Rng<'_>) -> usize {
     let parts: Vec<_> = structure(bytes, kind).collect();
     if parts.is_empty() {
-        return dice.below(bytes.len() as u64) as usize;
+        return rng.below(bytes.len() as u64) as usize;
     }
-    let part = dice.pick(&parts);
-    part.start + dice.below(part.len() as u64) as usize
+    let part = rng.pick(&parts);
+    part.start + rng.below(part.len() as u64) as usize
 }
 
 /// Creates a store with several runs of each table, and more than one page of most.
@@ -88,12 +88,12 @@ fn store_with_runs(seed: u64) -> Kept {
 
 /// Opens a store, asks it questions, lets it continue and rebuilds its index. Returns the difference if an answer is
 /// wrong, or if the journal differs from the acknowledged writes.
-fn check(kept: &mut Kept, dice: &mut Dice<'_>) -> Result<DamagedAnswers, Failure> {
+fn check(kept: &mut Kept, rng: &mut Rng<'_>) -> Result<DamagedAnswers, Failure> {
     let store = kept.open().map_err(|error| Failure::from(error).during("when it was opened"))?;
     let mut answers = DamagedAnswers::default();
     answers.note(kept.oracle.compare(&store))?;
     let now = kept.work.tick();
-    let asked = kept.oracle.ask_damaged(&store.snapshot(), dice, now)?;
+    let asked = kept.oracle.ask_damaged(&store.snapshot(), rng, now)?;
     answers.right += asked.right;
     answers.errors += asked.errors;
     let possible = continue_work(kept, &store, &mut answers)?;
@@ -148,10 +148,10 @@ fn flipped_bit_in_index_causes_no_wrong_answer() {
         }
         let mut flipped = sound.copy();
         let mut bytes = flipped.disk.bytes(path(INDEX)).expect("there is an index");
-        let mut dice = Dice::from_seed(flip);
-        let at = flip_where_it_hurts(&mut bytes, &mut dice);
+        let mut rng = Rng::from_seed(flip);
+        let at = flip_where_it_hurts(&mut bytes, &mut rng);
         flipped.disk.set_bytes(path(INDEX), bytes).expect("there is an index");
-        match check(&mut flipped, &mut dice) {
+        match check(&mut flipped, &mut rng) {
             Err(differs) => wrong.push(format!(
                 "flip {flip}, byte {at} ({:#x} of page {}): {differs}",
                 at % PAGE,
@@ -317,7 +317,7 @@ fn large() -> Kept {
 
 /// Asks a large store in every way in which it finds data. Each answer must be right or an error. Returns the number of
 /// errors.
-fn ask_large(store: &Store, dice: &mut Dice<'_>) -> Result<u32, Failure> {
+fn ask_large(store: &Store, rng: &mut Rng<'_>) -> Result<u32, Failure> {
     let mut errors = 0;
     let mut same = |what: String, is_right: Option<bool>| match is_right {
         Some(true) => Ok(()),
@@ -334,7 +334,7 @@ fn ask_large(store: &Store, dice: &mut Dice<'_>) -> Result<u32, Failure> {
     let usd = Asset::parse("USD").expect("an asset");
     for _ in 0..60 {
         // A quarter of these accounts does not exist.
-        let number = dice.below(MANY * 4 / 3);
+        let number = rng.below(MANY * 4 / 3);
         let exists = number < MANY;
         let address = AccountAddress::parse(&user(number)).expect("an address");
         let balance = if exists { number + 1 } else { 0 };
@@ -363,7 +363,7 @@ fn ask_large(store: &Store, dice: &mut Dice<'_>) -> Result<u32, Failure> {
         )?;
     }
     for direction in [Direction::Ascending, Direction::Descending] {
-        let from = dice.below(7);
+        let from = rng.below(7);
         let range = DocumentRange {
             from: Bound::Included(format!("users:{from:03}:").into_bytes()),
             to: Bound::Excluded(format!("users:{from:03};").into_bytes()),
@@ -391,19 +391,19 @@ fn flipped_bit_in_large_index_hides_no_data() {
     let sound = large();
     let bytes = sound.disk.bytes(path(INDEX)).expect("there is an index");
     assert!(structure(&bytes, BRANCH).count() > 3, "trees of several pages");
-    assert_eq!(ask_large(&sound.copy().open().expect("it opens"), &mut Dice::from_seed(1)), Ok(0));
+    assert_eq!(ask_large(&sound.copy().open().expect("it opens"), &mut Rng::from_seed(1)), Ok(0));
     let (mut mended, mut told, mut unseen) = (0, 0, 0);
     let mut wrong = Vec::new();
     for flip in first..first + flips {
         let flipped = sound.copy();
         let mut bytes = bytes.clone();
-        let mut dice = Dice::from_seed(flip);
-        let kind = dice.pick(&[LEAF, BRANCH]);
-        let at = within(&bytes, kind, &mut dice);
-        bytes[at] ^= 1 << dice.below(8);
+        let mut rng = Rng::from_seed(flip);
+        let kind = rng.pick(&[LEAF, BRANCH]);
+        let at = within(&bytes, kind, &mut rng);
+        bytes[at] ^= 1 << rng.below(8);
         flipped.disk.set_bytes(path(INDEX), bytes).expect("there is an index");
         let store = flipped.open().expect("the journal is sound");
-        match ask_large(&store, &mut dice) {
+        match ask_large(&store, &mut rng) {
             Err(differs) => {
                 wrong.push(format!(
                     "flip {flip}, byte {} of page {}, kind {kind}: {differs}",

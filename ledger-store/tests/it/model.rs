@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_store::{Options, Store};
-use ledger_testkit::{Dice, Disk, Done, Oracle, SetClock, SimDisk, Step, Trials, Workload};
+use ledger_testkit::{Disk, Done, Oracle, Rng, SetClock, SimDisk, Step, Trials, Workload};
 
 fn options(clock: &Arc<SetClock>) -> Options {
     let mut options = Options::default();
@@ -25,7 +25,7 @@ fn random_work_matches_the_model() {
             Store::open_on_disk(disk, Path::new("data"), &options(&clock)).expect("it opens")
         };
         let mut store = Some(open());
-        let mut work = Workload::new(Dice::from_seed(seed));
+        let mut work = Workload::new(Rng::from_seed(seed));
         let mut oracle = Oracle::default();
         for _ in 0..120 {
             let now = work.tick();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_store::{OpenError, Options, Store, ViolationCode};
-use ledger_testkit::{Dice, Disk, Faults, Oracle, SetClock, SimDisk, Workload};
+use ledger_testkit::{Disk, Faults, Oracle, Rng, SetClock, SimDisk, Workload};
 
 pub(super) const INDEX: &str = "data/index/index.redb";
 pub(super) const DAMAGED: &str = "data/index/index.redb.damaged";
@@ -25,7 +25,7 @@ impl Kept {
             disk: SimDisk::new(),
             clock: Arc::default(),
             oracle: Oracle::default(),
-            work: Workload::new(Dice::from_seed(seed)),
+            work: Workload::new(Rng::from_seed(seed)),
         }
     }
 
@@ -155,10 +155,10 @@ fn a_lost_or_damaged_index_is_built_again() {
 }
 
 /// Flips a bit of a used byte and returns its offset. Most of a young file is reserved space that nothing reads.
-pub(super) fn flip_a_bit(bytes: &mut [u8], dice: &mut Dice<'_>) -> usize {
+pub(super) fn flip_a_bit(bytes: &mut [u8], rng: &mut Rng<'_>) -> usize {
     let used: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
-    let at = used[(dice.below(1 << 32) as usize) % used.len()];
-    bytes[at] ^= 1 << dice.below(8);
+    let at = used[(rng.below(1 << 32) as usize) % used.len()];
+    bytes[at] ^= 1 << rng.below(8);
     at
 }
 
@@ -238,12 +238,12 @@ fn refuses_journal_without_acknowledged_entries() {
 fn damaged_journal_is_refused_or_reported() {
     let kept = Kept::new(9).with(60);
     let bytes = kept.disk.bytes(path(JOURNAL)).expect("there is a journal");
-    let mut dice = Dice::from_seed(9);
+    let mut rng = Rng::from_seed(9);
     let mut refused = 0;
     for _ in 0..40 {
         let flipped = kept.copy();
         let mut bytes = bytes.clone();
-        let at = flip_a_bit(&mut bytes, &mut dice);
+        let at = flip_a_bit(&mut bytes, &mut rng);
         flipped.disk.set_bytes(path(JOURNAL), bytes).expect("there is a journal");
         match flipped.open() {
             Err(OpenError::Damaged { .. } | OpenError::Io { .. } | OpenError::NewerFormat { .. }) => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ledger_store::{OpenError, Options, Store, VerifyReport, ViolationCode};
-use ledger_testkit::{Dice, Disk, Faults, Oracle, SetClock, SimDisk, Workload};
+use ledger_testkit::{Disk, Faults, Oracle, Rng, SetClock, SimDisk, Workload};
 
 const DATA: &str = "data";
 
@@ -27,7 +27,7 @@ fn open(disk: &SimDisk) -> Result<Store, OpenError> {
 fn work(open: impl FnOnce(&Options) -> Store) {
     let clock: Arc<SetClock> = Arc::default();
     let store = open(&options(&clock));
-    let (mut work, mut oracle) = (Workload::new(Dice::from_seed(7)), Oracle::default());
+    let (mut work, mut oracle) = (Workload::new(Rng::from_seed(7)), Oracle::default());
     for _ in 0..60 {
         let (now, step) = (work.tick(), work.step());
         clock.set(now);

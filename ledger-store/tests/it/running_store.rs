@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ledger_core::Timestamp;
 use ledger_store::{IndexEvent, Options, Store, ViolationCode, WriteError};
-use ledger_testkit::{Dice, Disk, Oracle, SetClock, SimDisk, Step, Workload};
+use ledger_testkit::{Disk, Oracle, Rng, SetClock, SimDisk, Step, Workload};
 
 use super::recovery::{INDEX, path};
 
@@ -30,7 +30,7 @@ impl Running {
             disk: SimDisk::new(),
             oracle: Oracle::default(),
             clock: Arc::default(),
-            work: Workload::new(Dice::from_seed(seed)),
+            work: Workload::new(Rng::from_seed(seed)),
             memory: 64 << 10,
         };
         let store = running.open();

@@ -183,15 +183,15 @@ impl Row for DisplacedRow {
 mod tests {
     use super::*;
     use crate::row::link_all;
-    use crate::rows::tests::{Dice, check_coding, random_large};
+    use crate::rows::tests::{Rng, check_coding, random_large};
 
     fn rows(seed: u64) -> Vec<DisplacedRow> {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let mut rows: Vec<DisplacedRow> = (0..200)
             .map(|_| {
-                let timestamp = (dice.below(2000) as i64 - 1000) * 1_000_000_007;
-                let (input, output) = (random_large(&mut dice), Quantity::from(dice.below(2)));
-                DisplacedRow::new(dice.below(5), timestamp, dice.below(1 << 30), input, output)
+                let timestamp = (rng.below(2000) as i64 - 1000) * 1_000_000_007;
+                let (input, output) = (random_large(&mut rng), Quantity::from(rng.below(2)));
+                DisplacedRow::new(rng.below(5), timestamp, rng.below(1 << 30), input, output)
             })
             .collect();
         rows.push(DisplacedRow::new(9, i64::MIN, 1, Quantity::ZERO, Quantity::ZERO));

@@ -80,17 +80,17 @@ impl Row for EffectiveRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::tests::{Dice, check_coding};
+    use crate::rows::tests::{Rng, check_coding};
 
     #[test]
     fn rows_are_read_as_written() {
         for seed in 0..40 {
-            let mut dice = Dice::new(seed);
+            let mut rng = Rng::new(seed);
             let mut rows: Vec<EffectiveRow> = (0..300)
                 .map(|_| EffectiveRow {
-                    ledger: dice.below(3) as u32,
-                    timestamp: dice.any().cast_signed() >> dice.below(64),
-                    transaction: dice.below(1 << 33),
+                    ledger: rng.below(3) as u32,
+                    timestamp: rng.any().cast_signed() >> rng.below(64),
+                    transaction: rng.below(1 << 33),
                 })
                 .collect();
             for timestamp in [i64::MIN, 0, i64::MAX] {

@@ -350,7 +350,7 @@ impl Row for HistoryRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::tests::{Dice, check_coding, random_large};
+    use crate::rows::tests::{Rng, check_coding, random_large};
 
     #[test]
     fn a_row_takes_one_cache_line() {
@@ -360,32 +360,32 @@ mod tests {
     #[test]
     fn rows_are_read_as_written() {
         for seed in 0..40 {
-            let mut dice = Dice::new(seed);
+            let mut rng = Rng::new(seed);
             let mut rows: Vec<HistoryRow> = Vec::new();
-            let mut row = HistoryRow { holding: dice.below(1 << 40), ..HistoryRow::EMPTY };
+            let mut row = HistoryRow { holding: rng.below(1 << 40), ..HistoryRow::EMPTY };
             for _ in 0..200 {
-                if dice.below(3) == 0 {
-                    row.holding += 1 + dice.below(1 << 34);
+                if rng.below(3) == 0 {
+                    row.holding += 1 + rng.below(1 << 34);
                     row.transaction = 0;
-                    row.ordinal = dice.below(1 << 32) as u32 / 2;
+                    row.ordinal = rng.below(1 << 32) as u32 / 2;
                     row.displaced = None;
                     // Sums may also be smaller than those of the previous holding.
-                    row.input = random_large(&mut dice);
-                    row.output = Quantity::from(dice.below(100));
+                    row.input = random_large(&mut rng);
+                    row.output = Quantity::from(rng.below(100));
                 }
-                let input = if dice.below(2) == 0 { Quantity::ZERO } else { random_large(&mut dice) };
-                let output = Quantity::from(dice.below(3) * 1000);
-                row.transaction += 1 + dice.below(1 << 20);
+                let input = if rng.below(2) == 0 { Quantity::ZERO } else { random_large(&mut rng) };
+                let output = Quantity::from(rng.below(3) * 1000);
+                row.transaction += 1 + rng.below(1 << 20);
                 row.ordinal += 1;
                 row.input = row.input.plus(&input);
                 row.output = row.output.plus(&output);
-                row.is_source = dice.below(2) == 0;
-                row.is_destination = dice.below(2) == 0;
-                row.is_displaced = dice.below(3) == 0;
+                row.is_source = rng.below(2) == 0;
+                row.is_destination = rng.below(2) == 0;
+                row.is_displaced = rng.below(3) == 0;
                 if row.is_displaced {
                     row.displaced = after_move(row.displaced.as_deref(), &input, &output).map(Box::new);
                 }
-                if dice.below(20) == 0 {
+                if rng.below(20) == 0 {
                     // The encoding must also keep rows that the projection would never create.
                     row.displaced = Some(Box::new(DisplacedSums { input, output, count: 7 }));
                 }

@@ -88,17 +88,17 @@ impl Row for KeyRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::tests::{Dice, check_coding};
+    use crate::rows::tests::{Rng, check_coding};
 
     #[test]
     fn rows_are_read_as_written() {
         for seed in 0..40 {
-            let mut dice = Dice::new(seed);
+            let mut rng = Rng::new(seed);
             let mut rows: Vec<KeyRow> = (0..300)
                 .map(|_| KeyRow {
-                    space: dice.below(4) << 40,
-                    fingerprint: dice.any() << dice.below(64),
-                    value: dice.below(8),
+                    space: rng.below(4) << 40,
+                    fingerprint: rng.any() << rng.below(64),
+                    value: rng.below(8),
                 })
                 .collect();
             rows.push(KeyRow { space: u64::MAX, fingerprint: u64::MAX, value: u64::MAX });

@@ -86,18 +86,18 @@ impl Row for LogRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::tests::{Dice, check_coding};
+    use crate::rows::tests::{Rng, check_coding};
 
     #[test]
     fn rows_are_read_as_written() {
         for seed in 0..40 {
-            let mut dice = Dice::new(seed);
+            let mut rng = Rng::new(seed);
             let mut rows: Vec<LogRow> = (0..300)
                 .map(|_| LogRow {
-                    ledger: dice.below(3) as u32,
-                    log: dice.any() >> dice.below(64),
-                    position: dice.below(1 << 40),
-                    date: dice.any().cast_signed(),
+                    ledger: rng.below(3) as u32,
+                    log: rng.any() >> rng.below(64),
+                    position: rng.below(1 << 40),
+                    date: rng.any().cast_signed(),
                 })
                 .collect();
             rows.push(LogRow { ledger: 3, log: 0, position: 0, date: 0 });

@@ -77,9 +77,9 @@ pub(crate) mod tests {
     use crate::row::{KeyBytes, Row};
 
     /// Reproducible random numbers (splitmix64).
-    pub(crate) struct Dice(u64);
+    pub(crate) struct Rng(u64);
 
-    impl Dice {
+    impl Rng {
         pub(crate) fn new(seed: u64) -> Self {
             Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x9e37_79b9)
         }
@@ -98,11 +98,11 @@ pub(crate) mod tests {
     }
 
     /// Returns a number that is mostly small and sometimes exceeds 64 bits.
-    pub(crate) fn random_large(dice: &mut Dice) -> Quantity {
-        match dice.below(8) {
-            0 => Quantity::from(UBig::from(dice.any()) * UBig::from(dice.any())),
-            1 => Quantity::from(dice.any()),
-            _ => Quantity::from(dice.below(100_000)),
+    pub(crate) fn random_large(rng: &mut Rng) -> Quantity {
+        match rng.below(8) {
+            0 => Quantity::from(UBig::from(rng.any()) * UBig::from(rng.any())),
+            1 => Quantity::from(rng.any()),
+            _ => Quantity::from(rng.below(100_000)),
         }
     }
 

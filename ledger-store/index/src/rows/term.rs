@@ -164,7 +164,7 @@ impl Row for TermRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::tests::{Dice, check_coding};
+    use crate::rows::tests::{Rng, check_coding};
 
     #[test]
     fn a_space_of_no_ledger_is_damage() {
@@ -185,12 +185,12 @@ mod tests {
     #[test]
     fn rows_are_read_as_written() {
         for seed in 0..40 {
-            let mut dice = Dice::new(seed);
+            let mut rng = Rng::new(seed);
             let mut rows: Vec<TermRow> = (0..300)
                 .map(|_| {
-                    let space = [1, 2, 257, (1 << SPACE_BITS) - 1][dice.below(4) as usize];
-                    let term = dice.below(4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                    TermRow::new(space, term, dice.below(1000), dice.below(1 << 40), dice.below(2) == 0)
+                    let space = [1, 2, 257, (1 << SPACE_BITS) - 1][rng.below(4) as usize];
+                    let term = rng.below(4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    TermRow::new(space, term, rng.below(1000), rng.below(1 << 40), rng.below(2) == 0)
                 })
                 .collect();
             rows.sort_by_key(Row::key);

@@ -100,20 +100,20 @@ impl Row for TransactionRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::tests::{Dice, check_coding};
+    use crate::rows::tests::{Rng, check_coding};
 
     #[test]
     fn rows_are_read_as_written() {
         for seed in 0..40 {
-            let mut dice = Dice::new(seed);
+            let mut rng = Rng::new(seed);
             let mut rows: Vec<TransactionRow> = (0..300)
                 .map(|_| TransactionRow {
-                    ledger: dice.below(3) as u32,
-                    transaction: dice.any() >> dice.below(64),
-                    position: dice.below(1 << 40),
-                    log: dice.any(),
-                    timestamp: dice.any().cast_signed(),
-                    date: dice.any().cast_signed(),
+                    ledger: rng.below(3) as u32,
+                    transaction: rng.any() >> rng.below(64),
+                    position: rng.below(1 << 40),
+                    log: rng.any(),
+                    timestamp: rng.any().cast_signed(),
+                    date: rng.any().cast_signed(),
                 })
                 .collect();
             rows.sort_by_key(Row::key);

@@ -115,18 +115,18 @@ impl Row for VersionRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::tests::{Dice, check_coding};
+    use crate::rows::tests::{Rng, check_coding};
 
     #[test]
     fn rows_are_read_as_written() {
         for seed in 0..40 {
-            let mut dice = Dice::new(seed);
+            let mut rng = Rng::new(seed);
             let mut rows: Vec<VersionRow> = (0..200)
                 .map(|_| VersionRow {
-                    space: dice.below(3),
-                    id: dice.below(40),
-                    position: dice.below(1 << 40),
-                    bytes: (0..dice.below(200)).map(|_| dice.any() as u8).collect(),
+                    space: rng.below(3),
+                    id: rng.below(40),
+                    position: rng.below(1 << 40),
+                    bytes: (0..rng.below(200)).map(|_| rng.any() as u8).collect(),
                 })
                 .collect();
             rows.sort_by_key(Row::key);

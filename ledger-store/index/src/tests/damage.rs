@@ -6,7 +6,7 @@ use crate::error::IndexError;
 use crate::file::{Commit, IndexFile};
 use crate::order::Direction;
 use crate::row::{KeyBytes, Row};
-use crate::rows::tests::Dice;
+use crate::rows::tests::Rng;
 use crate::rows::{HistoryRow, KeyRow, TABLES};
 use crate::runs::write_run;
 use crate::stored::{checksum, verified};
@@ -18,8 +18,8 @@ use super::disk::Disk;
 use super::samples::{Sample, State};
 
 fn rows<R: Sample>(count: usize) -> Vec<R> {
-    let (mut dice, mut state) = (Dice::new(5), State::default());
-    let mut rows: Vec<R> = (0..count).map(|_| R::next(&mut dice, &mut state)).collect();
+    let (mut rng, mut state) = (Rng::new(5), State::default());
+    let mut rows: Vec<R> = (0..count).map(|_| R::next(&mut rng, &mut state)).collect();
     rows.sort_by_key(Row::key);
     rows.dedup_by_key(|row| row.key());
     rows
@@ -184,13 +184,13 @@ fn a_flipped_bit_never_changes_an_answer() {
     write.commit().unwrap();
     let expected = read_all(&file).unwrap();
     drop(file);
-    let mut dice = Dice::new(11);
+    let mut rng = Rng::new(11);
     let (mut noticed, mut harmless, mut rolled_back) = (0, 0, 0);
     for round in 0..400 {
         let copy = disk.copy();
         // A quarter of the flips hit the first pages, which hold the state of redb.
         let limit = if round % 4 == 0 { 20_000 } else { copy.length() };
-        copy.flip(dice.below(limit as u64) as usize, dice.below(8) as u32);
+        copy.flip(rng.below(limit as u64) as usize, rng.below(8) as u32);
         let Ok(damaged) = copy.open() else {
             noticed += 1;
             continue;

@@ -7,7 +7,7 @@ use crate::merge::{Merge, MergeLimits, sweep_step};
 use crate::merged::merge_memtables;
 use crate::order::Direction;
 use crate::row::{MemtableRows, Row, freeze_memtable};
-use crate::rows::tests::Dice;
+use crate::rows::tests::Rng;
 use crate::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
 };
@@ -24,7 +24,7 @@ struct Bench<R: Sample> {
     memtables: Vec<MemtableRows<R>>,
     model: BTreeMap<R::Key, R>,
     state: State,
-    dice: Dice,
+    rng: Rng,
 }
 
 /// Limits with which merges write many small slices.
@@ -35,7 +35,7 @@ impl<R: Sample> Bench<R> {
         let disk = Disk::default();
         let file = Some(disk.create());
         let (memtables, model) = (Vec::new(), BTreeMap::new());
-        Self { disk, file, memtables, model, state: State::default(), dice: Dice::new(seed) }
+        Self { disk, file, memtables, model, state: State::default(), rng: Rng::new(seed) }
     }
 
     fn file(&self) -> &IndexFile {
@@ -47,7 +47,7 @@ impl<R: Sample> Bench<R> {
     }
 
     fn add_memtable(&mut self, rows: u64) {
-        let mut batch: Vec<R> = (0..rows).map(|_| R::next(&mut self.dice, &mut self.state)).collect();
+        let mut batch: Vec<R> = (0..rows).map(|_| R::next(&mut self.rng, &mut self.state)).collect();
         batch.sort_by_key(Row::key);
         batch.dedup_by_key(|row| row.key());
         for row in &batch {
@@ -62,17 +62,17 @@ impl<R: Sample> Bench<R> {
 
     fn merge_in_memory(&mut self) {
         if self.memtables.len() > 1 {
-            let start = self.dice.below(self.memtables.len() as u64 - 1) as usize;
-            let count = 2 + self.dice.below((self.memtables.len() - start - 1) as u64) as usize;
+            let start = self.rng.below(self.memtables.len() as u64 - 1) as usize;
+            let count = 2 + self.rng.below((self.memtables.len() - start - 1) as u64) as usize;
             let merged = merge_memtables(&self.memtables[start..start + count]);
             self.memtables.splice(start..start + count, [merged]);
         }
     }
 
     fn flush(&mut self) {
-        let count = self.dice.below(self.memtables.len() as u64 + 1) as usize;
+        let count = self.rng.below(self.memtables.len() as u64 + 1) as usize;
         let frozen: Vec<_> = self.memtables.drain(..count).collect();
-        let commit = if self.dice.below(3) == 0 { Commit::Durable } else { Commit::Visible };
+        let commit = if self.rng.below(3) == 0 { Commit::Durable } else { Commit::Visible };
         let write = self.file().begin_write(commit).unwrap();
         let rows = merge_memtables(&frozen);
         let run = write_run::<R, _>(&write, rows.iter()).unwrap();
@@ -81,12 +81,12 @@ impl<R: Sample> Bench<R> {
     }
 
     fn merge_on_disk(&mut self) {
-        let give_up = self.dice.below(4) == 0;
+        let give_up = self.rng.below(4) == 0;
         let Some(mut merge) = Merge::<R>::begin(self.file.as_ref().unwrap(), LIMITS).unwrap() else {
             return;
         };
         while !merge.step().unwrap() {
-            if give_up && self.dice.below(2) == 0 {
+            if give_up && self.rng.below(2) == 0 {
                 break;
             }
         }
@@ -99,9 +99,9 @@ impl<R: Sample> Bench<R> {
 
     fn run(&mut self, steps: usize, rows: u64) {
         for step in 0..steps {
-            match self.dice.below(12) {
+            match self.rng.below(12) {
                 0..=4 => {
-                    let rows = self.dice.below(rows);
+                    let rows = self.rng.below(rows);
                     self.add_memtable(rows);
                 }
                 5 => self.merge_in_memory(),
@@ -126,7 +126,7 @@ impl<R: Sample> Bench<R> {
         let mut ranges = vec![(R::FIRST, R::LAST)];
         for _ in 0..10 {
             let (one, other) =
-                (R::any_key(&mut self.dice, &self.state), R::any_key(&mut self.dice, &self.state));
+                (R::any_key(&mut self.rng, &self.state), R::any_key(&mut self.rng, &self.state));
             ranges.push(R::group(one));
             // The bounds in the table of terms must not separate a row from the ones that it supersedes.
             if R::TABLE != TermRow::TABLE {
@@ -155,7 +155,7 @@ impl<R: Sample> Bench<R> {
         if R::TABLE != TermRow::TABLE {
             assert_eq!(view.row_count(), self.model.len() as u64);
             for _ in 0..20 {
-                let key = R::any_key(&mut self.dice, &self.state);
+                let key = R::any_key(&mut self.rng, &self.state);
                 let before = self.model.range(..=key).next_back().map(|(_, row)| row);
                 assert_eq!(view.last_at_or_before(key).unwrap().map(R::alone).as_ref(), before);
                 let after = self.model.range(key..).next().map(|(_, row)| row);
@@ -343,7 +343,7 @@ fn a_run_that_is_flushed_during_a_merge_stays() {
     while !merge.step().unwrap() {
         if flushed < 3 {
             bench.add_memtable(100);
-            bench.dice = Dice::new(flushed);
+            bench.rng = Rng::new(flushed);
             let write = file.begin_write(Commit::Visible).unwrap();
             write_run::<HistoryRow, _>(&write, bench.memtables.remove(0).iter()).unwrap();
             write.commit().unwrap();

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use crate::error::IndexError;
 use crate::file::Commit;
-use crate::rows::tests::Dice;
+use crate::rows::tests::Rng;
 use crate::tables;
 
 use super::disk::Disk;
@@ -40,17 +40,17 @@ fn values_are_read_in_order_from_both_ends() {
 
 #[test]
 fn ascending_keys_are_put_wherever_others_stand() {
-    let mut dice = Dice::new(1);
+    let mut rng = Rng::new(1);
     let file = Disk::default().create();
     let mut model = BTreeMap::new();
     for round in 0..40_u8 {
         // Write dense and distant ranges, new and existing keys, and values of other lengths.
         let step = [1, 3, 1000][usize::from(round) % 3];
-        let mut number = dice.below(20_000);
-        let entries: BTreeMap<Vec<u8>, Vec<u8>> = (0..dice.below(600))
+        let mut number = rng.below(20_000);
+        let entries: BTreeMap<Vec<u8>, Vec<u8>> = (0..rng.below(600))
             .map(|_| {
-                number += 1 + dice.below(step);
-                (number.to_be_bytes()[4..].to_vec(), vec![round; dice.below(60) as usize])
+                number += 1 + rng.below(step);
+                (number.to_be_bytes()[4..].to_vec(), vec![round; rng.below(60) as usize])
             })
             .collect();
         let write = file.begin_write(Commit::Visible).unwrap();

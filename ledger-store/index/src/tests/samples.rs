@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use crate::row::Row;
-use crate::rows::tests::{Dice, random_large};
+use crate::rows::tests::{Rng, random_large};
 use crate::rows::{
     DisplacedRow, DisplacedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow,
     VersionRow,
@@ -19,8 +19,8 @@ pub(super) struct State {
 }
 
 impl State {
-    fn tick(&mut self, dice: &mut Dice) -> u64 {
-        self.clock += 1 + dice.below(3);
+    fn tick(&mut self, rng: &mut Rng) -> u64 {
+        self.clock += 1 + rng.below(3);
         self.clock
     }
 }
@@ -28,9 +28,9 @@ impl State {
 /// A kind of row that can be generated at random.
 pub(super) trait Sample: Row + PartialEq + Debug {
     /// Returns the next row in journal order.
-    fn next(dice: &mut Dice, state: &mut State) -> Self;
+    fn next(rng: &mut Rng, state: &mut State) -> Self;
     /// Returns a key that a reader may ask for, whether present or not.
-    fn any_key(dice: &mut Dice, state: &State) -> Self::Key;
+    fn any_key(rng: &mut Rng, state: &State) -> Self::Key;
     /// Returns the smallest and the largest key that belong together with `key`.
     fn group(key: Self::Key) -> (Self::Key, Self::Key);
     /// Returns the row without values that depend on its source.
@@ -40,11 +40,11 @@ pub(super) trait Sample: Row + PartialEq + Debug {
 }
 
 impl Sample for HistoryRow {
-    fn next(dice: &mut Dice, state: &mut State) -> Self {
-        let transaction = state.tick(dice);
-        let holding = (dice.below(3) << 32) | dice.below(30);
-        let (input, output) = (random_large(dice), Quantity::from(dice.below(2) * 50));
-        let is_displaced = dice.below(4) == 0;
+    fn next(rng: &mut Rng, state: &mut State) -> Self {
+        let transaction = state.tick(rng);
+        let holding = (rng.below(3) << 32) | rng.below(30);
+        let (input, output) = (random_large(rng), Quantity::from(rng.below(2) * 50));
+        let is_displaced = rng.below(4) == 0;
         let before = state.holdings.get(&holding);
         let mut displaced = before.and_then(|before| before.displaced.clone());
         if is_displaced {
@@ -62,15 +62,15 @@ impl Sample for HistoryRow {
             displaced,
             ordinal: before.map_or(0, |before| before.ordinal) + 1,
             is_displaced,
-            is_source: dice.below(2) == 0,
-            is_destination: dice.below(2) == 0,
+            is_source: rng.below(2) == 0,
+            is_destination: rng.below(2) == 0,
         };
         state.holdings.insert(holding, row.clone());
         row
     }
 
-    fn any_key(dice: &mut Dice, state: &State) -> Self::Key {
-        ((dice.below(4) << 32) | dice.below(32), dice.below(state.clock + 2))
+    fn any_key(rng: &mut Rng, state: &State) -> Self::Key {
+        ((rng.below(4) << 32) | rng.below(32), rng.below(state.clock + 2))
     }
 
     fn group(key: Self::Key) -> (Self::Key, Self::Key) {
@@ -79,14 +79,14 @@ impl Sample for HistoryRow {
 }
 
 impl Sample for DisplacedRow {
-    fn next(dice: &mut Dice, state: &mut State) -> Self {
-        let timestamp = dice.below(1000).cast_signed() - 500;
-        let (input, output) = (random_large(dice), Quantity::from(dice.below(2)));
-        Self::new(dice.below(20), timestamp, state.tick(dice), input, output)
+    fn next(rng: &mut Rng, state: &mut State) -> Self {
+        let timestamp = rng.below(1000).cast_signed() - 500;
+        let (input, output) = (random_large(rng), Quantity::from(rng.below(2)));
+        Self::new(rng.below(20), timestamp, state.tick(rng), input, output)
     }
 
-    fn any_key(dice: &mut Dice, state: &State) -> Self::Key {
-        (dice.below(22), dice.below(1100).cast_signed() - 550, dice.below(state.clock + 2))
+    fn any_key(rng: &mut Rng, state: &State) -> Self::Key {
+        (rng.below(22), rng.below(1100).cast_signed() - 550, rng.below(state.clock + 2))
     }
 
     fn group(key: Self::Key) -> (Self::Key, Self::Key) {
@@ -99,15 +99,15 @@ impl Sample for DisplacedRow {
 }
 
 impl Sample for KeyRow {
-    fn next(dice: &mut Dice, state: &mut State) -> Self {
+    fn next(rng: &mut Rng, state: &mut State) -> Self {
         // Make some fingerprints collide.
-        let fingerprint = dice.below(5000).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Self { space: dice.below(3), fingerprint, value: state.tick(dice) }
+        let fingerprint = rng.below(5000).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self { space: rng.below(3), fingerprint, value: state.tick(rng) }
     }
 
-    fn any_key(dice: &mut Dice, state: &State) -> Self::Key {
-        let fingerprint = dice.below(6000).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (dice.below(4), fingerprint, dice.below(state.clock + 2))
+    fn any_key(rng: &mut Rng, state: &State) -> Self::Key {
+        let fingerprint = rng.below(6000).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (rng.below(4), fingerprint, rng.below(state.clock + 2))
     }
 
     fn group(key: Self::Key) -> (Self::Key, Self::Key) {
@@ -116,13 +116,13 @@ impl Sample for KeyRow {
 }
 
 impl Sample for TermRow {
-    fn next(dice: &mut Dice, state: &mut State) -> Self {
-        let (space, term, id) = (dice.below(2), dice.below(6) * 1_000_003, dice.below(100));
-        Self::new(space, term, id, state.tick(dice), dice.below(3) != 0)
+    fn next(rng: &mut Rng, state: &mut State) -> Self {
+        let (space, term, id) = (rng.below(2), rng.below(6) * 1_000_003, rng.below(100));
+        Self::new(space, term, id, state.tick(rng), rng.below(3) != 0)
     }
 
-    fn any_key(dice: &mut Dice, state: &State) -> Self::Key {
-        (dice.below(3), dice.below(7) * 1_000_003, dice.below(102), dice.below(state.clock + 2))
+    fn any_key(rng: &mut Rng, state: &State) -> Self::Key {
+        (rng.below(3), rng.below(7) * 1_000_003, rng.below(102), rng.below(state.clock + 2))
     }
 
     fn group(key: Self::Key) -> (Self::Key, Self::Key) {
@@ -131,13 +131,13 @@ impl Sample for TermRow {
 }
 
 impl Sample for LogRow {
-    fn next(dice: &mut Dice, state: &mut State) -> Self {
-        let log = state.tick(dice);
-        Self { ledger: dice.below(3) as u32, log, position: log * 2, date: log.cast_signed() * 1_000_000 }
+    fn next(rng: &mut Rng, state: &mut State) -> Self {
+        let log = state.tick(rng);
+        Self { ledger: rng.below(3) as u32, log, position: log * 2, date: log.cast_signed() * 1_000_000 }
     }
 
-    fn any_key(dice: &mut Dice, state: &State) -> Self::Key {
-        (dice.below(4) as u32, dice.below(state.clock + 2))
+    fn any_key(rng: &mut Rng, state: &State) -> Self::Key {
+        (rng.below(4) as u32, rng.below(state.clock + 2))
     }
 
     fn group(key: Self::Key) -> (Self::Key, Self::Key) {
@@ -146,10 +146,10 @@ impl Sample for LogRow {
 }
 
 impl Sample for TransactionRow {
-    fn next(dice: &mut Dice, state: &mut State) -> Self {
-        let transaction = state.tick(dice);
-        let timestamp = dice.any().cast_signed() >> 10;
-        let ledger = dice.below(3) as u32;
+    fn next(rng: &mut Rng, state: &mut State) -> Self {
+        let transaction = state.tick(rng);
+        let timestamp = rng.any().cast_signed() >> 10;
+        let ledger = rng.below(3) as u32;
         Self {
             ledger,
             transaction,
@@ -160,8 +160,8 @@ impl Sample for TransactionRow {
         }
     }
 
-    fn any_key(dice: &mut Dice, state: &State) -> Self::Key {
-        (dice.below(4) as u32, dice.below(state.clock + 2))
+    fn any_key(rng: &mut Rng, state: &State) -> Self::Key {
+        (rng.below(4) as u32, rng.below(state.clock + 2))
     }
 
     fn group(key: Self::Key) -> (Self::Key, Self::Key) {
@@ -170,14 +170,14 @@ impl Sample for TransactionRow {
 }
 
 impl Sample for VersionRow {
-    fn next(dice: &mut Dice, state: &mut State) -> Self {
-        let length = if dice.below(200) == 0 { 20_000 } else { dice.below(60) };
-        let bytes = (0..length).map(|_| dice.any() as u8).collect();
-        Self { space: dice.below(2), id: dice.below(50), position: state.tick(dice), bytes }
+    fn next(rng: &mut Rng, state: &mut State) -> Self {
+        let length = if rng.below(200) == 0 { 20_000 } else { rng.below(60) };
+        let bytes = (0..length).map(|_| rng.any() as u8).collect();
+        Self { space: rng.below(2), id: rng.below(50), position: state.tick(rng), bytes }
     }
 
-    fn any_key(dice: &mut Dice, state: &State) -> Self::Key {
-        (dice.below(3), dice.below(52), dice.below(state.clock + 2))
+    fn any_key(rng: &mut Rng, state: &State) -> Self::Key {
+        (rng.below(3), rng.below(52), rng.below(state.clock + 2))
     }
 
     fn group(key: Self::Key) -> (Self::Key, Self::Key) {
@@ -186,14 +186,14 @@ impl Sample for VersionRow {
 }
 
 impl Sample for EffectiveRow {
-    fn next(dice: &mut Dice, state: &mut State) -> Self {
-        let timestamp = dice.below(1 << 40).cast_signed() - (1 << 39);
-        Self { ledger: dice.below(3) as u32, timestamp, transaction: state.tick(dice) }
+    fn next(rng: &mut Rng, state: &mut State) -> Self {
+        let timestamp = rng.below(1 << 40).cast_signed() - (1 << 39);
+        Self { ledger: rng.below(3) as u32, timestamp, transaction: state.tick(rng) }
     }
 
-    fn any_key(dice: &mut Dice, state: &State) -> Self::Key {
-        let timestamp = dice.below(1 << 40).cast_signed() - (1 << 39);
-        (dice.below(4) as u32, timestamp, dice.below(state.clock + 2))
+    fn any_key(rng: &mut Rng, state: &State) -> Self::Key {
+        let timestamp = rng.below(1 << 40).cast_signed() - (1 << 39);
+        (rng.below(4) as u32, timestamp, rng.below(state.clock + 2))
     }
 
     fn group(key: Self::Key) -> (Self::Key, Self::Key) {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ledger_store::{Options, Store};
-use ledger_testkit::{Dice, Oracle, SetClock, Step, Workload, logs, to_sectors};
+use ledger_testkit::{Oracle, Rng, SetClock, Step, Workload, logs, to_sectors};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let home = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: format_store DIR")?);
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut options = Options::default();
     options.clock = clock.clone();
     let store = Store::open_with(&data, &options)?;
-    let mut work = Workload::new(Dice::from_seed(1));
+    let mut work = Workload::new(Rng::from_seed(1));
     let mut oracle = Oracle::default();
     for _ in 0..40 {
         let (now, step) = (work.tick(), work.step());

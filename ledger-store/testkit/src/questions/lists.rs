@@ -20,14 +20,14 @@ impl Round<'_, '_> {
     pub(super) fn accounts(&mut self) -> Result<(), Failure> {
         let filter = self.filter::<Accounts>();
         let at = self.at();
-        let expand = Expand { volumes: self.dice.one_in(2), effective_volumes: self.dice.one_in(2) };
+        let expand = Expand { volumes: self.rng.one_in(2), effective_volumes: self.rng.one_in(2) };
         let found = self.model.accounts(self.ledger, &filter, at);
         // A balance in the past is a sum of the moves up to then.
         let lacks = self.lacks_moves(at.is_some() && filter.asks_for_balances());
         let count = lacks.clone().map_or(Ok(found.len() as u64), Err);
         same!(self.view.count_accounts(&filter, at), count, "count {filter:?} at {at:?}");
         let mut expected: Vec<_> = found.into_iter().map(|account| shown(account, expand)).collect();
-        let order = self.dice.pick(&[
+        let order = self.rng.pick(&[
             AccountOrder::Address,
             AccountOrder::FirstUsage,
             AccountOrder::InsertionDate,
@@ -50,7 +50,7 @@ impl Round<'_, '_> {
         let mut found = self.model.transactions(self.ledger, &filter, at);
         let count = self.view.count_transactions(&filter, at);
         same!(count, Ok(found.len() as u64), "count {filter:?} at {at:?}");
-        let order = self.dice.pick(&[
+        let order = self.rng.pick(&[
             TransactionOrder::Id,
             TransactionOrder::Timestamp,
             TransactionOrder::UpdatedAt,
@@ -60,7 +60,7 @@ impl Round<'_, '_> {
             TransactionOrder::Id => found.reverse(),
             dated => found.sort_by_key(|found| (dated.date_of(found), found.id)),
         }
-        let effective_volumes = self.dice.one_in(3);
+        let effective_volumes = self.rng.one_in(3);
         let (model, ledger, view) = (self.model, self.ledger, self.view);
         let expected: Vec<_> = found
             .into_iter()
@@ -96,7 +96,7 @@ impl Round<'_, '_> {
         let (model, ledger, view) = (self.model, self.ledger, self.view);
         let selected = model.logs(ledger, &filter);
         let mut selected = selected.iter().rev().map(|entry| entry.id).peekable();
-        let hashes = self.dice.pick(&[LogHashes::Wire, LogHashes::Legacy]);
+        let hashes = self.rng.pick(&[LogHashes::Wire, LogHashes::Legacy]);
         let shows_legacy = hashes == LogHashes::Legacy && self.features.legacy_hashes == Switch::On;
         let shows = self.features.hash_logs == HashLogs::Sync;
         let (mut chain, mut legacy) = (HashChain::after(None), LegacyHashChain::default());
@@ -122,7 +122,7 @@ impl Round<'_, '_> {
     }
 
     fn clock(&mut self) -> (TimeAxis, MoveDate) {
-        self.dice
+        self.rng
             .pick(&[(TimeAxis::Effective, MoveDate::Effective), (TimeAxis::Inserted, MoveDate::Insertion)])
     }
 
@@ -144,7 +144,7 @@ impl Round<'_, '_> {
         let filter = self.filter::<VolumeRows>();
         let (from, to) = (self.at(), self.at());
         let (clock, by) = self.clock();
-        let group_by = self.dice.pick(&[0, 0, 1, 2, 9]);
+        let group_by = self.rng.pick(&[0, 0, 1, 2, 9]);
         let window = Window { start: from, end: to, by };
         let mut expected: Vec<_> = self
             .model
@@ -175,11 +175,11 @@ impl Round<'_, '_> {
         let mut expected: Vec<_> = texts
             .map(|text| (version_of(&text).expect("it was added with one"), created_at_of(&text), text))
             .collect();
-        let order = self.dice.pick(&[SchemaOrder::Created, SchemaOrder::Version]);
+        let order = self.rng.pick(&[SchemaOrder::Created, SchemaOrder::Version]);
         if order == SchemaOrder::Version {
             expected.sort_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
         }
-        let version = fixtures::version(self.dice);
+        let version = fixtures::version(self.rng);
         let one = view.schema(&version).map(|found| found.map(|schema| schema.text));
         let named = expected.iter().find(|(have, ..)| *have == version).map(|(_, _, text)| text.clone());
         same!(one, Ok(named), "schema {}", version.as_str());

@@ -21,7 +21,7 @@ use ledger_store::Snapshot;
 use self::round::Round;
 use crate::failure::Failure;
 use crate::filters::filter_of_ledgers;
-use crate::{Dice, Oracle};
+use crate::{Oracle, Rng};
 
 impl Oracle {
     /// Asks a snapshot every kind of question about a ledger, once in each of `rounds` rounds, and returns the number
@@ -34,20 +34,20 @@ impl Oracle {
     pub fn ask(
         &self,
         snapshot: &Snapshot,
-        dice: &mut Dice<'_>,
+        rng: &mut Rng<'_>,
         now: Timestamp,
         rounds: u32,
     ) -> Result<u64, Failure> {
         let ledgers: Vec<&LedgerName> = self.model.ledgers().collect();
         let mut asked = 0;
         for _ in 0..rounds {
-            self.documents.compare(snapshot, dice)?;
-            self.ledgers.ask(snapshot, &filter_of_ledgers(dice), dice)?;
+            self.documents.compare(snapshot, rng)?;
+            self.ledgers.ask(snapshot, &filter_of_ledgers(rng), rng)?;
             asked += 2;
             if ledgers.is_empty() {
                 continue;
             }
-            let ledger = dice.pick(&ledgers);
+            let ledger = rng.pick(&ledgers);
             let (view, info) = match (snapshot.ledger(ledger), self.ledgers.info(ledger)) {
                 (Some(view), Some(info)) => (view, info),
                 // The ledger is deleted, and neither side finds it.
@@ -57,7 +57,7 @@ impl Oracle {
             let features = info.features;
             let addresses = addresses_of(self.model.log(ledger));
             let (model, addresses) = (&self.model, addresses.as_slice());
-            let mut round = Round { dice, model, ledger, features, view: &view, addresses, now, asked: 0 };
+            let mut round = Round { rng, model, ledger, features, view: &view, addresses, now, asked: 0 };
             round.ask_all().map_err(|failure| failure.during(format!("in ledger {ledger}")))?;
             asked += round.asked;
         }
@@ -100,12 +100,12 @@ impl Oracle {
     pub fn ask_damaged(
         &self,
         snapshot: &Snapshot,
-        dice: &mut Dice<'_>,
+        rng: &mut Rng<'_>,
         now: Timestamp,
     ) -> Result<DamagedAnswers, Failure> {
         let mut answers = DamagedAnswers::default();
-        answers.note(self.documents.compare(snapshot, dice))?;
-        answers.note(self.ledgers.ask(snapshot, &filter_of_ledgers(dice), dice))?;
+        answers.note(self.documents.compare(snapshot, rng))?;
+        answers.note(self.ledgers.ask(snapshot, &filter_of_ledgers(rng), rng))?;
         for ledger in self.model.ledgers() {
             let (view, info) = match (snapshot.ledger(ledger), self.ledgers.info(ledger)) {
                 (Some(view), Some(info)) => (view, info),
@@ -114,7 +114,7 @@ impl Oracle {
             };
             let (features, addresses) = (info.features, addresses_of(self.model.log(ledger)));
             let (model, addresses) = (&self.model, addresses.as_slice());
-            let mut round = Round { dice, model, ledger, features, view: &view, addresses, now, asked: 0 };
+            let mut round = Round { rng, model, ledger, features, view: &view, addresses, now, asked: 0 };
             for ask in [
                 Round::points,
                 Round::points,

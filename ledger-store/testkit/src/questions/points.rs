@@ -16,12 +16,12 @@ impl Round<'_, '_> {
         let stats = Stats { transactions: transactions as u64, accounts: accounts as u64 };
         same!(self.view.stats(), Ok(stats), "stats");
         for _ in 0..POINTS {
-            let expand = Expand { volumes: self.dice.one_in(2), effective_volumes: self.dice.one_in(2) };
+            let expand = Expand { volumes: self.rng.one_in(2), effective_volumes: self.rng.one_in(2) };
             let lacks = self.lacks_of(expand);
-            let account = if self.addresses.is_empty() || self.dice.one_in(3) {
-                fixtures::any_address(self.dice, 4)
+            let account = if self.addresses.is_empty() || self.rng.one_in(3) {
+                fixtures::any_address(self.rng, 4)
             } else {
-                fixtures::address(&self.dice.pick(self.addresses))
+                fixtures::address(&self.rng.pick(self.addresses))
             };
             for at in [None, self.at()] {
                 let found = self.model.account(self.ledger, &account, at);
@@ -32,15 +32,15 @@ impl Round<'_, '_> {
                 same!(self.view.account(&account, at, expand), expected, "{account} at {at:?}");
             }
             let present = self.model.account(self.ledger, &account, None);
-            let asset = Asset::parse(self.dice.pick(&ASSETS)).expect("an asset");
+            let asset = Asset::parse(self.rng.pick(&ASSETS)).expect("an asset");
             let held = present.as_ref().and_then(|account| account.volumes.get(&asset).cloned());
             let balance = held.unwrap_or_default().balance();
             same!(self.view.balance(&account, &asset), Ok(balance), "{account} {asset}");
         }
         for _ in 0..POINTS {
-            let id = TransactionId::new(self.dice.below(transactions as u64 + 2));
+            let id = TransactionId::new(self.rng.below(transactions as u64 + 2));
             let at = self.at();
-            let effective = self.dice.one_in(2);
+            let effective = self.rng.one_in(2);
             let found = self.view.transaction(id, at, effective);
             let expected = self.model.transaction(self.ledger, id, at).map(|transaction| TransactionView {
                 effective_volumes: effective

@@ -9,7 +9,7 @@ use ledger_core::{
 };
 use ledger_store::{Account, Direction, Expand, LedgerView, Page, PageRequest, ReadError, Start};
 
-use crate::Dice;
+use crate::Rng;
 use crate::failure::Failure;
 
 /// Maximum number of pages for walking a list in each direction. Bounds the time of a round.
@@ -17,7 +17,7 @@ const PAGES_MAX: usize = 24;
 
 /// The inputs of a round of questions about one ledger.
 pub(super) struct Round<'a, 'd> {
-    pub(super) dice: &'a mut Dice<'d>,
+    pub(super) rng: &'a mut Rng<'d>,
     /// Addresses of the ledger's accounts.
     pub(super) addresses: &'a [String],
     pub(super) model: &'a Model,
@@ -32,12 +32,12 @@ impl Round<'_, '_> {
     /// Returns a date that occurs in the ledger, or one right beside it.
     pub(super) fn date(&mut self) -> Timestamp {
         let log = self.model.log(self.ledger);
-        let near = match self.dice.below(8) {
+        let near = match self.rng.below(8) {
             0 => self.now.as_micros() + 100_000_000,
             1 => 0,
             _ if log.is_empty() => self.now.as_micros(),
             choice => {
-                let entry = &log[self.dice.below(log.len() as u64) as usize];
+                let entry = &log[self.rng.below(log.len() as u64) as usize];
                 match &entry.payload {
                     LogPayload::NewTransaction { transaction, .. }
                     | LogPayload::RevertedTransaction { transaction, .. }
@@ -49,7 +49,7 @@ impl Round<'_, '_> {
                 }
             }
         };
-        Timestamp::from_micros(near + self.dice.below(3) as i64 - 1)
+        Timestamp::from_micros(near + self.rng.below(3) as i64 - 1)
     }
 
     /// Returns the error for a question that needs the history of moves, if the ledger does not have it.
@@ -68,7 +68,7 @@ impl Round<'_, '_> {
 
     /// Returns the date of a question about the past, or `None` for one about the present.
     pub(super) fn at(&mut self) -> Option<Timestamp> {
-        if self.dice.one_in(3) { None } else { Some(self.date()) }
+        if self.rng.one_in(3) { None } else { Some(self.date()) }
     }
 
     /// Reads a whole list in pages, forwards to its end and backwards again. The list must equal `expected`, or be
@@ -90,8 +90,8 @@ impl Round<'_, '_> {
                 return Ok(());
             }
         };
-        let size = self.dice.pick(&[1, 3, 1000]).max(expected.len().div_ceil(PAGES_MAX));
-        let direction = self.dice.pick(&[Direction::Ascending, Direction::Descending]);
+        let size = self.rng.pick(&[1, 3, 1000]).max(expected.len().div_ceil(PAGES_MAX));
+        let direction = self.rng.pick(&[Direction::Ascending, Direction::Descending]);
         if direction == Direction::Descending {
             expected.reverse();
         }

@@ -11,7 +11,7 @@ use ledger_store::{
     AccountOrder, AccountQuery, BalancesQuery, Deleted, Direction, Expand, LedgerView, Options, PageRequest,
     ReadError, Snapshot, Start, Store, TimeAxis, VolumesQuery,
 };
-use ledger_testkit::{Dice, Oracle, SetClock, Step, Workload};
+use ledger_testkit::{Oracle, Rng, SetClock, Step, Workload};
 
 mod page_bytes;
 
@@ -20,7 +20,7 @@ struct World {
     store: Store,
     oracle: Oracle,
     work: Workload<'static>,
-    dice: Dice<'static>,
+    rng: Rng<'static>,
     clock: Arc<SetClock>,
     now: Timestamp,
 }
@@ -31,12 +31,12 @@ impl World {
         let mut options = Options::default();
         options.clock = clock.clone();
         options.memory_budget = memory_budget;
-        let work = Workload::with_accounts(Dice::from_seed(seed), seed % 2 * 60);
+        let work = Workload::with_accounts(Rng::from_seed(seed), seed % 2 * 60);
         Self {
             store: Store::in_memory_with(&options),
             oracle: Oracle::default(),
             work,
-            dice: Dice::from_seed(seed + 1),
+            rng: Rng::from_seed(seed + 1),
             clock,
             now: Timestamp::from_micros(0),
         }
@@ -56,7 +56,7 @@ impl World {
 
     /// Asks the store questions about its current state.
     fn ask(&mut self, rounds: u32) {
-        let asked = self.oracle.ask(&self.store.snapshot(), &mut self.dice, self.now, rounds);
+        let asked = self.oracle.ask(&self.store.snapshot(), &mut self.rng, self.now, rounds);
         assert!(asked.expect("the model's answers") > u64::from(rounds));
     }
 }
@@ -124,7 +124,7 @@ fn snapshot_does_not_change() {
         world.store.flush();
     }
     oracle.forget_removed(&world.oracle);
-    oracle.ask(&snapshot, &mut world.dice, then, 16).expect("the answers of its moment");
+    oracle.ask(&snapshot, &mut world.rng, then, 16).expect("the answers of its moment");
 }
 
 fn address(text: &str) -> AccountAddress {

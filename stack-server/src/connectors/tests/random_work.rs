@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ledger_testkit::{Dice, SimDisk};
+use ledger_testkit::{Rng, SimDisk};
 
 use super::world::{Pages, World};
 use super::*;
@@ -44,33 +44,33 @@ impl Trial {
         }
     }
 
-    fn step(&mut self, dice: &mut Dice<'_>) {
+    fn step(&mut self, rng: &mut Rng<'_>) {
         let names: Vec<_> = self.known.keys().cloned().collect();
-        let chosen = (!names.is_empty()).then(|| dice.pick(&names));
-        match (dice.below(12), chosen) {
+        let chosen = (!names.is_empty()).then(|| rng.pick(&names));
+        match (rng.below(12), chosen) {
             (0, _) | (1, None) => self.install(),
             (1, Some(name)) => {
                 let known = self.known.remove(&name).expect("it was chosen");
                 self.world.run(self.world.engine.uninstall(&known.id)).expect("removed");
             }
             (2, Some(name)) => self.reset(&name),
-            (3 | 4, Some(name)) => self.configure(&name, dice.one_in(2)),
+            (3 | 4, Some(name)) => self.configure(&name, rng.one_in(2)),
             (5..=7, _) => {
                 let mut book = self.pages.0.lock().expect("no panic");
-                let more = dice.below(4) as i64 + 1;
+                let more = rng.below(4) as i64 + 1;
                 book.amounts.extend((0..more).map(|number| vec![100 + number]));
             }
             (8, _) => {
                 let mut book = self.pages.0.lock().expect("no panic");
                 let count = book.amounts.len() as u64;
                 if count > 0 {
-                    let amounts = &mut book.amounts[dice.below(count) as usize];
+                    let amounts = &mut book.amounts[rng.below(count) as usize];
                     let last = amounts[amounts.len() - 1];
                     amounts.push(last - 1);
                 }
             }
             (9, _) => self.restart(None),
-            (10, _) => self.restart(Some(dice.below(1_000))),
+            (10, _) => self.restart(Some(rng.below(1_000))),
             _ => {
                 self.world.poll(self.fetching()).expect("there is power");
                 self.fetched();
@@ -155,9 +155,9 @@ fn random_work_matches_the_model() {
     // The variable allows longer campaigns.
     let seeds = std::env::var("CONNECTOR_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
     for seed in 0..seeds {
-        let (mut trial, mut dice) = (Trial::new(), Dice::from_seed(seed));
+        let (mut trial, mut rng) = (Trial::new(), Rng::from_seed(seed));
         for step in 0..40 {
-            trial.step(&mut dice);
+            trial.step(&mut rng);
             trial.compare(&format!("seed {seed}, step {step}"));
         }
         trial.world.stop();

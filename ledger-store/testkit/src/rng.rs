@@ -3,19 +3,19 @@
 /// A random number generator whose choices can be repeated. They follow from a seed, or from the bytes of a fuzzer
 /// while it has any.
 #[derive(Clone, Debug)]
-pub struct Dice<'a> {
+pub struct Rng<'a> {
     bytes: Option<std::slice::Iter<'a, u8>>,
     state: u64,
 }
 
-impl Dice<'static> {
+impl Rng<'static> {
     /// Creates a generator whose choices follow from a seed.
     pub fn from_seed(seed: u64) -> Self {
         Self { bytes: None, state: seed }
     }
 }
 
-impl<'a> Dice<'a> {
+impl<'a> Rng<'a> {
     /// Creates a generator whose choices are the bytes of `data`, followed by zeros.
     pub fn from_bytes(data: &'a [u8]) -> Self {
         Self { bytes: Some(data.iter()), state: 0 }
