@@ -13,7 +13,7 @@ use ledger_core::{Metadata, Timestamp};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
-use super::half_hash::{Entry, spread};
+use super::hash_prefix::{Entry, spread};
 use super::holding::{HoldingState, Holdings};
 #[cfg(any(test, debug_assertions, feature = "testing"))]
 use super::miscount::Miscount;

@@ -6,7 +6,7 @@
 //!   and documents, [`undo`] takes changes back, and [`replay`] serves recovery.
 //! - [`apply`]: the effect of any entry; [`transaction`], [`touched`], [`names`] and [`keys`] are parts of it.
 //! - [`batch`]: the entries and rows that one append makes durable.
-//! - [`ahead`], [`accounts`], [`recent_keys`], [`half_hash`]: tables in memory, and their prefetching.
+//! - [`ahead`], [`accounts`], [`recent_keys`], [`hash_prefix`]: tables in memory, and their prefetching.
 //! - [`import`], [`removal`]: logs of other stores, and ledgers that are removed for good.
 
 mod accounts;
@@ -17,7 +17,7 @@ mod command;
 mod documents;
 mod execute;
 mod fence;
-mod half_hash;
+mod hash_prefix;
 mod hints;
 mod holding;
 mod import;

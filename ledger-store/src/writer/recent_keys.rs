@@ -5,7 +5,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table;
 use ledger_journal::entry::Recognition;
 
-use super::half_hash::{Entry, half, spread};
+use super::hash_prefix::{Entry, half, spread};
 #[cfg(any(test, debug_assertions, feature = "testing"))]
 use super::miscount::Miscount;
 use super::recent::{Generation, Generations};
