@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ledger_codec::{Corrupt, Reader, put_varint};
 use ledger_core::{Timestamp, WireHash};
 use ledger_index::{
-    ABOUT_KEY, Commit, DisplacedRow, EffectiveRow, FORMAT, HistoryRow, IndexError, IndexFile, IndexSnapshot,
+    ABOUT_KEY, BackdatedRow, Commit, EffectiveRow, FORMAT, HistoryRow, IndexError, IndexFile, IndexSnapshot,
     IndexWrite, KeyRow, LogRow, PlainTable, TermRow, TransactionRow, VersionRow, linked, merged, tables,
     write_run,
 };
@@ -159,9 +159,9 @@ pub(crate) fn write(
         memtables.iter().flat_map(|memtable| memtable.holdings.iter().copied()).collect();
     new_holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
     write_history(&write, memtables, &new_holdings)?;
-    write_run::<DisplacedRow, _>(
+    write_run::<BackdatedRow, _>(
         &write,
-        linked(merged(memtables.iter().map(|memtable| &memtable.displaced))),
+        linked(merged(memtables.iter().map(|memtable| &memtable.backdated))),
     )?;
     write_run::<KeyRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.keys)))?;
     write_run::<TermRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.terms)))?;
@@ -237,7 +237,7 @@ impl Holdings<'_> {
         let identity = made
             .or(page.identity(holding))
             .ok_or_else(|| IndexError::corrupt(tables::HOLDINGS, Corrupt { what: "a holding is missing" }))?;
-        page.put(holding, identity, row.ordinal, (&row.input, &row.output), row.displaced.as_deref());
+        page.put(holding, identity, row.ordinal, (&row.input, &row.output), row.backdated.as_deref());
         Ok(())
     }
 

@@ -156,7 +156,7 @@ mod tests {
         BucketName, Command, InsertSchema, LedgerName, LedgerOptions, SchemaVersion, Timestamp,
     };
     use ledger_index::{
-        DisplacedRow, EffectiveRow, HistoryRow, IndexSnapshot, KeyRow, LogRow, Row, TableView, TermRow,
+        BackdatedRow, EffectiveRow, HistoryRow, IndexSnapshot, KeyRow, LogRow, Row, TableView, TermRow,
         TransactionRow, VersionRow, Way,
     };
 
@@ -201,7 +201,7 @@ mod tests {
         let index = &store.engine().view().index;
         let rows = vec![
             rows_of::<HistoryRow>(index, ledger),
-            rows_of::<DisplacedRow>(index, ledger),
+            rows_of::<BackdatedRow>(index, ledger),
             rows_of::<KeyRow>(index, ledger),
             rows_of::<TermRow>(index, ledger),
             rows_of::<LogRow>(index, ledger),

@@ -70,7 +70,7 @@ pub use range::PlainRange;
 pub use resident::KnownKeys;
 pub use row::{MemtableRows, Row, freeze_memtable, linked, memtable_bytes};
 pub use rows::{
-    DisplacedRow, DisplacedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TABLES, TermRow,
+    BackdatedRow, BackdatedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TABLES, TermRow,
     TransactionRow, VersionRow,
 };
 pub use runs::write_run;

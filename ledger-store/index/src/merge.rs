@@ -16,7 +16,7 @@ use super::file::{Commit, IndexFile};
 use super::loser_tree::{LoserTree, Scale};
 use super::row::{KeyBytes, Row};
 use super::rows::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
+    BackdatedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
 };
 use super::run_list::RunMeta;
 use super::runs::RunBuilder;
@@ -345,7 +345,7 @@ pub(crate) fn merge_step(
 ) -> Result<bool, IndexError> {
     match table {
         HistoryRow::TABLE => merge_table::<HistoryRow>(file, should_stop),
-        DisplacedRow::TABLE => merge_table::<DisplacedRow>(file, should_stop),
+        BackdatedRow::TABLE => merge_table::<BackdatedRow>(file, should_stop),
         KeyRow::TABLE => merge_table::<KeyRow>(file, should_stop),
         TermRow::TABLE => merge_table::<TermRow>(file, should_stop),
         LogRow::TABLE => merge_table::<LogRow>(file, should_stop),

@@ -12,7 +12,7 @@ use super::file::{Commit, IndexFile};
 use super::merge::{Merge, MergeLimits, sweep_step};
 use super::row::Row;
 use super::rows::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
+    BackdatedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
 };
 
 /// Number of values that are deleted in one transaction. Pages of accounts take some kilobytes.
@@ -57,7 +57,7 @@ pub fn purge_runs(
     for table in 0..TABLES.len() as u8 {
         let is_done = match table {
             HistoryRow::TABLE => purge_table::<HistoryRow>(file, dropped, should_stop),
-            DisplacedRow::TABLE => purge_table::<DisplacedRow>(file, dropped, should_stop),
+            BackdatedRow::TABLE => purge_table::<BackdatedRow>(file, dropped, should_stop),
             KeyRow::TABLE => purge_table::<KeyRow>(file, dropped, should_stop),
             TermRow::TABLE => purge_table::<TermRow>(file, dropped, should_stop),
             LogRow::TABLE => purge_table::<LogRow>(file, dropped, should_stop),

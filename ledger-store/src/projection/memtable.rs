@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use ledger_index::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, MemtableRows, Row, TermRow, TransactionRow,
+    BackdatedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, MemtableRows, Row, TermRow, TransactionRow,
     VersionRow, freeze_memtable, memtable_bytes, merge_memtables, sort_rows,
 };
 
@@ -45,7 +45,7 @@ pub(crate) struct StoredDocument {
 #[derive(Clone, Debug)]
 pub(crate) struct Memtable {
     pub(crate) history: MemtableRows<HistoryRow>,
-    pub(crate) displaced: MemtableRows<DisplacedRow>,
+    pub(crate) backdated: MemtableRows<BackdatedRow>,
     pub(crate) keys: MemtableRows<KeyRow>,
     pub(crate) terms: MemtableRows<TermRow>,
     pub(crate) logs: MemtableRows<LogRow>,
@@ -72,7 +72,7 @@ pub(crate) struct Memtable {
 #[derive(Default, Debug)]
 pub(crate) struct MemtableBuilder {
     pub(crate) history: Vec<HistoryRow>,
-    pub(crate) displaced: Vec<DisplacedRow>,
+    pub(crate) backdated: Vec<BackdatedRow>,
     pub(crate) keys: Vec<KeyRow>,
     pub(crate) terms: Vec<TermRow>,
     pub(crate) logs: Vec<LogRow>,
@@ -99,10 +99,10 @@ impl MemtableBuilder {
             rows if rows < CAPACITY_MIN => 0,
             rows => rows + rows / 16,
         };
-        let MemtableSizes([history, displaced, keys, terms, logs, transactions, _, effective, ..]) = like;
+        let MemtableSizes([history, backdated, keys, terms, logs, transactions, _, effective, ..]) = like;
         Self {
             history: Vec::with_capacity(capacity(history)),
-            displaced: Vec::with_capacity(capacity(displaced)),
+            backdated: Vec::with_capacity(capacity(backdated)),
             keys: Vec::with_capacity(capacity(keys)),
             terms: Vec::with_capacity(capacity(terms)),
             logs: Vec::with_capacity(capacity(logs)),
@@ -116,7 +116,7 @@ impl MemtableBuilder {
     pub(crate) fn mark(&self) -> MemtableSizes {
         MemtableSizes([
             self.history.len(),
-            self.displaced.len(),
+            self.backdated.len(),
             self.keys.len(),
             self.terms.len(),
             self.logs.len(),
@@ -134,7 +134,7 @@ impl MemtableBuilder {
         let MemtableSizes(
             [
                 history,
-                displaced,
+                backdated,
                 keys,
                 terms,
                 logs,
@@ -147,7 +147,7 @@ impl MemtableBuilder {
             ],
         ) = mark;
         self.history.truncate(history);
-        self.displaced.truncate(displaced);
+        self.backdated.truncate(backdated);
         self.keys.truncate(keys);
         self.terms.truncate(terms);
         self.logs.truncate(logs);
@@ -163,7 +163,7 @@ impl MemtableBuilder {
     pub(crate) fn seal(self) -> Memtable {
         let Self {
             history,
-            displaced,
+            backdated,
             keys,
             terms,
             logs,
@@ -178,7 +178,7 @@ impl MemtableBuilder {
         holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
         Memtable::from_parts(Parts {
             history: sorted_rows(history),
-            displaced: sorted_rows(displaced),
+            backdated: sorted_rows(backdated),
             keys: sorted_rows(keys),
             terms: sorted_rows(terms),
             logs: sorted_rows(logs),
@@ -215,7 +215,7 @@ fn last_of_each(mut documents: Vec<StoredDocument>) -> Vec<StoredDocument> {
 /// The sorted rows of a memtable that is being created.
 struct Parts {
     history: MemtableRows<HistoryRow>,
-    displaced: MemtableRows<DisplacedRow>,
+    backdated: MemtableRows<BackdatedRow>,
     keys: MemtableRows<KeyRow>,
     terms: MemtableRows<TermRow>,
     logs: MemtableRows<LogRow>,
@@ -231,7 +231,7 @@ impl Parts {
     /// Returns the number of rows in all tables.
     fn rows(&self) -> usize {
         self.history.len()
-            + self.displaced.len()
+            + self.backdated.len()
             + self.keys.len()
             + self.terms.len()
             + self.logs.len()
@@ -255,7 +255,7 @@ impl Parts {
             })
             .sum();
         memtable_bytes(&self.history)
-            + memtable_bytes(&self.displaced)
+            + memtable_bytes(&self.backdated)
             + memtable_bytes(&self.keys)
             + memtable_bytes(&self.terms)
             + memtable_bytes(&self.logs)
@@ -273,7 +273,7 @@ impl Memtable {
         let (rows, bytes) = (parts.rows(), parts.bytes());
         let Parts {
             history,
-            displaced,
+            backdated,
             keys,
             terms,
             logs,
@@ -296,7 +296,7 @@ impl Memtable {
         });
         Self {
             history,
-            displaced,
+            backdated,
             keys,
             terms,
             logs,
@@ -334,7 +334,7 @@ impl Memtable {
         holdings.sort_by_key(|holding| (holding.ledger, holding.holding));
         Self::from_parts(Parts {
             history: all(memtables, |memtable| &memtable.history),
-            displaced: all(memtables, |memtable| &memtable.displaced),
+            backdated: all(memtables, |memtable| &memtable.backdated),
             keys: all(memtables, |memtable| &memtable.keys),
             terms: all(memtables, |memtable| &memtable.terms),
             logs: all(memtables, |memtable| &memtable.logs),

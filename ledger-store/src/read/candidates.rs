@@ -118,8 +118,8 @@ impl Session {
                 let recorded = self.recorded_as_dated(ids, span)?;
                 let mut sources = Vec::with_capacity(2 * holdings.len());
                 for holding in holdings {
-                    sources.push(self.undisplaced_of(*holding, *role, recorded, span, direction));
-                    sources.push(self.displaced_of(*holding, ids, span, direction));
+                    sources.push(self.in_order_of(*holding, *role, recorded, span, direction));
+                    sources.push(self.backdated_of(*holding, ids, span, direction));
                 }
                 sources
             }
@@ -151,9 +151,9 @@ impl Session {
     ) -> Result<Vec<Stream<(i64, u64)>>, ReadError> {
         let recorded = self.recorded_as_dated(ids, span)?;
         let meter = self.meter.clone();
-        let undisplaced =
+        let in_order =
             self.by_id(&Driver::All, recorded, direction).filter_map(move |candidate| match candidate {
-                Ok(Candidate { row: Some(row), .. }) => match undisplaced(row, span) {
+                Ok(Candidate { row: Some(row), .. }) => match in_order(row, span) {
                     None => meter.row().err().map(Err),
                     found => found.map(Ok),
                 },
@@ -163,15 +163,15 @@ impl Session {
         let ledger = self.ledger();
         let (from, to) = ((ledger, span.from.0, span.from.1), (ledger, span.to.0, span.to.1));
         let meter = self.meter.clone();
-        let displaced = self.effective().cursor(from, to, direction.way()).filter_map(move |row| match row {
+        let backdated = self.effective().cursor(from, to, direction.way()).filter_map(move |row| match row {
             Ok(row) if ids.holds(row.transaction) => Some(Ok(dated(row.timestamp, row.transaction))),
             Ok(_) => meter.row().err().map(Err),
             Err(error) => Some(Err(error.into())),
         });
-        Ok(vec![Box::new(undisplaced), Box::new(displaced)])
+        Ok(vec![Box::new(in_order), Box::new(backdated)])
     }
 
-    fn undisplaced_of(
+    fn in_order_of(
         &self,
         holding: u32,
         role: AddressRole,
@@ -185,17 +185,17 @@ impl Session {
         let (table, ledger, meter) = (self.transactions().clone(), self.ledger(), self.meter.clone());
         let rows = self
             .history_of(holding, role, recorded, direction)
-            .filter(|row| !row.as_ref().is_ok_and(|row| row.is_displaced));
+            .filter(|row| !row.as_ref().is_ok_and(|row| row.is_backdated));
         let dated =
             move |row: Result<HistoryRow, ReadError>| -> Result<Option<Candidate<(i64, u64)>>, ReadError> {
                 meter.row()?;
                 let row = table.get((ledger, row?.transaction))?.ok_or_else(|| missing("a transaction"))?;
-                Ok(undisplaced(row, span))
+                Ok(in_order(row, span))
             };
         Box::new(rows.filter_map(move |row| dated(row).transpose()))
     }
 
-    fn displaced_of(
+    fn backdated_of(
         &self,
         holding: u32,
         ids: Span<u64>,
@@ -205,7 +205,7 @@ impl Session {
         let key = self.holding_key(holding);
         let (from, to) = ((key, span.from.0, span.from.1), (key, span.to.0, span.to.1));
         let meter = self.meter.clone();
-        Box::new(self.displaced().cursor(from, to, direction.way()).filter_map(move |row| match row {
+        Box::new(self.backdated().cursor(from, to, direction.way()).filter_map(move |row| match row {
             Ok(row) if ids.holds(row.transaction) => Some(Ok(dated(row.timestamp, row.transaction))),
             Ok(_) => meter.row().err().map(Err),
             Err(error) => Some(Err(error.into())),
@@ -250,7 +250,7 @@ fn dated(timestamp: i64, id: u64) -> Candidate<(i64, u64)> {
 }
 
 /// Returns the candidate for a row in the order of effective dates, unless the row is backdated or outside the span.
-fn undisplaced(row: TransactionRow, span: Span<(i64, u64)>) -> Option<Candidate<(i64, u64)>> {
+fn in_order(row: TransactionRow, span: Span<(i64, u64)>) -> Option<Candidate<(i64, u64)>> {
     let (key, id) = ((row.timestamp, row.transaction), row.transaction);
     (row.timestamp == row.date && span.holds(key)).then_some(Candidate { key, id, row: Some(row) })
 }

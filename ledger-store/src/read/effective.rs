@@ -149,11 +149,11 @@ impl Session {
             let key = self.holding_key(holding);
             let mut later = Flows::NONE;
             let to = (key, i64::MAX, u64::MAX);
-            for displaced in self.displaced().cursor((key, after, 0), to, Way::Ascending) {
+            for backdated in self.backdated().cursor((key, after, 0), to, Way::Ascending) {
                 self.meter.row()?;
-                let displaced = displaced?;
-                if displaced.transaction < row.transaction {
-                    later.add(&displaced.input, &displaced.output, 1);
+                let backdated = backdated?;
+                if backdated.transaction < row.transaction {
+                    later.add(&backdated.input, &backdated.output, 1);
                 }
             }
             if later.moves > 0 {
@@ -186,7 +186,7 @@ impl Session {
     ) -> Result<(), ReadError> {
         let key = self.holding_key(holding);
         if later == Later::Anywhere {
-            for row in self.displaced().cursor((key, i64::MIN, 0), (key, timestamp, 0), Way::Ascending) {
+            for row in self.backdated().cursor((key, i64::MIN, 0), (key, timestamp, 0), Way::Ascending) {
                 self.meter.row()?;
                 let row = row?;
                 if row.transaction >= id && row.timestamp < timestamp {
@@ -195,7 +195,7 @@ impl Session {
             }
             return Ok(());
         }
-        for memtable in self.displaced().memtables() {
+        for memtable in self.backdated().memtables() {
             let start = memtable.partition_point(|row| row.holding < key);
             let dated =
                 memtable[start..].iter().take_while(|row| row.holding == key && row.timestamp < timestamp);

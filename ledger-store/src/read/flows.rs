@@ -157,13 +157,13 @@ impl Session {
         };
         let mut flows = Flows::NONE;
         if let Some(mut row) = row {
-            let displaced = row.displaced.take();
+            let backdated = row.backdated.take();
             flows = Flows::of(row);
-            if let Some(sums) = displaced {
+            if let Some(sums) = backdated {
                 flows.take(&sums.input, &sums.output, u64::from(sums.count))?;
             }
         }
-        for row in self.displaced().last_of_each((key, i64::MIN, 0), (key, timestamp, transaction))? {
+        for row in self.backdated().last_of_each((key, i64::MIN, 0), (key, timestamp, transaction))? {
             flows.add(&row.run_input, &row.run_output, u64::from(row.run_count));
         }
         Ok(flows)

@@ -299,15 +299,15 @@ impl Session {
         }
         let ledger = self.ledger();
         let (from, to) = ((ledger, plan.dates.from, 0), (ledger, plan.dates.to, u64::MAX));
-        let mut displaced = Vec::new();
+        let mut backdated = Vec::new();
         for row in self.effective().cursor(from, to, Way::Ascending) {
             self.meter.row()?;
-            if displaced.len() == BACKDATED_MAX {
+            if backdated.len() == BACKDATED_MAX {
                 return Ok(plan);
             }
-            displaced.push(row?.transaction);
+            backdated.push(row?.transaction);
         }
-        plan.driver = Driver::Union(vec![Driver::Recorded(recorded), Driver::Ids(displaced)]);
+        plan.driver = Driver::Union(vec![Driver::Recorded(recorded), Driver::Ids(backdated)]);
         Ok(plan)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ledger_codec::Corrupt;
 use ledger_core::{Switch, Timestamp};
 use ledger_index::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, MemtableRows, Row, TableView, TermRow,
+    BackdatedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, MemtableRows, Row, TableView, TermRow,
     TransactionRow, VersionRow,
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct Session {
     /// The last date that was looked up, with the last transaction recorded by then.
     pub(super) last_date: Cell<Option<(Timestamp, Option<TransactionRow>)>>,
     history: OnceCell<TableView<HistoryRow>>,
-    displaced: OnceCell<TableView<DisplacedRow>>,
+    backdated: OnceCell<TableView<BackdatedRow>>,
     keys: OnceCell<TableView<KeyRow>>,
     terms: OnceCell<TableView<TermRow>>,
     logs: OnceCell<TableView<LogRow>>,
@@ -58,7 +58,7 @@ impl Session {
             page_bytes: usize::MAX,
             last_date: Cell::new(None),
             history: OnceCell::new(),
-            displaced: OnceCell::new(),
+            backdated: OnceCell::new(),
             keys: OnceCell::new(),
             terms: OnceCell::new(),
             logs: OnceCell::new(),
@@ -110,8 +110,8 @@ impl Session {
     }
 
     /// Returns the table of effects of backdated transactions on holdings, by effective date.
-    pub(crate) fn displaced(&self) -> &TableView<DisplacedRow> {
-        self.table(&self.displaced, |memtable| &memtable.displaced)
+    pub(crate) fn backdated(&self) -> &TableView<BackdatedRow> {
+        self.table(&self.backdated, |memtable| &memtable.backdated)
     }
 
     /// Returns the table of references, idempotency keys and addresses.

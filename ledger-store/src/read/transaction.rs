@@ -221,7 +221,7 @@ impl Session {
     /// Returns the current volumes of a transaction's holdings right after it in effective order.
     fn effective_after(&self, row: &TransactionRow) -> Result<Vec<HoldingVolumes>, ReadError> {
         let touched = self.with_transaction(row, |_, record| self.reader.touched(record))?;
-        if self.displaced().row_count() == 0 {
+        if self.backdated().row_count() == 0 {
             return Ok(touched.into_iter().map(|(_, after)| after).collect());
         }
         let until = self.until_effective(row)?;

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use ledger_codec::Corrupt;
 use ledger_index::{
-    DisplacedRow, DroppedLedgers, EffectiveRow, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row,
+    BackdatedRow, DroppedLedgers, EffectiveRow, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row,
     TABLES, TableView, TermRow, TransactionRow, VersionRow, Way, tables,
 };
 
@@ -39,7 +39,7 @@ macro_rules! compare_rows {
     };
 }
 
-compare_rows!(HistoryRow, DisplacedRow, KeyRow, TermRow, LogRow, TransactionRow, VersionRow, EffectiveRow);
+compare_rows!(HistoryRow, BackdatedRow, KeyRow, TermRow, LogRow, TransactionRow, VersionRow, EffectiveRow);
 
 /// Reports the differences of `live` from `fresh`. Ignores the rows of dropped ledgers, which a purge deletes at any
 /// time.
@@ -155,9 +155,9 @@ compared!(TransactionRow, "transactions", TransactionMismatch, |row| Some(row.po
 compared!(VersionRow, "versions", MetadataMismatch, |row| Some(row.position));
 compared!(EffectiveRow, "effective", EffectiveVolumeMismatch, |_| None);
 
-impl Compared for DisplacedRow {
+impl Compared for BackdatedRow {
     const CODE: ViolationCode = ViolationCode::EffectiveVolumeMismatch;
-    const NAME: &'static str = "displaced";
+    const NAME: &'static str = "backdated";
 
     fn position(&self) -> Option<u64> {
         None

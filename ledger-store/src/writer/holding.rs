@@ -1,13 +1,13 @@
 //! The writer's state of a holding, which is one asset in one account.
 //!
-//! It is compact, because the writer keeps all accounts in use in its share of the memory budget. A *displaced*
+//! It is compact, because the writer keeps all accounts in use in its share of the memory budget. A *backdated*
 //! transaction is backdated or postdated: its effective date differs from the date when the store recorded it. Their
 //! sums are kept apart from the totals, so that volumes by effective date can be computed.
 
 use std::ops::{Deref, DerefMut};
 
 use ledger_core::{Amount, Balance, Volumes};
-use ledger_index::{DisplacedSums, Quantity};
+use ledger_index::{BackdatedSums, Quantity};
 
 /// The state of a holding: its numbers and its sums.
 #[derive(Clone, Debug)]
@@ -21,16 +21,16 @@ pub(crate) struct HoldingState {
     sums: Sums,
 }
 
-/// The totals of all transactions, and the sums of the displaced ones. Sums beyond 64 bits are on the heap.
+/// The totals of all transactions, and the sums of the backdated ones. Sums beyond 64 bits are on the heap.
 #[derive(Clone, Debug)]
 enum Sums {
     Small {
-        /// Number of displaced transactions.
-        displaced: u32,
+        /// Number of backdated transactions.
+        backdated: u32,
         input: u64,
         output: u64,
-        displaced_input: u64,
-        displaced_output: u64,
+        backdated_input: u64,
+        backdated_output: u64,
     },
     Large(Box<LargeSums>),
 }
@@ -38,22 +38,22 @@ enum Sums {
 #[derive(Clone, Debug)]
 struct LargeSums {
     totals: Volumes,
-    displaced: Option<DisplacedSums>,
+    backdated: Option<BackdatedSums>,
 }
 
 impl Sums {
     const ZERO: Self =
-        Self::Small { displaced: 0, input: 0, output: 0, displaced_input: 0, displaced_output: 0 };
+        Self::Small { backdated: 0, input: 0, output: 0, backdated_input: 0, backdated_output: 0 };
 
-    fn of(totals: &Volumes, displaced: Option<DisplacedSums>) -> Self {
-        let sums = displaced
+    fn of(totals: &Volumes, backdated: Option<BackdatedSums>) -> Self {
+        let sums = backdated
             .as_ref()
             .map_or(Some((0, 0, 0)), |sums| Some((sums.count, sums.input.as_u64()?, sums.output.as_u64()?)));
         match (totals.input.to_u64(), totals.output.to_u64(), sums) {
-            (Some(input), Some(output), Some((displaced, displaced_input, displaced_output))) => {
-                Self::Small { displaced, input, output, displaced_input, displaced_output }
+            (Some(input), Some(output), Some((backdated, backdated_input, backdated_output))) => {
+                Self::Small { backdated, input, output, backdated_input, backdated_output }
             }
-            _ => Self::Large(Box::new(LargeSums { totals: totals.clone(), displaced })),
+            _ => Self::Large(Box::new(LargeSums { totals: totals.clone(), backdated })),
         }
     }
 
@@ -66,15 +66,15 @@ impl Sums {
         }
     }
 
-    fn displaced(&self) -> Option<DisplacedSums> {
+    fn backdated(&self) -> Option<BackdatedSums> {
         match self {
-            Self::Small { displaced: 0, .. } => None,
-            Self::Small { displaced, displaced_input, displaced_output, .. } => Some(DisplacedSums {
-                input: Quantity::from(*displaced_input),
-                output: Quantity::from(*displaced_output),
-                count: *displaced,
+            Self::Small { backdated: 0, .. } => None,
+            Self::Small { backdated, backdated_input, backdated_output, .. } => Some(BackdatedSums {
+                input: Quantity::from(*backdated_input),
+                output: Quantity::from(*backdated_output),
+                count: *backdated,
             }),
-            Self::Large(large) => large.displaced.clone(),
+            Self::Large(large) => large.backdated.clone(),
         }
     }
 }
@@ -90,9 +90,9 @@ impl HoldingState {
         (asset, holding): (u32, u32),
         ordinal: u32,
         totals: &Volumes,
-        displaced: Option<DisplacedSums>,
+        backdated: Option<BackdatedSums>,
     ) -> Self {
-        Self { asset, holding, ordinal, sums: Sums::of(totals, displaced) }
+        Self { asset, holding, ordinal, sums: Sums::of(totals, backdated) }
     }
 
     /// Returns the input and output of all transactions.
@@ -113,24 +113,24 @@ impl HoldingState {
                 *input = now_input;
                 *output = now_output;
             }
-            (sums, ..) => *sums = Sums::of(totals, sums.displaced()),
+            (sums, ..) => *sums = Sums::of(totals, sums.backdated()),
         }
     }
 
-    /// Returns the sums of its displaced transactions, if there are any.
+    /// Returns the sums of its backdated transactions, if there are any.
     #[inline]
-    pub(crate) fn displaced(&self) -> Option<Box<DisplacedSums>> {
+    pub(crate) fn backdated(&self) -> Option<Box<BackdatedSums>> {
         match &self.sums {
-            Sums::Small { displaced: 0, .. } => None,
-            sums => sums.displaced().map(Box::new),
+            Sums::Small { backdated: 0, .. } => None,
+            sums => sums.backdated().map(Box::new),
         }
     }
 
-    /// Adds one displaced transaction with this input and output to the sums. Leaves the totals as they are.
-    pub(crate) fn add_displaced(&mut self, input: &Quantity, output: &Quantity) {
-        let sums = match self.sums.displaced() {
-            None => DisplacedSums { input: input.clone(), output: output.clone(), count: 1 },
-            Some(sums) => DisplacedSums {
+    /// Adds one backdated transaction with this input and output to the sums. Leaves the totals as they are.
+    pub(crate) fn add_backdated(&mut self, input: &Quantity, output: &Quantity) {
+        let sums = match self.sums.backdated() {
+            None => BackdatedSums { input: input.clone(), output: output.clone(), count: 1 },
+            Some(sums) => BackdatedSums {
                 input: sums.input.plus(input),
                 output: sums.output.plus(output),
                 count: sums.count + 1,
@@ -233,23 +233,23 @@ mod tests {
             let totals = Volumes { input, output: Amount::from(7_u64) };
             let mut holding = HoldingState::new(1, 2);
             holding.set_totals(&totals);
-            assert_eq!((holding.totals(), holding.displaced()), (totals.clone(), None));
-            let mut expected = DisplacedSums { input: Quantity::ZERO, output: Quantity::ZERO, count: 0 };
+            assert_eq!((holding.totals(), holding.backdated()), (totals.clone(), None));
+            let mut expected = BackdatedSums { input: Quantity::ZERO, output: Quantity::ZERO, count: 0 };
             for input in [5_u64, u64::MAX, 1] {
-                holding.add_displaced(&Quantity::from(input), &Quantity::ZERO);
+                holding.add_backdated(&Quantity::from(input), &Quantity::ZERO);
                 expected.input = expected.input.plus(&Quantity::from(input));
                 expected.count += 1;
-                assert_eq!(holding.displaced().as_deref(), Some(&expected));
+                assert_eq!(holding.backdated().as_deref(), Some(&expected));
                 assert_eq!(holding.totals(), totals);
                 let stored = HoldingState::stored((1, 2), 3, &totals, Some(expected.clone()));
                 assert_eq!(
-                    (stored.totals(), stored.displaced().as_deref()),
+                    (stored.totals(), stored.backdated().as_deref()),
                     (totals.clone(), Some(&expected))
                 );
             }
             let less = Volumes { input: Amount::from(8_u64), output: Amount::ZERO };
             holding.set_totals(&less);
-            assert_eq!((holding.totals(), holding.displaced().as_deref()), (less, Some(&expected)));
+            assert_eq!((holding.totals(), holding.backdated().as_deref()), (less, Some(&expected)));
         }
     }
 

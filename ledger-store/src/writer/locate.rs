@@ -90,8 +90,8 @@ impl State {
         for (asset, holding) in &stored.holdings {
             let found = lookup::stored_holding(&self.index.snapshot, ledger, *holding)?;
             let found = found.ok_or_else(|| missing_in(&self.index.snapshot, "a holding"))?;
-            let displaced = found.displaced.map(|sums| *sums);
-            holdings.push(HoldingState::stored((*asset, *holding), found.ordinal, &found.volumes, displaced));
+            let backdated = found.backdated.map(|sums| *sums);
+            holdings.push(HoldingState::stored((*asset, *holding), found.ordinal, &found.volumes, backdated));
         }
         let new = NewState {
             ledger,

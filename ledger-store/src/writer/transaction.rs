@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ledger_codec::Corrupt;
 use ledger_core::{Amount, Metadata, Timestamp, Volumes};
-use ledger_index::{DisplacedRow, EffectiveRow, HistoryRow, Quantity, TermRow, TransactionRow, VersionRow};
+use ledger_index::{BackdatedRow, EffectiveRow, HistoryRow, Quantity, TermRow, TransactionRow, VersionRow};
 use ledger_journal::entry::{HoldingRecord, NameRef, TransactionRecord};
 
 use super::accounts::Place;
@@ -38,7 +38,7 @@ impl State {
         counters.next_transaction = counters.next_transaction.max(id + 1);
         counters.transactions += 1;
         let timestamp = transaction.timestamp;
-        let displaced = timestamp != date;
+        let backdated = timestamp != date;
         if timestamp > date || log.date != date || transaction.inserted_at.is_some() {
             counters.ahead += 1;
         }
@@ -50,11 +50,11 @@ impl State {
             timestamp: timestamp.as_micros(),
             date: date.as_micros(),
         });
-        if displaced {
+        if backdated {
             rows.effective.push(EffectiveRow { ledger, timestamp: timestamp.as_micros(), transaction: id });
         }
         for at in 0..transaction.holdings.len() {
-            self.move_holding(applied, (transaction, at), displaced, touched, rows)?;
+            self.move_holding(applied, (transaction, at), backdated, touched, rows)?;
         }
         if !transaction.metadata.is_empty() {
             self.put_transaction_terms(ledger, transaction, position, rows)?;
@@ -83,7 +83,7 @@ impl State {
         &mut self,
         applied: AppliedLog<'_, '_>,
         (transaction, at): (&TransactionRecord<'_>, usize),
-        displaced: bool,
+        backdated: bool,
         touched: &mut TouchedAccounts,
         rows: &mut MemtableBuilder,
     ) -> Result<(), ReadError> {
@@ -109,12 +109,12 @@ impl State {
             is_source |= posting.source as usize == at;
             is_destination |= posting.destination as usize == at;
         }
-        if displaced {
+        if backdated {
             let before = state.totals();
             let input = difference(&holding.after.input, &before.input)?;
             let output = difference(&holding.after.output, &before.output)?;
-            state.add_displaced(&input, &output);
-            rows.displaced.push(DisplacedRow::new(
+            state.add_backdated(&input, &output);
+            rows.backdated.push(BackdatedRow::new(
                 holding_key(ledger, holding.holding),
                 timestamp.as_micros(),
                 id,
@@ -132,9 +132,9 @@ impl State {
         row.transaction = id;
         row.input = quantity_of(&holding.after.input);
         row.output = quantity_of(&holding.after.output);
-        row.displaced = state.displaced();
+        row.backdated = state.backdated();
         row.ordinal = state.ordinal;
-        row.is_displaced = displaced;
+        row.is_backdated = backdated;
         row.is_source = is_source;
         row.is_destination = is_destination;
         if let Some(before) = before

@@ -381,8 +381,8 @@ impl<'a> Workload<'a> {
         if self.rng.one_in(3) {
             let distance = (self.rng.below(40_000) as i64 - 20_000) * 1_000;
             // Rounded, so that several transactions have the same date.
-            let displaced = (self.now + distance) / 4_000_000 * 4_000_000;
-            create.timestamp = Some(Timestamp::from_micros(displaced));
+            let backdated = (self.now + distance) / 4_000_000 * 4_000_000;
+            create.timestamp = Some(Timestamp::from_micros(backdated));
         }
         if self.rng.one_in(4) {
             let reference = format!("ref-{}", self.rng.below(60 + self.commands / 2));

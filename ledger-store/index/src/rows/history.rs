@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! flags        u8      1 same holding as the row before   2 source   4 destination
-//!                      8 is displaced   16|32 displaced sums (below)
+//!                      8 is backdated   16|32 backdated sums (below)
 //!                      64 input is stored   128 output is stored
 //! same:        transaction - before, [input - before], [output - before]
 //! else:        holding - before (0 at a block's start), transaction, ordinal, [input], [output]
-//! displaced    0 none   1 as before   2 as before plus this move   3 input, output, count are stored
+//! backdated    0 none   1 as before   2 as before plus this move   3 input, output, count are stored
 //! ```
 
 use ledger_codec::{Corrupt, Output, Reader};
@@ -27,11 +27,11 @@ pub struct HistoryRow {
     /// Total output, up to and including this transaction.
     pub output: Quantity,
     /// Sums over the backdated rows of the holding so far, if there are any.
-    pub displaced: Option<Box<DisplacedSums>>,
+    pub backdated: Option<Box<BackdatedSums>>,
     /// Number of rows of the holding, including this one.
     pub ordinal: u32,
     /// Whether the effective date differs from the insertion date.
-    pub is_displaced: bool,
+    pub is_backdated: bool,
     /// Whether the account is a source in the transaction.
     pub is_source: bool,
     /// Whether the account is a destination in the transaction.
@@ -45,9 +45,9 @@ impl HistoryRow {
         transaction: 0,
         input: Quantity::ZERO,
         output: Quantity::ZERO,
-        displaced: None,
+        backdated: None,
         ordinal: 0,
-        is_displaced: false,
+        is_backdated: false,
         is_source: false,
         is_destination: false,
     };
@@ -55,7 +55,7 @@ impl HistoryRow {
 
 /// Sums over the backdated rows of a holding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DisplacedSums {
+pub struct BackdatedSums {
     /// The input of backdated transactions.
     pub input: Quantity,
     /// The output of backdated transactions.
@@ -67,7 +67,7 @@ pub struct DisplacedSums {
 const FOLLOWS: u8 = 1;
 const SOURCE: u8 = 2;
 const DESTINATION: u8 = 4;
-const DISPLACED: u8 = 8;
+const BACKDATED: u8 = 8;
 const SUMS_SHIFT: u32 = 4;
 const INPUT: u8 = 64;
 const OUTPUT: u8 = 128;
@@ -78,10 +78,10 @@ const SUMS_PLUS_MOVE: u8 = 2;
 const SUMS_HERE: u8 = 3;
 
 /// Returns the sums after one more backdated row, or `None` if the count overflows.
-fn after_move(before: Option<&DisplacedSums>, input: &Quantity, output: &Quantity) -> Option<DisplacedSums> {
+fn after_move(before: Option<&BackdatedSums>, input: &Quantity, output: &Quantity) -> Option<BackdatedSums> {
     Some(match before {
-        None => DisplacedSums { input: input.clone(), output: output.clone(), count: 1 },
-        Some(sums) => DisplacedSums {
+        None => BackdatedSums { input: input.clone(), output: output.clone(), count: 1 },
+        Some(sums) => BackdatedSums {
             input: sums.input.plus(input),
             output: sums.output.plus(output),
             count: sums.count.checked_add(1)?,
@@ -93,7 +93,7 @@ impl HistoryRow {
     fn side_flags(&self) -> u8 {
         (u8::from(self.is_source) * SOURCE)
             | (u8::from(self.is_destination) * DESTINATION)
-            | (u8::from(self.is_displaced) * DISPLACED)
+            | (u8::from(self.is_backdated) * BACKDATED)
     }
 
     /// Appends the row in the common case: the next row of the same holding, with sums of up to 64 bits and no
@@ -109,7 +109,7 @@ impl HistoryRow {
             && before.ordinal.checked_add(1) == Some(self.ordinal)
             && input_before <= input
             && output_before <= output
-            && self.displaced.is_none();
+            && self.backdated.is_none();
         if !follows {
             return false;
         }
@@ -148,9 +148,9 @@ impl HistoryRow {
             transaction,
             input: input.checked_add(moved_input)?.into(),
             output: output.checked_add(moved_output)?.into(),
-            displaced: None,
+            backdated: None,
             ordinal: before.ordinal.checked_add(1)?,
-            is_displaced: flags & DISPLACED != 0,
+            is_backdated: flags & BACKDATED != 0,
             is_source: flags & SOURCE != 0,
             is_destination: flags & DESTINATION != 0,
         };
@@ -231,7 +231,7 @@ impl Row for HistoryRow {
                 flags |= OUTPUT;
                 output.put(out);
             }
-            match (&self.displaced, &before.displaced) {
+            match (&self.backdated, &before.backdated) {
                 (None, _) => SUMS_NONE,
                 (Some(sums), Some(sums_before)) if sums == sums_before => SUMS_SAME,
                 (Some(sums), sums_before)
@@ -253,14 +253,14 @@ impl Row for HistoryRow {
                 flags |= OUTPUT;
                 self.output.put(out);
             }
-            if self.displaced.is_some() { SUMS_HERE } else { SUMS_NONE }
+            if self.backdated.is_some() { SUMS_HERE } else { SUMS_NONE }
         };
         if sums == SUMS_HERE
-            && let Some(displaced) = &self.displaced
+            && let Some(backdated) = &self.backdated
         {
-            displaced.input.put(out);
-            displaced.output.put(out);
-            out.put_varint(u64::from(displaced.count));
+            backdated.input.put(out);
+            backdated.output.put(out);
+            out.put_varint(u64::from(backdated.count));
         }
         out.set_byte(place, flags | sums << SUMS_SHIFT);
     }
@@ -296,18 +296,18 @@ impl Row for HistoryRow {
             0 => (Quantity::ZERO, Quantity::ZERO),
             _ => (one, Quantity::read(reader)?),
         };
-        let displaced = match flags >> SUMS_SHIFT & 3 {
+        let backdated = match flags >> SUMS_SHIFT & 3 {
             SUMS_NONE => None,
             SUMS_SAME => {
-                let before = before.and_then(|before| before.displaced.clone());
-                Some(before.ok_or(Corrupt { what: "there are no displaced sums to repeat" })?)
+                let before = before.and_then(|before| before.backdated.clone());
+                Some(before.ok_or(Corrupt { what: "there are no backdated sums to repeat" })?)
             }
             SUMS_PLUS_MOVE => {
-                let before = before.and_then(|before| before.displaced.as_deref());
+                let before = before.and_then(|before| before.backdated.as_deref());
                 let sums = after_move(before, &moved_input, &moved_output);
-                Some(Box::new(sums.ok_or(Corrupt { what: "too many displaced rows" })?))
+                Some(Box::new(sums.ok_or(Corrupt { what: "too many backdated rows" })?))
             }
-            _ => Some(Box::new(DisplacedSums {
+            _ => Some(Box::new(BackdatedSums {
                 input: Quantity::read(reader)?,
                 output: Quantity::read(reader)?,
                 count: varint_u32(reader)?,
@@ -322,9 +322,9 @@ impl Row for HistoryRow {
             transaction,
             input,
             output,
-            displaced,
+            backdated,
             ordinal,
-            is_displaced: flags & DISPLACED != 0,
+            is_backdated: flags & BACKDATED != 0,
             is_source: flags & SOURCE != 0,
             is_destination: flags & DESTINATION != 0,
         })
@@ -340,10 +340,10 @@ impl Row for HistoryRow {
     }
 
     fn heap_bytes(&self) -> usize {
-        let displaced = self.displaced.as_ref().map_or(0, |sums| {
-            size_of::<DisplacedSums>() + sums.input.heap_bytes() + sums.output.heap_bytes()
+        let backdated = self.backdated.as_ref().map_or(0, |sums| {
+            size_of::<BackdatedSums>() + sums.input.heap_bytes() + sums.output.heap_bytes()
         });
-        self.input.heap_bytes() + self.output.heap_bytes() + displaced
+        self.input.heap_bytes() + self.output.heap_bytes() + backdated
     }
 }
 
@@ -368,7 +368,7 @@ mod tests {
                     row.holding += 1 + rng.below(1 << 34);
                     row.transaction = 0;
                     row.ordinal = rng.below(1 << 32) as u32 / 2;
-                    row.displaced = None;
+                    row.backdated = None;
                     // Sums may also be smaller than those of the previous holding.
                     row.input = random_large(&mut rng);
                     row.output = Quantity::from(rng.below(100));
@@ -381,13 +381,13 @@ mod tests {
                 row.output = row.output.plus(&output);
                 row.is_source = rng.below(2) == 0;
                 row.is_destination = rng.below(2) == 0;
-                row.is_displaced = rng.below(3) == 0;
-                if row.is_displaced {
-                    row.displaced = after_move(row.displaced.as_deref(), &input, &output).map(Box::new);
+                row.is_backdated = rng.below(3) == 0;
+                if row.is_backdated {
+                    row.backdated = after_move(row.backdated.as_deref(), &input, &output).map(Box::new);
                 }
                 if rng.below(20) == 0 {
                     // The encoding must also keep rows that the projection would never create.
-                    row.displaced = Some(Box::new(DisplacedSums { input, output, count: 7 }));
+                    row.backdated = Some(Box::new(BackdatedSums { input, output, count: 7 }));
                 }
                 rows.push(row.clone());
             }
@@ -403,9 +403,9 @@ mod tests {
                 transaction: 5_000_000 + number * 100,
                 input: Quantity::from(1_000_000 + number * 60),
                 output: Quantity::ZERO,
-                displaced: None,
+                backdated: None,
                 ordinal: 1 + number as u32,
-                is_displaced: false,
+                is_backdated: false,
                 is_source: false,
                 is_destination: true,
             })

@@ -4,7 +4,7 @@ use ledger_codec::{Corrupt, Output, Reader};
 
 use crate::row::varint_u32;
 
-pub(crate) mod displaced;
+pub(crate) mod backdated;
 pub(crate) mod effective;
 pub(crate) mod history;
 pub(crate) mod key;
@@ -14,9 +14,9 @@ pub(crate) mod term;
 pub(crate) mod transaction;
 pub(crate) mod version;
 
-pub use displaced::DisplacedRow;
+pub use backdated::BackdatedRow;
 pub use effective::EffectiveRow;
-pub use history::{DisplacedSums, HistoryRow};
+pub use history::{BackdatedSums, HistoryRow};
 pub use key::KeyRow;
 pub use log::LogRow;
 pub use quantity::Quantity;

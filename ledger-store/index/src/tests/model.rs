@@ -9,7 +9,7 @@ use crate::order::Direction;
 use crate::row::{MemtableRows, Row, freeze_memtable};
 use crate::rows::tests::Rng;
 use crate::rows::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
+    BackdatedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
 };
 use crate::runs::write_run;
 use crate::table::TableView;
@@ -177,8 +177,8 @@ fn history_agrees_with_the_model() {
 }
 
 #[test]
-fn displaced_rows_agree_with_the_model() {
-    check::<DisplacedRow>();
+fn backdated_rows_agree_with_the_model() {
+    check::<BackdatedRow>();
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn with_runs<R: Sample>(runs: usize, rows: u64) -> Bench<R> {
 
 #[test]
 fn sums_of_sources_add_up_to_the_sum_at_a_date() {
-    let mut bench = with_runs::<DisplacedRow>(11, 300);
+    let mut bench = with_runs::<BackdatedRow>(11, 300);
     bench.add_memtable(200);
     bench.add_memtable(200);
     for round in 0..2 {
@@ -242,7 +242,7 @@ fn sums_of_sources_add_up_to_the_sum_at_a_date() {
                 assert_eq!(input, sum, "holding {holding} at {date}, round {round}");
             }
         }
-        let merged = merge_all::<DisplacedRow>(bench.file());
+        let merged = merge_all::<BackdatedRow>(bench.file());
         assert_eq!(merged, usize::from(round == 0));
     }
 }

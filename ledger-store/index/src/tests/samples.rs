@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use crate::row::Row;
 use crate::rows::tests::{Rng, random_large};
 use crate::rows::{
-    DisplacedRow, DisplacedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow,
+    BackdatedRow, BackdatedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow,
     VersionRow,
 };
 
@@ -44,12 +44,12 @@ impl Sample for HistoryRow {
         let transaction = state.tick(rng);
         let holding = (rng.below(3) << 32) | rng.below(30);
         let (input, output) = (random_large(rng), Quantity::from(rng.below(2) * 50));
-        let is_displaced = rng.below(4) == 0;
+        let is_backdated = rng.below(4) == 0;
         let before = state.holdings.get(&holding);
-        let mut displaced = before.and_then(|before| before.displaced.clone());
-        if is_displaced {
-            let zero = DisplacedSums { input: Quantity::ZERO, output: Quantity::ZERO, count: 0 };
-            let sums = displaced.get_or_insert_with(|| Box::new(zero));
+        let mut backdated = before.and_then(|before| before.backdated.clone());
+        if is_backdated {
+            let zero = BackdatedSums { input: Quantity::ZERO, output: Quantity::ZERO, count: 0 };
+            let sums = backdated.get_or_insert_with(|| Box::new(zero));
             sums.input = sums.input.plus(&input);
             sums.output = sums.output.plus(&output);
             sums.count += 1;
@@ -59,9 +59,9 @@ impl Sample for HistoryRow {
             transaction,
             input: before.map_or(Quantity::ZERO, |before| before.input.clone()).plus(&input),
             output: before.map_or(Quantity::ZERO, |before| before.output.clone()).plus(&output),
-            displaced,
+            backdated,
             ordinal: before.map_or(0, |before| before.ordinal) + 1,
-            is_displaced,
+            is_backdated,
             is_source: rng.below(2) == 0,
             is_destination: rng.below(2) == 0,
         };
@@ -78,7 +78,7 @@ impl Sample for HistoryRow {
     }
 }
 
-impl Sample for DisplacedRow {
+impl Sample for BackdatedRow {
     fn next(rng: &mut Rng, state: &mut State) -> Self {
         let timestamp = rng.below(1000).cast_signed() - 500;
         let (input, output) = (random_large(rng), Quantity::from(rng.below(2)));

@@ -105,7 +105,7 @@ fn put_transaction(out: &mut Output, transaction: &TransactionRecord<'_>, date: 
 fn put_transaction_head(out: &mut Output, transaction: &TransactionRecord<'_>, date: Timestamp) -> u64 {
     let mut flags = 0;
     if transaction.timestamp != date {
-        flags |= flag::DISPLACED;
+        flags |= flag::BACKDATED;
         out.put_varint(zigzag(transaction.timestamp.as_micros().wrapping_sub(date.as_micros())));
     }
     if let Some(inserted_at) = transaction.inserted_at {

@@ -43,7 +43,7 @@ pub(super) mod flag {
     pub(crate) const IDEMPOTENCY: u64 = 1 << 1;
     pub(crate) const SCHEMA_VERSION: u64 = 1 << 2;
     pub(crate) const TRANSACTION_GAP: u64 = 1 << 3;
-    pub(crate) const DISPLACED: u64 = 1 << 4;
+    pub(crate) const BACKDATED: u64 = 1 << 4;
     pub(crate) const REFERENCE: u64 = 1 << 5;
     pub(crate) const METADATA: u64 = 1 << 6;
     pub(crate) const PLAIN_PAIR: u64 = 1 << 7;
@@ -294,7 +294,7 @@ fn read_transaction<'a>(
         }
         Ok(Some(Timestamp::from_micros(entry.date.wrapping_add(unzigzag(content.varint()?)))))
     };
-    let timestamp = date(flag::DISPLACED)?.unwrap_or(Timestamp::from_micros(entry.date));
+    let timestamp = date(flag::BACKDATED)?.unwrap_or(Timestamp::from_micros(entry.date));
     let inserted_at = date(flag::INSERTED_AT)?;
     let original_updated_at = date(flag::ORIGINAL_UPDATED_AT)?;
     let reference = if flags & flag::REFERENCE != 0 { Some(read_text(content)?) } else { None };

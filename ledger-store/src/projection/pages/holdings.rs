@@ -2,7 +2,7 @@
 
 use ledger_codec::{Corrupt, Output, Reader};
 use ledger_core::Volumes;
-use ledger_index::{DisplacedSums, Quantity};
+use ledger_index::{BackdatedSums, Quantity};
 use ledger_journal::entry::{put_amount, read_amount};
 
 use super::columns::{
@@ -12,7 +12,7 @@ use super::page_key;
 use crate::quantity::amount_of;
 
 const LARGE: u8 = 1;
-const DISPLACED: u8 = 2;
+const BACKDATED: u8 = 2;
 
 /// A holding in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) struct StoredHolding {
     /// Total volumes.
     pub(crate) volumes: Volumes,
     /// Sums over its backdated transactions.
-    pub(crate) displaced: Option<Box<DisplacedSums>>,
+    pub(crate) backdated: Option<Box<BackdatedSums>>,
 }
 
 /// A decoded page of holdings, for reading and changing.
@@ -109,7 +109,7 @@ impl HoldingPage {
         (account, asset): (u32, u32),
         ordinal: u32,
         (input, output): (&Quantity, &Quantity),
-        displaced: Option<&DisplacedSums>,
+        backdated: Option<&BackdatedSums>,
     ) {
         let place = (number % HOLDING_PLACES) as u8;
         let (small_input, small_output, large) = match (input.as_u64(), output.as_u64()) {
@@ -120,8 +120,8 @@ impl HoldingPage {
         for (column, number) in self.columns.iter_mut().zip(numbers) {
             column[usize::from(place)] = number;
         }
-        if large.is_some() || displaced.is_some() {
-            self.extras.put(place, Extra { large, displaced: displaced.cloned() });
+        if large.is_some() || backdated.is_some() {
+            self.extras.put(place, Extra { large, backdated: backdated.cloned() });
         }
     }
 
@@ -138,7 +138,7 @@ fn holding_of(numbers: [u64; COLUMNS]) -> Option<StoredHolding> {
     let volumes = Volumes { input: numbers[INPUT].into(), output: numbers[OUTPUT].into() };
     // The columns of these numbers are at most four bytes wide.
     let [account, asset, ordinal] = [ACCOUNT, ASSET, ORDINAL].map(|column| numbers[column] as u32);
-    (ordinal > 0).then_some(StoredHolding { account, asset, ordinal, volumes, displaced: None })
+    (ordinal > 0).then_some(StoredHolding { account, asset, ordinal, volumes, backdated: None })
 }
 
 /// Data that few holdings have beside their numbers: the stored bytes, and changes to them.
@@ -200,7 +200,7 @@ impl Extras {
 #[derive(Clone, Debug)]
 struct Extra {
     large: Option<Volumes>,
-    displaced: Option<DisplacedSums>,
+    backdated: Option<BackdatedSums>,
 }
 
 impl Extra {
@@ -208,21 +208,21 @@ impl Extra {
         if let Some(volumes) = self.large {
             holding.volumes = volumes;
         }
-        holding.displaced = self.displaced.map(Box::new);
+        holding.backdated = self.backdated.map(Box::new);
     }
 
     fn encode(&self, place: u8, out: &mut Output) {
         out.make_room();
         out.put_byte(place);
-        out.put_byte(u8::from(self.large.is_some()) * LARGE + u8::from(self.displaced.is_some()) * DISPLACED);
+        out.put_byte(u8::from(self.large.is_some()) * LARGE + u8::from(self.backdated.is_some()) * BACKDATED);
         if let Some(volumes) = &self.large {
             put_amount(out, &volumes.input);
             put_amount(out, &volumes.output);
         }
-        if let Some(displaced) = &self.displaced {
-            out.put_varint(u64::from(displaced.count));
-            displaced.input.put(out);
-            displaced.output.put(out);
+        if let Some(backdated) = &self.backdated {
+            out.put_varint(u64::from(backdated.count));
+            backdated.input.put(out);
+            backdated.output.put(out);
         }
     }
 }
@@ -235,13 +235,13 @@ fn read_extra(reader: &mut Reader<'_>) -> Result<(u8, Extra), Corrupt> {
     } else {
         None
     };
-    let displaced = if flags & DISPLACED != 0 {
+    let backdated = if flags & BACKDATED != 0 {
         let count = reader.varint_u32()?;
-        Some(DisplacedSums { input: Quantity::read(reader)?, output: Quantity::read(reader)?, count })
+        Some(BackdatedSums { input: Quantity::read(reader)?, output: Quantity::read(reader)?, count })
     } else {
         None
     };
-    Ok((place, Extra { large, displaced }))
+    Ok((place, Extra { large, backdated }))
 }
 
 #[cfg(test)]
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn reads_back_holding_of_any_size() {
         let mut page = HoldingPage::empty();
-        let sums = DisplacedSums { input: quantity("5"), output: quantity(&"8".repeat(40)), count: 3 };
+        let sums = BackdatedSums { input: quantity("5"), output: quantity(&"8".repeat(40)), count: 3 };
         let first = HOLDING_PLACES;
         page.put(first, (1, 2), 1, (&quantity("100"), &quantity("0")), None);
         page.put(first + 1, (3, 4), 2, (&quantity(&"9".repeat(50)), &quantity("1")), Some(&sums));
@@ -267,9 +267,9 @@ mod tests {
         let large = HoldingPage::find(&stored, first + 1).expect("what was written").expect("it was put");
         assert_eq!((large.account, large.asset, large.ordinal), (3, 4, 2));
         assert_eq!(large.volumes.input.to_string(), "9".repeat(50));
-        assert_eq!(large.displaced.as_deref(), Some(&sums));
+        assert_eq!(large.backdated.as_deref(), Some(&sums));
         let last = HoldingPage::find(&stored, 2 * first - 1).expect("what was written").expect("it was put");
-        assert_eq!((last.account, last.displaced.as_deref()), (5, Some(&sums)));
+        assert_eq!((last.account, last.backdated.as_deref()), (5, Some(&sums)));
         assert_eq!(HoldingPage::find(&stored, first + 2), Ok(None));
         for cut in 0..stored.len() {
             let found = HoldingPage::find(&stored[..cut], first);
@@ -314,13 +314,13 @@ mod tests {
             let (place, kind) = (seed >> 24, (seed >> 16) % 16);
             // Sums of backdated transactions and large volumes are never removed.
             let before = model.get(&place);
-            let is_displaced = kind == 0 || before.is_some_and(|holding| holding.displaced.is_some());
+            let is_backdated = kind == 0 || before.is_some_and(|holding| holding.backdated.is_some());
             let is_large =
                 kind == 1 || before.is_some_and(|holding| holding.volumes.output == amount_of(&beyond));
             let input = Quantity::from(u64::from(step));
             let output = if is_large { beyond.clone() } else { quantity("9") };
-            let sums = DisplacedSums { input: input.clone(), output: output.clone(), count: step };
-            page.put(place, (place, 1), step, (&input, &output), is_displaced.then_some(&sums));
+            let sums = BackdatedSums { input: input.clone(), output: output.clone(), count: step };
+            page.put(place, (place, 1), step, (&input, &output), is_backdated.then_some(&sums));
             model.insert(
                 place,
                 StoredHolding {
@@ -328,7 +328,7 @@ mod tests {
                     asset: 1,
                     ordinal: step,
                     volumes: Volumes { input: amount_of(&input), output: amount_of(&output) },
-                    displaced: is_displaced.then(|| Box::new(sums)),
+                    backdated: is_backdated.then(|| Box::new(sums)),
                 },
             );
             if kind < 4 {
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn unordered_extras_are_corrupt() {
         let mut page = HoldingPage::empty();
-        let sums = DisplacedSums { input: quantity("5"), output: quantity("6"), count: 3 };
+        let sums = BackdatedSums { input: quantity("5"), output: quantity("6"), count: 3 };
         for place in [3, 4] {
             page.put(place, (1, 2), 1, (&quantity("5"), &quantity("6")), Some(&sums));
         }

@@ -90,7 +90,7 @@ fn wrong_volumes_are_found() {
         })
     });
     planted_in_rows(ViolationCode::EffectiveVolumeMismatch, |memtable| {
-        edit(&mut memtable.displaced, 0, |row| row.input = ledger_index::Quantity::from(9_u64));
+        edit(&mut memtable.backdated, 0, |row| row.input = ledger_index::Quantity::from(9_u64));
     });
 }
 
@@ -161,7 +161,7 @@ fn entries_that_make_no_sense_are_found() {
 #[test]
 fn what_the_index_lacks_or_has_beyond_is_found() {
     planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.history, 0));
-    planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.displaced, 0));
+    planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.backdated, 0));
     planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.keys, 0));
     planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.terms, 0));
     planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.logs, 0));
@@ -194,7 +194,7 @@ fn holdings_edited(page: &[u8], mut edit: impl FnMut(u32, &mut StoredHolding) ->
                 (holding.account, holding.asset),
                 holding.ordinal,
                 (&quantity_of(&holding.volumes.input), &quantity_of(&holding.volumes.output)),
-                holding.displaced.as_deref(),
+                holding.backdated.as_deref(),
             );
         }
     }

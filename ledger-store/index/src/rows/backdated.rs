@@ -1,4 +1,4 @@
-//! Backdated transactions of a holding, by effective date. "Displaced" in the code means backdated or postdated.
+//! Backdated transactions of a holding, by effective date. "Backdated" in the code means backdated or postdated.
 //!
 //! ```text
 //! flags        u8      1 same holding as the row before   2 input moved   4 output moved
@@ -23,7 +23,7 @@ use super::Quantity;
 /// Its sums are *local to the source* (memtable or run) that holds the row, so a backdated row does not change the
 /// sums in older sources. The sum over a table is the sum over its sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DisplacedRow {
+pub struct BackdatedRow {
     /// The ledger, shifted left by 32, and the number of the holding in it.
     pub holding: u64,
     /// The effective date, in microseconds since 1970.
@@ -47,7 +47,7 @@ const INPUT: u8 = 2;
 const OUTPUT: u8 = 4;
 const SUMS_HERE: u8 = 8;
 
-impl DisplacedRow {
+impl BackdatedRow {
     /// Creates a row whose sums cover only itself. Creating a memtable or writing a run adds the rows before it.
     pub fn new(holding: u64, timestamp: i64, transaction: u64, input: Quantity, output: Quantity) -> Self {
         let (run_input, run_output) = (input.clone(), output.clone());
@@ -67,7 +67,7 @@ impl DisplacedRow {
     }
 }
 
-impl Row for DisplacedRow {
+impl Row for BackdatedRow {
     type Key = (u64, i64, u64);
     const TABLE: u8 = 1;
     const KEY_BYTES: usize = 24;
@@ -142,7 +142,7 @@ impl Row for DisplacedRow {
     fn decode(previous: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
         let flags = reader.u8()?;
         if flags & !(SAME_HOLDING | INPUT | OUTPUT | SUMS_HERE) != 0 {
-            return Err(Corrupt { what: "a displaced row has unknown flags" });
+            return Err(Corrupt { what: "a backdated row has unknown flags" });
         }
         let before = previous.map_or(0, |before| before.timestamp.cast_unsigned());
         let (holding, timestamp) = if flags & SAME_HOLDING == 0 {
@@ -150,7 +150,7 @@ impl Row for DisplacedRow {
             (holding, difference(reader, before)?)
         } else {
             let previous =
-                previous.ok_or(Corrupt { what: "the first displaced row of a block follows another" })?;
+                previous.ok_or(Corrupt { what: "the first backdated row of a block follows another" })?;
             (previous.holding, before.wrapping_add(reader.varint()?))
         };
         let transaction = difference(reader, previous.map_or(0, |before| before.transaction))?;
@@ -158,7 +158,7 @@ impl Row for DisplacedRow {
         let output = if flags & OUTPUT == 0 { Quantity::ZERO } else { Quantity::read(reader)? };
         let mut row = Self::new(holding, timestamp.cast_signed(), transaction, input, output);
         (row.run_input, row.run_output, row.run_count) = if flags & SUMS_HERE == 0 {
-            row.sums_after(previous).ok_or(Corrupt { what: "too many displaced rows" })?
+            row.sums_after(previous).ok_or(Corrupt { what: "too many backdated rows" })?
         } else {
             (Quantity::read(reader)?, Quantity::read(reader)?, varint_u32(reader)?)
         };
@@ -185,17 +185,17 @@ mod tests {
     use crate::row::link_all;
     use crate::rows::tests::{Rng, check_coding, random_large};
 
-    fn rows(seed: u64) -> Vec<DisplacedRow> {
+    fn rows(seed: u64) -> Vec<BackdatedRow> {
         let mut rng = Rng::new(seed);
-        let mut rows: Vec<DisplacedRow> = (0..200)
+        let mut rows: Vec<BackdatedRow> = (0..200)
             .map(|_| {
                 let timestamp = (rng.below(2000) as i64 - 1000) * 1_000_000_007;
                 let (input, output) = (random_large(&mut rng), Quantity::from(rng.below(2)));
-                DisplacedRow::new(rng.below(5), timestamp, rng.below(1 << 30), input, output)
+                BackdatedRow::new(rng.below(5), timestamp, rng.below(1 << 30), input, output)
             })
             .collect();
-        rows.push(DisplacedRow::new(9, i64::MIN, 1, Quantity::ZERO, Quantity::ZERO));
-        rows.push(DisplacedRow::new(9, i64::MAX, 0, Quantity::ZERO, Quantity::ZERO));
+        rows.push(BackdatedRow::new(9, i64::MIN, 1, Quantity::ZERO, Quantity::ZERO));
+        rows.push(BackdatedRow::new(9, i64::MAX, 0, Quantity::ZERO, Quantity::ZERO));
         rows.sort_by_key(Row::key);
         rows.dedup_by_key(|row| row.key());
         rows
