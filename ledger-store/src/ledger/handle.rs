@@ -153,7 +153,7 @@ impl Ledger {
     }
 
     /// Decides a request and returns its entry without recording anything. Does not create a missing ledger.
-    pub(super) fn rehearse(&self, request: Request) -> Result<Receipt, LedgerError> {
+    pub(super) fn dry_run(&self, request: Request) -> Result<Receipt, LedgerError> {
         let submission = |store: &Store| {
             store.apply(Submission {
                 ledger: self.name.clone(),
@@ -167,19 +167,19 @@ impl Ledger {
             return only(&self.name, submission(&self.store)?);
         }
         let clock = self.store.engine().clock.clone();
-        let options = Options { memory_budget: REHEARSAL_MEMORY_BYTES, clock, ..Options::default() };
+        let options = Options { memory_budget: DRY_RUN_MEMORY_BYTES, clock, ..Options::default() };
         let empty = Store::in_memory_with(&options);
         empty.create_ledger(self.name.clone(), LedgerOptions::default())?;
         only(&self.name, submission(&empty)?)
     }
 
-    /// As [`Ledger::rehearse`], on a thread of the store.
+    /// As [`Ledger::dry_run`], on a thread of the store.
     pub(super) fn rehearse_async(
         &self,
         request: Result<Request, LedgerError>,
     ) -> ReadFuture<Result<DryRun, LedgerError>> {
         let ledger = self.clone();
-        self.store.readers().run(move || ledger.rehearse(request?).map(DryRun::of))
+        self.store.readers().run(move || ledger.dry_run(request?).map(DryRun::of))
     }
 
     pub(super) fn submit(
@@ -230,4 +230,4 @@ pub(super) fn answer(ledger: &LedgerName, outcome: Outcome) -> Result<Receipt, L
 }
 
 /// Memory budget of the temporary store that decides dry runs of ledgers that do not exist.
-const REHEARSAL_MEMORY_BYTES: usize = 16 << 20;
+const DRY_RUN_MEMORY_BYTES: usize = 16 << 20;

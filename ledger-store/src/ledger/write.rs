@@ -308,7 +308,7 @@ impl<M> TransactionBuilder<'_, M> {
     /// As [`TransactionBuilder::commit`].
     pub fn dry_run(self) -> Result<DryRun, LedgerError> {
         let ledger = self.ledger;
-        ledger.rehearse(self.into_request()?).map(DryRun::of)
+        ledger.dry_run(self.into_request()?).map(DryRun::of)
     }
 
     /// As [`TransactionBuilder::dry_run`], without blocking.
@@ -398,7 +398,7 @@ impl RevertBuilder<'_> {
     /// As [`RevertBuilder::commit`].
     pub fn dry_run(self) -> Result<DryRun, LedgerError> {
         let ledger = self.ledger;
-        ledger.rehearse(self.into_request()?).map(DryRun::of)
+        ledger.dry_run(self.into_request()?).map(DryRun::of)
     }
 
     /// As [`RevertBuilder::dry_run`], without blocking.

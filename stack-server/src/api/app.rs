@@ -14,10 +14,10 @@ use ledger_store::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, oneshot, watch};
 
 use crate::api::cursor::CursorKey;
+use crate::api::empty_ledger::EmptyLedger;
 use crate::api::ledger_v1::rules::KnownRules;
 use crate::api::ledger_v2::known_schemas::KnownSchemas;
 use crate::api::openapi::texts::Texts;
-use crate::api::rehearsal::Rehearsal;
 use crate::auth::authority::Authority;
 use crate::auth::guard::Guard;
 use crate::blocking;
@@ -52,7 +52,7 @@ struct Shared {
     cursor_key: CursorKey,
     legacy_rules: KnownRules,
     schemas: KnownSchemas,
-    rehearsal: Rehearsal,
+    empty_ledger: EmptyLedger,
     guard: Option<Guard>,
     gate: Option<Gate>,
     authority: Option<Arc<Authority>>,
@@ -123,7 +123,7 @@ impl App {
             cursor_key,
             legacy_rules: KnownRules::default(),
             schemas: KnownSchemas::default(),
-            rehearsal: Rehearsal::default(),
+            empty_ledger: EmptyLedger::default(),
             guard,
             gate,
             authority,
@@ -262,14 +262,14 @@ impl App {
     }
 
     /// Computes the effect of commands of the first generation, as one, on a new ledger made with `options`.
-    pub(crate) async fn rehearse(
+    pub(crate) async fn try_on_empty_ledger(
         &self,
         options: LedgerOptions,
         requests: Vec<Request>,
         detail: Detail,
     ) -> Result<Vec<Outcome>, ApiError> {
         let app = self.clone();
-        blocking::answer(move || Ok(app.0.rehearsal.try_out(options, requests, detail)?)).await
+        blocking::answer(move || Ok(app.0.empty_ledger.try_out(options, requests, detail)?)).await
     }
 
     /// Runs what may take long, or blocks, on a thread of its own, a few at a time.

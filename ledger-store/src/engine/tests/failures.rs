@@ -26,10 +26,10 @@ fn a_flush_that_cannot_read_is_tried_again() {
     let options = Options { memory_budget: 1 << 20, ..Options::default() };
     let (engine, journal) = engine(&options);
     journal.fail_reads(true);
-    let (refused, waiting, rehearsed, flushed) = thread::scope(|scope| {
+    let (refused, waiting, dry, flushed) = thread::scope(|scope| {
         let flusher = scope.spawn(|| engine.flush_loop());
         let refused = (0..3_000).find_map(|_| pay(&engine, Mode::Commit).err());
-        let rehearsed = pay(&engine, Mode::DryRun).is_ok();
+        let dry = pay(&engine, Mode::DryRun).is_ok();
         let (waiting, flushed) = (waiting_bytes(&engine), engine.view().flushed);
         journal.fail_reads(false);
         while pay(&engine, Mode::Commit).is_err() {
@@ -37,11 +37,11 @@ fn a_flush_that_cannot_read_is_tried_again() {
         }
         engine.stop_background();
         flusher.join().expect("it ends");
-        (refused, waiting, rehearsed, flushed)
+        (refused, waiting, dry, flushed)
     });
     assert!(matches!(refused, Some(WriteError::Storage { .. })), "{refused:?}");
     assert!(waiting < 3 * engine.shares.memtable, "{waiting} bytes");
-    assert!(rehearsed, "a dry run needs no memory");
+    assert!(dry, "a dry run needs no memory");
     assert_eq!(flushed, 0);
     assert!(engine.view().flushed > 0);
     assert_eq!(engine.stopped(), None);

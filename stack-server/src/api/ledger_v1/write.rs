@@ -58,9 +58,10 @@ pub(crate) async fn outcome(
     let ledger = if let Some(ledger) = ledger::view(call)? {
         ledger
     } else {
-        let rehearsed = receipts(call.app.rehearse(ledger::options(call), requests.clone(), detail).await?);
-        if mode == Mode::DryRun || rehearsed.is_err() {
-            return Ok(rehearsed);
+        let tried =
+            receipts(call.app.try_on_empty_ledger(ledger::options(call), requests.clone(), detail).await?);
+        if mode == Mode::DryRun || tried.is_err() {
+            return Ok(tried);
         }
         ledger::ensured(call).await?
     };

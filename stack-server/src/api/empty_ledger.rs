@@ -11,12 +11,12 @@ use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Su
 
 /// The in-memory store. The first dry run creates it.
 #[derive(Default)]
-pub(crate) struct Rehearsal(OnceLock<Store>);
+pub(crate) struct EmptyLedger(OnceLock<Store>);
 
 /// Memory budget of the store. It needs little, because nothing is stored.
 const MEMORY_BUDGET: usize = 16 << 20;
 
-impl Rehearsal {
+impl EmptyLedger {
     /// Tries commands atomically on an empty ledger with these options, and returns their outcomes.
     ///
     /// # Errors
