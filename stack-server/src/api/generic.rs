@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ledger_core::Timestamp;
 use ledger_store::{Collection, Direction, Document, ReadError, Snapshot};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::operations::Generic;
 use crate::collections::{PAYMENT_ACCOUNTS, PAYMENTS};
 use crate::connectors::currency;
@@ -26,12 +26,12 @@ use crate::payments::words::{AccountType, PaymentStatus, PaymentType};
 /// # Errors
 ///
 /// The refusal.
-pub(crate) async fn answer(operation: Generic, call: &Call<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn answer(operation: Generic, context: &Context<'_>) -> Result<Reply, ApiError> {
     match operation {
-        Generic::Accounts => accounts(call, AccountType::Internal).await,
-        Generic::Beneficiaries => accounts(call, AccountType::External).await,
-        Generic::Transactions => transactions(call).await,
-        Generic::Balances => balances(call).await,
+        Generic::Accounts => accounts(context, AccountType::Internal).await,
+        Generic::Beneficiaries => accounts(context, AccountType::External).await,
+        Generic::Transactions => transactions(context).await,
+        Generic::Balances => balances(context).await,
     }
 }
 
@@ -69,8 +69,8 @@ struct Asked {
 impl Asked {
     /// Reads the parameters of a list: the name of its filter by date, and the fields that it is sorted by, of which the
     /// first is the order unless one is asked for.
-    fn of(call: &Call<'_>, since: &str, sorts: &[(&str, u32)]) -> Result<Self, ApiError> {
-        let number = |name: &str, default: usize| match call.query.get(name) {
+    fn of(context: &Context<'_>, since: &str, sorts: &[(&str, u32)]) -> Result<Self, ApiError> {
+        let number = |name: &str, default: usize| match context.query.get(name) {
             None | Some("") => Ok(default),
             Some(text) => match text.parse::<usize>() {
                 Ok(number) if number >= 1 => Ok(number),
@@ -81,7 +81,7 @@ impl Asked {
         };
         let size = number("pageSize", PAGE_SIZE)?.min(PAYMENTS_PAGE_MAX);
         let page = number("page", 1)?;
-        let (field, direction) = match call.query.get("sort").filter(|sort| !sort.is_empty()) {
+        let (field, direction) = match context.query.get("sort").filter(|sort| !sort.is_empty()) {
             None => (sorts[0].0, "asc"),
             Some(sort) => sort.split_once(':').unwrap_or((sort, "")),
         };
@@ -95,7 +95,7 @@ impl Asked {
         let found = sorts.iter().find(|(name, _)| *name == field);
         let (_, index) = found.ok_or_else(|| ApiError::validation(format!("cannot sort by {field:?}")))?;
         let skip = (page - 1).saturating_mul(size);
-        let since = call.query.date(&[since])?;
+        let since = context.query.date(&[since])?;
         Ok(Self { skip, size, since, order: OrderKey { index: *index, direction } })
     }
 
@@ -147,16 +147,16 @@ impl Asked {
 }
 
 /// A bare array.
-fn array<T>(call: &Call<'_>, rows: &[T], write: impl FnMut(&mut Json, &T)) -> Reply {
-    let mut json = call.json();
+fn array<T>(context: &Context<'_>, rows: &[T], write: impl FnMut(&mut Json, &T)) -> Reply {
+    let mut json = context.json();
     json.raw("[").list(rows, write).raw("]");
     json.reply(StatusCode::OK)
 }
 
-async fn accounts(call: &Call<'_>, kind: AccountType) -> Result<Reply, ApiError> {
+async fn accounts(context: &Context<'_>, kind: AccountType) -> Result<Reply, ApiError> {
     let sorts = [("createdAt", account::BY_DATE), ("id", account::BY_REFERENCE)];
-    let asked = Asked::of(call, "createdAtFrom", &sorts)?;
-    let snapshot = call.app.snapshot();
+    let asked = Asked::of(context, "createdAtFrom", &sorts)?;
+    let snapshot = context.app.snapshot();
     let read = move || {
         let accept = |document: &Document| {
             let account = record::of::<Account>(document)?.value;
@@ -164,9 +164,9 @@ async fn accounts(call: &Call<'_>, kind: AccountType) -> Result<Reply, ApiError>
         };
         asked.rows(&snapshot, PAYMENT_ACCOUNTS, account::BY_DATE, accept, |account| account.created_at)
     };
-    let rows = call.app.long(read).await?;
+    let rows = context.app.long(read).await?;
     let name = if kind == AccountType::Internal { "accountName" } else { "ownerName" };
-    Ok(array(call, &rows, |json, account| {
+    Ok(array(context, &rows, |json, account| {
         json.raw("{\"id\":").plain_string(&account.id.text()).raw(",").plain_string(name).raw(":");
         json.string(&account.name).raw(",\"createdAt\":").time(account.created_at);
         if !account.metadata.is_empty() {
@@ -205,21 +205,21 @@ fn status(status: PaymentStatus) -> &'static str {
     }
 }
 
-async fn transactions(call: &Call<'_>) -> Result<Reply, ApiError> {
+async fn transactions(context: &Context<'_>) -> Result<Reply, ApiError> {
     let sorts = [
         ("updatedAt", payment::BY_CHANGE),
         ("createdAt", payment::BY_DATE),
         ("id", payment::BY_REFERENCE),
         ("amount", payment::BY_AMOUNT),
     ];
-    let asked = Asked::of(call, "updatedAtFrom", &sorts)?;
-    let snapshot = call.app.snapshot();
+    let asked = Asked::of(context, "updatedAtFrom", &sorts)?;
+    let snapshot = context.app.snapshot();
     let read = move || {
         let accept = |document: &Document| Ok(transaction(record::of::<Payment>(document)?.value));
         asked.rows(&snapshot, PAYMENTS, payment::BY_CHANGE, accept, |found| found.payment.changed_at)
     };
-    let rows = call.app.long(read).await?;
-    Ok(array(call, &rows, |json, Transaction { payment, kind, currency }| {
+    let rows = context.app.long(read).await?;
+    Ok(array(context, &rows, |json, Transaction { payment, kind, currency }| {
         json.raw("{\"id\":").plain_string(&payment.id.text());
         json.raw(",\"createdAt\":").time(payment.created_at);
         json.raw(",\"updatedAt\":").time(payment.changed_at);
@@ -242,8 +242,8 @@ async fn transactions(call: &Call<'_>) -> Result<Reply, ApiError> {
     }))
 }
 
-async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let text = call.variable(0).to_owned();
+async fn balances(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let text = context.variable(0).to_owned();
     let unknown = || ApiError::not_found("account not found");
     let id = AccountId::parse(&text).ok_or_else(unknown)?;
     let read = move |store: &ledger_store::Store| {
@@ -253,13 +253,13 @@ async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
         let rows = record::with_prefix::<AccountBalance>(&snapshot, None, &balance::prefix(&id))?;
         Ok((account, rows.into_iter().map(|row| row.value).collect::<Vec<_>>()))
     };
-    let (account, rows) = call.app.blocking(read).await?;
+    let (account, rows) = context.app.blocking(read).await?;
     // In the order of assets and dates: the last of an asset counts.
     let is_last = |at: usize| rows.get(at + 1).is_none_or(|next| next.asset != rows[at].asset);
     let newest: Vec<_> = (0..rows.len()).filter(|at| is_last(*at)).map(|at| &rows[at]).collect();
     let at = newest.iter().map(|row| row.last_updated_at).max().unwrap_or(account.created_at);
     let shown = newest.iter().filter_map(|row| Some((currency::currency(&row.asset)?, &row.balance)));
-    let mut json = call.json();
+    let mut json = context.json();
     json.raw("{\"id\":").string(&format!("{text}-{}", at.as_micros()));
     json.raw(",\"accountID\":").plain_string(&text).raw(",\"at\":").time(at).raw(",\"balances\":[");
     json.list(shown, |json, (code, amount)| {

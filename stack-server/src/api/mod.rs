@@ -6,7 +6,7 @@
 
 pub(crate) mod app;
 pub(crate) mod auth;
-pub(crate) mod call;
+pub(crate) mod context;
 pub(crate) mod cursor;
 mod empty_ledger;
 pub(crate) mod generic;

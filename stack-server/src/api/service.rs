@@ -5,7 +5,7 @@ use ledger_core::schema::Enforcement;
 use ledger_core::{FilterOf, LedgerName, Runtime};
 use ledger_store::{Deleted, Direction, PageRequest, Start};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::operations::{HealthForm, InfoForm};
 use crate::auth::Service;
 use crate::http::error::ApiError;
@@ -18,18 +18,18 @@ const API_VERSION: &str = "v2.0.0";
 /// Maximum number of ledger names in a response. The list of ledgers has pages.
 const LEDGERS_TOLD_MAX: usize = 1_000;
 
-pub(crate) async fn info(call: &Call<'_>, form: InfoForm) -> Result<Reply, ApiError> {
-    let ledgers = if is_trusted(call).await { ledgers(call)? } else { Vec::new() };
-    let mut json = call.json();
+pub(crate) async fn info(context: &Context<'_>, form: InfoForm) -> Result<Reply, ApiError> {
+    let ledgers = if is_trusted(context).await { ledgers(context)? } else { Vec::new() };
+    let mut json = context.json();
     match form {
         InfoForm::Bare => write_bare(json.raw("{")),
         InfoForm::Release => {
             json.raw("{\"version\":").plain_string(API_VERSION);
         }
-        InfoForm::Wrapped => write_wrapped(json.raw("{"), call, form, &ledgers),
+        InfoForm::Wrapped => write_wrapped(json.raw("{"), context, form, &ledgers),
         InfoForm::Hybrid => {
             write_bare(json.raw("{"));
-            write_wrapped(json.raw(","), call, form, &ledgers);
+            write_wrapped(json.raw(","), context, form, &ledgers);
         }
     }
     json.raw("}");
@@ -37,16 +37,16 @@ pub(crate) async fn info(call: &Call<'_>, form: InfoForm) -> Result<Reply, ApiEr
 }
 
 /// Whether the client may see names of ledgers and file paths. If the server requires tokens, the token must allow reads.
-async fn is_trusted(call: &Call<'_>) -> bool {
-    match call.app.guard() {
+async fn is_trusted(context: &Context<'_>) -> bool {
+    match context.app.guard() {
         None => true,
-        Some(guard) => guard.may_read(call.headers, Service::Ledger).await,
+        Some(guard) => guard.may_read(context.headers, Service::Ledger).await,
     }
 }
 
-fn ledgers(call: &Call<'_>) -> Result<Vec<LedgerName>, ApiError> {
+fn ledgers(context: &Context<'_>) -> Result<Vec<LedgerName>, ApiError> {
     let page = PageRequest { size: LEDGERS_TOLD_MAX, direction: Direction::Ascending, start: Start::First };
-    let ledgers = call.app.snapshot().ledgers(&page, &FilterOf::all(), Deleted::Hidden)?;
+    let ledgers = context.app.snapshot().ledgers(&page, &FilterOf::all(), Deleted::Hidden)?;
     Ok(ledgers.items.into_iter().map(|ledger| ledger.name).collect())
 }
 
@@ -54,8 +54,8 @@ fn write_bare(json: &mut Json) {
     json.raw("\"server\":\"ledger\",\"version\":").plain_string(API_VERSION);
 }
 
-fn write_wrapped(json: &mut Json, call: &Call<'_>, form: InfoForm, ledgers: &[LedgerName]) {
-    let settings = call.app.settings();
+fn write_wrapped(json: &mut Json, context: &Context<'_>, form: InfoForm, ledgers: &[LedgerName]) {
+    let settings = context.app.settings();
     json.raw("\"data\":{");
     match settings.compat {
         Compat::V1_10 => {
@@ -103,9 +103,9 @@ fn write_experimental_features(json: &mut Json, settings: &Settings) {
 }
 
 /// Returns why the store accepts no writes, as far as the client may know. `None` if it accepts them.
-pub(crate) async fn stopped(call: &Call<'_>) -> Option<String> {
-    let reason = call.app.store().status().stopped?;
-    Some(told_reason(reason, is_trusted(call).await))
+pub(crate) async fn stopped(context: &Context<'_>) -> Option<String> {
+    let reason = context.app.store().status().stopped?;
+    Some(told_reason(reason, is_trusted(context).await))
 }
 
 /// Hides a reason from clients that are not trusted, because it contains file paths.
@@ -113,9 +113,9 @@ fn told_reason(reason: String, is_trusted: bool) -> String {
     if is_trusted { reason } else { "the server takes no writes".to_owned() }
 }
 
-pub(crate) async fn health(call: &Call<'_>, form: HealthForm) -> Reply {
-    let stopped = stopped(call).await;
-    let mut json = call.json();
+pub(crate) async fn health(context: &Context<'_>, form: HealthForm) -> Reply {
+    let stopped = stopped(context).await;
+    let mut json = context.json();
     json.raw("{");
     let failed = match form {
         HealthForm::Alive => StatusCode::OK,
@@ -135,11 +135,11 @@ pub(crate) async fn health(call: &Call<'_>, form: HealthForm) -> Reply {
     json.reply(if stopped.is_some() { failed } else { StatusCode::OK })
 }
 
-pub(crate) fn versions(call: &Call<'_>) -> Reply {
-    let healthy = call.app.store().status().stopped.is_none();
-    let mut json = call.json();
+pub(crate) fn versions(context: &Context<'_>) -> Reply {
+    let healthy = context.app.store().status().stopped.is_none();
+    let mut json = context.json();
     json.raw("{\"region\":\"local\",\"env\":\"local\",\"versions\":[");
-    let services = [Some("ledger"), Some("payments"), call.app.authority().map(|_| "auth")];
+    let services = [Some("ledger"), Some("payments"), context.app.authority().map(|_| "auth")];
     json.list(services.into_iter().flatten(), |json, name| {
         json.raw("{\"name\":").plain_string(name).raw(",\"version\":").plain_string(API_VERSION);
         json.raw(",\"health\":").boolean(healthy).raw("}");

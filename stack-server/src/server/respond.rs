@@ -13,7 +13,7 @@ use hyper::http::request::Parts as Head;
 use hyper::{Method, Request, StatusCode};
 
 use crate::api::app::App;
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::operations::{Operation, V2};
 use crate::api::routes::{Mount, Route, STREAM};
 use crate::api::routing::{self, EnabledParts, Match};
@@ -125,7 +125,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
             // On the heap: the future would make that of every request as large.
             return Box::pin(apart(large, route, admitted, (body, work), parts.clone())).await;
         }
-        operate(route.operation, &admitted.call(&parts, variables)).await
+        operate(route.operation, &admitted.context(&parts, variables)).await
     };
     let answered = routed().await;
     let refuse = |error: ApiError| refusal(found_route, profile, &error);
@@ -198,8 +198,8 @@ struct Admitted<'a> {
 }
 
 impl<'a> Admitted<'a> {
-    fn call(self, head: &'a Head, variables: Vec<Cow<'a, str>>) -> Call<'a> {
-        Call {
+    fn context(self, head: &'a Head, variables: Vec<Cow<'a, str>>) -> Context<'a> {
+        Context {
             app: self.app,
             profile: self.profile,
             variables,
@@ -232,8 +232,8 @@ async fn apart(
             return Err(ApiError::fault("a route was found only once"));
         };
         let admitted = Admitted { app: &app, profile, peer, pass, body, stream };
-        let call = admitted.call(&head, variables);
-        let operating = pin!(operate(route.operation, &call));
+        let context = admitted.context(&head, variables);
+        let operating = pin!(operate(route.operation, &context));
         RequestId::scope_if(id, operating).await
     };
     large.run(handling).await
@@ -287,19 +287,19 @@ fn boxed<'a>(
 }
 
 /// Does what a route is for.
-async fn operate(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiError> {
+async fn operate(operation: Operation, context: &Context<'_>) -> Result<Reply, ApiError> {
     match operation {
-        Operation::V1(operation) => Ok(ledger_v1::answer(operation, call).await),
-        Operation::V2(operation) => ledger_v2::answer(operation, call).await,
+        Operation::V1(operation) => Ok(ledger_v1::answer(operation, context).await),
+        Operation::V2(operation) => ledger_v2::answer(operation, context).await,
         // On the heap: their futures are several times as large as those of ledgers, and would make the future of every
         // request as large, which is copied more than once.
-        Operation::Auth(operation) => boxed(auth::answer(operation, call)).await,
-        Operation::Payments(operation) => boxed(payments::answer(operation, call)).await,
-        Operation::Generic(operation) => generic::answer(operation, call).await,
-        Operation::Info(form) => service::info(call, form).await,
-        Operation::Health(form) => Ok(service::health(call, form).await),
-        Operation::Versions => Ok(service::versions(call)),
-        Operation::Document(form) => Ok(openapi::answer(call, form)),
+        Operation::Auth(operation) => boxed(auth::answer(operation, context)).await,
+        Operation::Payments(operation) => boxed(payments::answer(operation, context)).await,
+        Operation::Generic(operation) => generic::answer(operation, context).await,
+        Operation::Info(form) => service::info(context, form).await,
+        Operation::Health(form) => Ok(service::health(context, form).await),
+        Operation::Versions => Ok(service::versions(context)),
+        Operation::Document(form) => Ok(openapi::answer(context, form)),
     }
 }
 

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api::auth::form::Form;
 use crate::api::auth::protocol;
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::auth::authority::{Authority, MOUNT};
 use crate::auth::grants::authenticate::{find, opened};
 use crate::auth::grants::caller::Caller;
@@ -71,10 +71,10 @@ fn no_provider() -> Reply {
     reply
 }
 
-pub(super) async fn authorize(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = call.authority()?;
+pub(super) async fn authorize(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let authority = context.authority()?;
     let Some(provider) = authority.provider.as_ref() else { return Ok(no_provider()) };
-    let form = match Form::of(call) {
+    let form = match Form::of(context) {
         Ok(form) => form,
         Err(error) => return Ok(protocol::refusal(&error, None)),
     };
@@ -87,8 +87,8 @@ pub(super) async fn authorize(call: &Call<'_>) -> Result<Reply, ApiError> {
         return Ok(protocol::text(StatusCode::BAD_REQUEST, "the client, or its redirect URI, is unknown"));
     };
     let state = form.get("state");
-    let begun = match request(&call.app.snapshot(), &form, &caller, redirect_uri, authority.now()) {
-        Ok(request) => begin(call, &authority, provider, &form, request).await,
+    let begun = match request(&context.app.snapshot(), &form, &caller, redirect_uri, authority.now()) {
+        Ok(request) => begin(context, &authority, provider, &form, request).await,
         Err(error) => Err(error),
     };
     Ok(match begun {
@@ -182,13 +182,13 @@ fn cookie_of(vault: &Vault, pending: &Pending) -> (String, String) {
 
 /// Stores the authorization and redirects the user to the provider.
 async fn begin(
-    call: &Call<'_>,
+    context: &Context<'_>,
     authority: &Arc<Authority>,
     provider: &Provider,
     form: &Form,
     request: Pending,
 ) -> Result<Reply, OAuthError> {
-    let (address, now) = (protocol::address(call, authority), Instant::now());
+    let (address, now) = (protocol::address(context, authority), Instant::now());
     let key = address.to_string();
     if authority.logins.try_once(&key, address, now) != Verdict::Within {
         return Err(OAuthError::new(
@@ -215,7 +215,10 @@ async fn begin(
         .await
         .map_err(|reason| unreachable_provider(&reason))?;
     let (cookie, value) = cookie_of(&vault, &request);
-    call.app.blocking(move |store| Ok(store.change_documents(vec![request.put(Expected::Absent)])?)).await?;
+    context
+        .app
+        .blocking(move |store| Ok(store.change_documents(vec![request.put(Expected::Absent)])?))
+        .await?;
     let mut reply = redirect(&address)?;
     let secure = if authority.issuer().starts_with("https://") { "; Secure" } else { "" };
     let cookie =
@@ -232,28 +235,28 @@ fn unreachable_provider(reason: &dyn std::error::Error) -> OAuthError {
 }
 
 /// Handles the redirect of the provider back to this server.
-pub(super) async fn callback(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = call.authority()?;
+pub(super) async fn callback(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let authority = context.authority()?;
     let Some(provider) = authority.provider.as_ref() else { return Ok(no_provider()) };
-    if let Some(error) = call.query.get("error") {
-        let about = call.query.get("error_description").unwrap_or_default();
+    if let Some(error) = context.query.get("error") {
+        let about = context.query.get("error_description").unwrap_or_default();
         let shown: String = format!("{error} : {about}").chars().take(500).collect();
         return Ok(protocol::text(StatusCode::BAD_REQUEST, shown));
     }
-    Ok(match come_back(call, &authority, provider).await {
+    Ok(match come_back(context, &authority, provider).await {
         Ok(reply) => reply,
         Err(error) => protocol::refusal(&error, None),
     })
 }
 
 async fn come_back(
-    call: &Call<'_>,
+    context: &Context<'_>,
     authority: &Arc<Authority>,
     provider: &Provider,
 ) -> Result<Reply, OAuthError> {
     let unknown =
         || OAuthError::new(Word::InvalidRequest, "this login is unknown here, has expired or was used");
-    let (Some(code), Some(state)) = (call.query.get("code"), call.query.get("state")) else {
+    let (Some(code), Some(state)) = (context.query.get("code"), context.query.get("state")) else {
         return Err(OAuthError::new(Word::InvalidRequest, "code or state missing"));
     };
     let vault = opened(authority).await?.vault;
@@ -264,7 +267,7 @@ async fn come_back(
         return Err(unknown());
     }
     let (name, value) = cookie_of(&vault, &found.value);
-    if !has_cookie(call, &name, &value) {
+    if !has_cookie(context, &name, &value) {
         return Err(unknown());
     }
     // During the login, the client may have been deleted, or may have lost its redirect URI.
@@ -306,22 +309,22 @@ fn logged_in(identity: &Identity, since: Option<u64>, now: u64) -> Result<u64, O
         .ok_or_else(|| OAuthError::new(Word::InvalidRequest, "the login is older than the client accepts"))
 }
 
-fn has_cookie(call: &Call<'_>, name: &str, value: &str) -> bool {
-    let lines = call.headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+fn has_cookie(context: &Context<'_>, name: &str, value: &str) -> bool {
+    let lines = context.headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.any(|(have, shown)| have == name && same_secret(shown.as_bytes(), value.as_bytes()))
 }
 
 /// Returns the claims about the user of a token that the client may read.
-pub(super) fn user_info(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = call.authority()?;
+pub(super) fn user_info(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let authority = context.authority()?;
     let unauthorized = |text: &str| {
         let mut reply = protocol::text(StatusCode::UNAUTHORIZED, text);
         let challenge = HeaderValue::from_static("Bearer");
         reply.headers_mut().insert(hyper::header::WWW_AUTHENTICATE, challenge);
         reply
     };
-    let Some(text) = bearer_of(call.headers) else { return Ok(unauthorized("access token missing")) };
+    let Some(text) = bearer_of(context.headers) else { return Ok(unauthorized("access token missing")) };
     let token = str::from_utf8(text).ok().and_then(|text| authority.good(text));
     let Some(token) = token else { return Ok(unauthorized("access token invalid")) };
     let claims = match token.claim("sid") {
@@ -337,9 +340,9 @@ pub(super) fn user_info(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 /// Ends the sessions of a user with a client, and redirects the user to the address that the client requests.
-pub(super) async fn end_session(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = call.authority()?;
-    let form = match Form::of(call) {
+pub(super) async fn end_session(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let authority = context.authority()?;
+    let form = match Form::of(context) {
         Ok(form) => form,
         Err(error) => return Ok(protocol::refusal(&error, None)),
     };
@@ -367,7 +370,7 @@ pub(super) async fn end_session(call: &Call<'_>) -> Result<Reply, ApiError> {
     };
     if let Some((user, client)) = hint {
         let ending = authority.clone();
-        call.app.blocking(move |_| ending.log_out(&user, &client)).await?;
+        context.app.blocking(move |_| ending.log_out(&user, &client)).await?;
     }
     Ok(redirect(&target).unwrap_or_else(|error| protocol::refusal(&error, None)))
 }

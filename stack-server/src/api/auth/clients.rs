@@ -5,7 +5,7 @@ use ledger_core::Metadata;
 use serde::de::MapAccess;
 
 use crate::api::auth::generation::is_1_10;
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::auth::resources::client::{Client, Secret};
 use crate::auth::resources::clients::{self, Draft};
 use crate::auth::resources::scopes::Scopes;
@@ -60,30 +60,30 @@ fn read_body(body: &[u8], is_1_10: bool) -> Result<Draft<'_>, ApiError> {
     Ok(draft)
 }
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (all, scopes) = call
+pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (all, scopes) = context
         .app
         .long({
-            let snapshot = call.app.snapshot();
+            let snapshot = context.app.snapshot();
             move || Ok((clients::clients(&snapshot)?, Scopes::of(&snapshot)?))
         })
         .await?;
-    let by_id = is_1_10(call);
-    let mut json = call.json();
+    let by_id = is_1_10(context);
+    let mut json = context.json();
     json.raw("{\"data\":[").list(&all, |json, client| write(json, client, &scopes, by_id)).raw("]}");
     Ok(json.reply(StatusCode::OK))
 }
 
 /// Adds a client to the in-memory set that secrets are checked against.
-fn note(call: &Call<'_>, client: &Client) -> Result<(), ApiError> {
-    if let Some(opened) = call.authority()?.opened_already() {
+fn note(context: &Context<'_>, client: &Client) -> Result<(), ApiError> {
+    if let Some(opened) = context.authority()?.opened_already() {
         opened.known.add_client(client);
     }
     Ok(())
 }
 
-pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (body, is_1_10, authority) = (call.body.clone(), is_1_10(call), call.authority()?);
+pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (body, is_1_10, authority) = (context.body.clone(), is_1_10(context), context.authority()?);
     let create = move |store: &_| {
         let draft = read_body(&body, is_1_10)?;
         if authority.statics.get(&draft.id).is_some() {
@@ -92,28 +92,28 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
         }
         clients::create(store, &draft)
     };
-    let made = call.app.blocking(create).await?;
-    note(call, &made)?;
-    data(call, &made, StatusCode::CREATED)
+    let made = context.app.blocking(create).await?;
+    note(context, &made)?;
+    data(context, &made, StatusCode::CREATED)
 }
 
-pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = call.variable(0).to_owned();
-    let found = call.app.blocking(move |store| Ok(clients::client(&store.snapshot(), &id)?)).await?;
-    data(call, &found.ok_or_else(clients::no_client)?.value, StatusCode::OK)
+pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = context.variable(0).to_owned();
+    let found = context.app.blocking(move |store| Ok(clients::client(&store.snapshot(), &id)?)).await?;
+    data(context, &found.ok_or_else(clients::no_client)?.value, StatusCode::OK)
 }
 
-pub(super) async fn update(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (body, is_1_10, id) = (call.body.clone(), is_1_10(call), call.variable(0).to_owned());
+pub(super) async fn update(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (body, is_1_10, id) = (context.body.clone(), is_1_10(context), context.variable(0).to_owned());
     let update = move |store: &_| clients::update(store, &id, &read_body(&body, is_1_10)?);
-    let changed = call.app.blocking(update).await?;
-    note(call, &changed)?;
-    data(call, &changed, StatusCode::OK)
+    let changed = context.app.blocking(update).await?;
+    note(context, &changed)?;
+    data(context, &changed, StatusCode::OK)
 }
 
-pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = call.variable(0).to_owned();
-    call.app.blocking(move |store| clients::delete(store, &id)).await?;
+pub(super) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = context.variable(0).to_owned();
+    context.app.blocking(move |store| clients::delete(store, &id)).await?;
     Ok(response::no_content())
 }
 
@@ -134,8 +134,8 @@ impl<'de> Fields<'de> for SecretBody<'de> {
     }
 }
 
-pub(super) async fn create_secret(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (body, id, authority) = (call.body.clone(), call.variable(0).to_owned(), call.authority()?);
+pub(super) async fn create_secret(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (body, id, authority) = (context.body.clone(), context.variable(0).to_owned(), context.authority()?);
     let add = move |store: &_| {
         let Object(body) = json::first::<Object<SecretBody<'_>>>(&body)
             .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
@@ -144,8 +144,8 @@ pub(super) async fn create_secret(call: &Call<'_>) -> Result<Reply, ApiError> {
         opened.known.add_secret(&secret, &store.snapshot())?;
         Ok((secret, clear))
     };
-    let (secret, clear) = call.app.blocking(add).await?;
-    let mut json = call.json();
+    let (secret, clear) = context.app.blocking(add).await?;
+    let mut json = context.json();
     json.raw("{\"data\":");
     write_secret(&mut json, &secret, Some(&clear));
     json.raw("}");
@@ -154,23 +154,23 @@ pub(super) async fn create_secret(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(reply)
 }
 
-pub(super) async fn delete_secret(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let [id, secret] = [0, 1].map(|at| call.variable(at).to_owned());
-    call.app.blocking(move |store| clients::delete_secret(store, &id, &secret)).await?;
+pub(super) async fn delete_secret(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let [id, secret] = [0, 1].map(|at| context.variable(at).to_owned());
+    context.app.blocking(move |store| clients::delete_secret(store, &id, &secret)).await?;
     Ok(response::no_content())
 }
 
-pub(super) async fn set_scope(call: &Call<'_>, holds: bool) -> Result<Reply, ApiError> {
-    let [id, scope] = [0, 1].map(|at| call.variable(at).to_owned());
-    call.app.blocking(move |store| clients::set_scope(store, &id, &scope, holds)).await?;
+pub(super) async fn set_scope(context: &Context<'_>, holds: bool) -> Result<Reply, ApiError> {
+    let [id, scope] = [0, 1].map(|at| context.variable(at).to_owned());
+    context.app.blocking(move |store| clients::set_scope(store, &id, &scope, holds)).await?;
     Ok(response::no_content())
 }
 
-fn data(call: &Call<'_>, client: &Client, status: StatusCode) -> Result<Reply, ApiError> {
-    let scopes = Scopes::of(&call.app.snapshot())?;
-    let mut json = call.json();
+fn data(context: &Context<'_>, client: &Client, status: StatusCode) -> Result<Reply, ApiError> {
+    let scopes = Scopes::of(&context.app.snapshot())?;
+    let mut json = context.json();
     json.raw("{\"data\":");
-    write(&mut json, client, &scopes, is_1_10(call));
+    write(&mut json, client, &scopes, is_1_10(context));
     json.raw("}");
     Ok(json.reply(status))
 }

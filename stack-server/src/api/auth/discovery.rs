@@ -3,16 +3,16 @@
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::auth::authority::Authority;
 use crate::auth::grants::authenticate::opened;
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
 /// Returns the discovery document.
-pub(super) fn configuration(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let mut json = call.json();
-    json.raw(&document(call.authority()?.as_ref()).to_string());
+pub(super) fn configuration(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let mut json = context.json();
+    json.raw(&document(context.authority()?.as_ref()).to_string());
     Ok(json.reply(StatusCode::OK))
 }
 
@@ -54,13 +54,13 @@ const GRANTS: [&str; 4] = [
 ];
 
 /// Returns the public parts of the signing keys.
-pub(super) async fn keys(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = call.authority()?;
+pub(super) async fn keys(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let authority = context.authority()?;
     let Ok(opened) = opened(&authority).await else {
         return Err(ApiError::busy("the keys of the authorization server cannot be had"));
     };
     let keys: Vec<Value> = opened.keys.all().map(crate::auth::keys::signing::SigningKey::public).collect();
-    let mut json = call.json();
+    let mut json = context.json();
     json.raw(&json!({ "keys": keys }).to_string());
     Ok(json.reply(StatusCode::OK))
 }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::auth::grants::caller::Credentials;
 use crate::auth::grants::error::{OAuthError, Word};
 use crate::http::request::{Query, decode_form};
@@ -18,11 +18,11 @@ impl Form {
     /// # Errors
     ///
     /// `invalid_request` if the body is not text, or if a parameter is repeated.
-    pub(crate) fn of(call: &Call<'_>) -> Result<Self, OAuthError> {
-        let body = std::str::from_utf8(&call.body)
+    pub(crate) fn of(context: &Context<'_>) -> Result<Self, OAuthError> {
+        let body = std::str::from_utf8(&context.body)
             .map_err(|_| OAuthError::new(Word::InvalidRequest, "the body is not UTF-8"))?;
         let mut form = Self::parse(body)?;
-        let query: Vec<(String, String)> = own(&call.query);
+        let query: Vec<(String, String)> = own(&context.query);
         check_once(&query)?;
         for (name, value) in query {
             if form.get(&name).is_none() {

@@ -1,12 +1,12 @@
 //! Distinguishes clients of stack 1.10 from later clients of the authorization server.
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::release::Release;
 use crate::settings::Compat;
 
 /// Returns whether the client expects the API of stack 1.10, where the scopes of clients are ids in responses and
 /// absent in requests.
-pub(super) fn is_1_10(call: &Call<'_>) -> bool {
-    let by_default = call.app.settings().compat == Compat::V1_10;
-    Release::of(call.headers).map_or(by_default, Release::is_1_0)
+pub(super) fn is_1_10(context: &Context<'_>) -> bool {
+    let by_default = context.app.settings().compat == Compat::V1_10;
+    Release::of(context.headers).map_or(by_default, Release::is_1_0)
 }

@@ -14,7 +14,7 @@ mod service;
 mod token;
 mod users;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::operations::Auth;
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
@@ -25,40 +25,40 @@ pub(crate) fn refusal(error: &ApiError) -> Reply {
 }
 
 /// Handles a request.
-pub(crate) async fn answer(operation: Auth, call: &Call<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn answer(operation: Auth, context: &Context<'_>) -> Result<Reply, ApiError> {
     match operation {
-        Auth::Info => Ok(service::info(call)),
-        Auth::Health => Ok(service::health(call).await),
-        Auth::Ready => Ok(service::ready(call).await),
-        Auth::ListClients => clients::list(call).await,
-        Auth::CreateClient => clients::create(call).await,
-        Auth::ReadClient => clients::read(call).await,
-        Auth::UpdateClient => clients::update(call).await,
-        Auth::DeleteClient => clients::delete(call).await,
-        Auth::CreateSecret => clients::create_secret(call).await,
-        Auth::DeleteSecret => clients::delete_secret(call).await,
-        Auth::AddScopeToClient => clients::set_scope(call, true).await,
-        Auth::DeleteScopeFromClient => clients::set_scope(call, false).await,
-        Auth::ListScopes => scopes::list(call).await,
-        Auth::CreateScope => scopes::create(call).await,
-        Auth::ReadScope => scopes::read(call).await,
-        Auth::UpdateScope => scopes::update(call).await,
-        Auth::DeleteScope => scopes::delete(call).await,
-        Auth::AddTransientScope => scopes::set_transient(call, true).await,
-        Auth::DeleteTransientScope => scopes::set_transient(call, false).await,
-        Auth::ListUsers => users::list(call).await,
-        Auth::ReadUser => users::read(call).await,
-        Auth::RotateKeys => keys::rotate(call).await,
-        Auth::RevokeKey => keys::revoke(call).await,
-        Auth::Configuration => discovery::configuration(call),
-        Auth::Keys => discovery::keys(call).await,
-        Auth::Token => token::token(call).await,
-        Auth::Introspect => token::introspect(call).await,
-        Auth::Revoke => token::revoke(call).await,
-        Auth::Authorize => authorize::authorize(call).await,
-        Auth::Callback => authorize::callback(call).await,
-        Auth::UserInfo => authorize::user_info(call),
-        Auth::EndSession => authorize::end_session(call).await,
+        Auth::Info => Ok(service::info(context)),
+        Auth::Health => Ok(service::health(context).await),
+        Auth::Ready => Ok(service::ready(context).await),
+        Auth::ListClients => clients::list(context).await,
+        Auth::CreateClient => clients::create(context).await,
+        Auth::ReadClient => clients::read(context).await,
+        Auth::UpdateClient => clients::update(context).await,
+        Auth::DeleteClient => clients::delete(context).await,
+        Auth::CreateSecret => clients::create_secret(context).await,
+        Auth::DeleteSecret => clients::delete_secret(context).await,
+        Auth::AddScopeToClient => clients::set_scope(context, true).await,
+        Auth::DeleteScopeFromClient => clients::set_scope(context, false).await,
+        Auth::ListScopes => scopes::list(context).await,
+        Auth::CreateScope => scopes::create(context).await,
+        Auth::ReadScope => scopes::read(context).await,
+        Auth::UpdateScope => scopes::update(context).await,
+        Auth::DeleteScope => scopes::delete(context).await,
+        Auth::AddTransientScope => scopes::set_transient(context, true).await,
+        Auth::DeleteTransientScope => scopes::set_transient(context, false).await,
+        Auth::ListUsers => users::list(context).await,
+        Auth::ReadUser => users::read(context).await,
+        Auth::RotateKeys => keys::rotate(context).await,
+        Auth::RevokeKey => keys::revoke(context).await,
+        Auth::Configuration => discovery::configuration(context),
+        Auth::Keys => discovery::keys(context).await,
+        Auth::Token => token::token(context).await,
+        Auth::Introspect => token::introspect(context).await,
+        Auth::Revoke => token::revoke(context).await,
+        Auth::Authorize => authorize::authorize(context).await,
+        Auth::Callback => authorize::callback(context).await,
+        Auth::UserInfo => authorize::user_info(context),
+        Auth::EndSession => authorize::end_session(context).await,
         Auth::LoggedOut => Ok(authorize::logged_out()),
     }
 }

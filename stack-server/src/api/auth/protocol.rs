@@ -6,16 +6,16 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::auth::authority::Authority;
 use crate::auth::grants::error::{OAuthError, Word};
 use crate::http::error::{ApiError, Code, Profile};
 use crate::http::response::{self, Json, Numbers, Reply};
 
 /// Returns the client address of a request.
-pub(super) fn address(call: &Call<'_>, authority: &Authority) -> IpAddr {
-    let lines = call.headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
-    authority.address(call.peer, &lines.collect::<Vec<_>>())
+pub(super) fn address(context: &Context<'_>, authority: &Authority) -> IpAddr {
+    let lines = context.headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
+    authority.address(context.peer, &lines.collect::<Vec<_>>())
 }
 
 /// Returns an OAuth error response.

@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ledger_core::Metadata;
 use serde::de::MapAccess;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::auth::resources::scopes::{self, ScopeRecord, Scopes};
 use crate::http::error::ApiError;
 use crate::http::json::{self, AnyMap, Fields, Object, Text};
@@ -27,53 +27,53 @@ impl<'de> Fields<'de> for Body<'de> {
     }
 }
 
-fn read_body(call: &Call<'_>) -> Result<(String, Metadata), ApiError> {
-    let Object(body) = json::first::<Object<Body<'_>>>(&call.body)
+fn read_body(context: &Context<'_>) -> Result<(String, Metadata), ApiError> {
+    let Object(body) = json::first::<Object<Body<'_>>>(&context.body)
         .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
     Ok((body.label.0.into_owned(), body.metadata))
 }
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let all = call.app.blocking(|store| Ok(Scopes::of(&store.snapshot())?)).await?;
-    let mut json = call.json();
+pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let all = context.app.blocking(|store| Ok(Scopes::of(&store.snapshot())?)).await?;
+    let mut json = context.json();
     json.raw("{\"data\":[").list(all.iter(), write).raw("]}");
     Ok(json.reply(StatusCode::OK))
 }
 
-pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (label, metadata) = read_body(call)?;
-    let made = call.app.blocking(move |store| scopes::create(store, &label, metadata)).await?;
-    Ok(data(call, &made, StatusCode::CREATED))
+pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (label, metadata) = read_body(context)?;
+    let made = context.app.blocking(move |store| scopes::create(store, &label, metadata)).await?;
+    Ok(data(context, &made, StatusCode::CREATED))
 }
 
-pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = call.variable(0).to_owned();
-    let all = call.app.blocking(|store| Ok(Scopes::of(&store.snapshot())?)).await?;
-    Ok(data(call, all.get(&id).ok_or_else(scopes::no_scope)?, StatusCode::OK))
+pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = context.variable(0).to_owned();
+    let all = context.app.blocking(|store| Ok(Scopes::of(&store.snapshot())?)).await?;
+    Ok(data(context, all.get(&id).ok_or_else(scopes::no_scope)?, StatusCode::OK))
 }
 
-pub(super) async fn update(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = call.variable(0).to_owned();
-    let (label, metadata) = read_body(call)?;
-    let changed = call.app.blocking(move |store| scopes::update(store, &id, &label, &metadata)).await?;
-    Ok(data(call, &changed, StatusCode::OK))
+pub(super) async fn update(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = context.variable(0).to_owned();
+    let (label, metadata) = read_body(context)?;
+    let changed = context.app.blocking(move |store| scopes::update(store, &id, &label, &metadata)).await?;
+    Ok(data(context, &changed, StatusCode::OK))
 }
 
-pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = call.variable(0).to_owned();
-    call.app.blocking(move |store| scopes::delete(store, &id)).await?;
+pub(super) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = context.variable(0).to_owned();
+    context.app.blocking(move |store| scopes::delete(store, &id)).await?;
     Ok(response::no_content())
 }
 
-pub(super) async fn set_transient(call: &Call<'_>, brings: bool) -> Result<Reply, ApiError> {
-    let [id, transient] = [0, 1].map(|at| call.variable(at).to_owned());
+pub(super) async fn set_transient(context: &Context<'_>, brings: bool) -> Result<Reply, ApiError> {
+    let [id, transient] = [0, 1].map(|at| context.variable(at).to_owned());
     let change = if brings { scopes::add_transient } else { scopes::remove_transient };
-    call.app.blocking(move |store| change(store, &id, &transient)).await?;
+    context.app.blocking(move |store| change(store, &id, &transient)).await?;
     Ok(response::no_content())
 }
 
-fn data(call: &Call<'_>, scope: &ScopeRecord, status: StatusCode) -> Reply {
-    let mut json = call.json();
+fn data(context: &Context<'_>, scope: &ScopeRecord, status: StatusCode) -> Reply {
+    let mut json = context.json();
     json.raw("{\"data\":");
     write(&mut json, scope);
     json.raw("}");

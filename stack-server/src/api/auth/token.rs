@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::api::auth::form::Form;
 use crate::api::auth::generation::is_1_10;
 use crate::api::auth::protocol;
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::auth::authority::Authority;
 use crate::auth::grants::authenticate::{authenticate, opened, refusal};
 use crate::auth::grants::caller::Caller;
@@ -20,60 +20,68 @@ use crate::auth::rates::Verdict;
 use crate::http::error::ApiError;
 use crate::http::response::{self, Reply};
 
-pub(super) async fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let form = match Form::of(call) {
+pub(super) async fn token(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let form = match Form::of(context) {
         Ok(form) => form,
         Err(error) => return Ok(protocol::refusal(&error, None)),
     };
-    let authority = call.authority()?;
-    Ok(match grant(call, &authority, &form).await {
-        Ok(granted) => write(call, &granted, authority.now()),
+    let authority = context.authority()?;
+    Ok(match grant(context, &authority, &form).await {
+        Ok(granted) => write(context, &granted, authority.now()),
         Err(error) => protocol::refusal(&error, form.get("state")),
     })
 }
 
-async fn grant(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Tokens, OAuthError> {
+async fn grant(context: &Context<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Tokens, OAuthError> {
     let grant = form.get("grant_type");
-    if call.app.settings().read_only && grant != Some("client_credentials") {
+    if context.app.settings().read_only && grant != Some("client_credentials") {
         return Err(OAuthError::new(Word::TemporarilyUnavailable, "the server only reads at present"));
     }
     match grant {
-        Some("client_credentials") => client_credentials(call, authority, form).await,
-        Some("authorization_code") => authorization_code(call, authority, form).await,
-        Some("refresh_token") => refresh_token(call, authority, form).await,
-        Some(ASSERTION) if authority.provider.is_some() => assertion(call, authority, form).await,
+        Some("client_credentials") => client_credentials(context, authority, form).await,
+        Some("authorization_code") => authorization_code(context, authority, form).await,
+        Some("refresh_token") => refresh_token(context, authority, form).await,
+        Some(ASSERTION) if authority.provider.is_some() => assertion(context, authority, form).await,
         None => Err(OAuthError::new(Word::InvalidRequest, "grant_type missing")),
         Some(_) => Err(OAuthError::new(Word::UnsupportedGrantType, "grant_type not supported")),
     }
 }
 
 /// Authenticates the client of a request.
-async fn caller(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Caller, OAuthError> {
-    let credentials = form.credentials(call.headers)?.ok_or_else(OAuthError::invalid_client)?;
-    authenticate(authority, &credentials, protocol::address(call, authority)).await
+async fn caller(
+    context: &Context<'_>,
+    authority: &Arc<Authority>,
+    form: &Form,
+) -> Result<Caller, OAuthError> {
+    let credentials = form.credentials(context.headers)?.ok_or_else(OAuthError::invalid_client)?;
+    authenticate(authority, &credentials, protocol::address(context, authority)).await
 }
 
 /// Authenticates the client like [`caller`], for grants where clients expect a description of the error.
-async fn caller_told(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Caller, OAuthError> {
-    caller(call, authority, form).await.map_err(|error| match error.word {
+async fn caller_told(
+    context: &Context<'_>,
+    authority: &Arc<Authority>,
+    form: &Form,
+) -> Result<Caller, OAuthError> {
+    caller(context, authority, form).await.map_err(|error| match error.word {
         Word::InvalidClient => OAuthError::new(Word::InvalidClient, "invalid client_id / client_secret"),
         _ => error,
     })
 }
 
 async fn client_credentials(
-    call: &Call<'_>,
+    context: &Context<'_>,
     authority: &Arc<Authority>,
     form: &Form,
 ) -> Result<Tokens, OAuthError> {
-    let caller = caller(call, authority, form).await?;
+    let caller = caller(context, authority, form).await?;
     if caller.public {
         return Err(OAuthError::new(
             Word::UnauthorizedClient,
             "a public client has no credentials of its own",
         ));
     }
-    let scopes = caller.granted(&call.app.snapshot(), form.get("scope").unwrap_or_default())?;
+    let scopes = caller.granted(&context.app.snapshot(), form.get("scope").unwrap_or_default())?;
     let signer = authority.clone();
     let sign = move || {
         let access = Access {
@@ -90,11 +98,11 @@ async fn client_credentials(
 }
 
 async fn authorization_code(
-    call: &Call<'_>,
+    context: &Context<'_>,
     authority: &Arc<Authority>,
     form: &Form,
 ) -> Result<Tokens, OAuthError> {
-    let caller = caller_told(call, authority, form).await?;
+    let caller = caller_told(context, authority, form).await?;
     let [code, redirect_uri] = ["code", "redirect_uri"].map(|name| form.need(name).map(str::to_owned));
     let (code, redirect_uri) = (code?, redirect_uri?);
     let verifier = form.get("code_verifier").map(str::to_owned);
@@ -104,11 +112,11 @@ async fn authorization_code(
 }
 
 async fn refresh_token(
-    call: &Call<'_>,
+    context: &Context<'_>,
     authority: &Arc<Authority>,
     form: &Form,
 ) -> Result<Tokens, OAuthError> {
-    let caller = caller_told(call, authority, form).await?;
+    let caller = caller_told(context, authority, form).await?;
     let token = form.need("refresh_token")?.to_owned();
     let scope = form.get("scope").map(str::to_owned);
     let signer = authority.clone();
@@ -118,17 +126,21 @@ async fn refresh_token(
 /// The grant for an assertion of the identity provider (RFC 7523). The client need not identify itself.
 const ASSERTION: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-async fn assertion(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Tokens, OAuthError> {
-    let client = match form.credentials(call.headers)? {
+async fn assertion(
+    context: &Context<'_>,
+    authority: &Arc<Authority>,
+    form: &Form,
+) -> Result<Tokens, OAuthError> {
+    let client = match form.credentials(context.headers)? {
         Some(credentials) => {
-            Some(authenticate(authority, &credentials, protocol::address(call, authority)).await?.id)
+            Some(authenticate(authority, &credentials, protocol::address(context, authority)).await?.id)
         }
         None => None,
     };
     opened(authority).await?;
     let text = form.need("assertion")?;
     // Count wrong assertions like wrong secrets, by address, because no client is named.
-    let (address, now) = (protocol::address(call, authority), Instant::now());
+    let (address, now) = (protocol::address(context, authority), Instant::now());
     let issuer = address.to_string();
     let verdict = authority.rates.try_once(&issuer, address, now);
     if verdict == Verdict::Refused {
@@ -141,7 +153,7 @@ async fn assertion(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> 
     }
     authority.rates.give_back(&issuer, address);
     let (text, requested) = (text.to_owned(), form.get("scope").unwrap_or_default().to_owned());
-    let (signer, is_1_10) = (authority.clone(), is_1_10(call));
+    let (signer, is_1_10) = (authority.clone(), is_1_10(context));
     let accept = move || {
         // The provider has just accepted this text.
         let token = Token::parse(&text).ok_or_else(refused)?;
@@ -150,8 +162,8 @@ async fn assertion(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> 
     Ok(authority.signing.run(accept).await??.into())
 }
 
-fn write(call: &Call<'_>, granted: &Tokens, now: u64) -> Reply {
-    let mut json = call.json();
+fn write(context: &Context<'_>, granted: &Tokens, now: u64) -> Reply {
+    let mut json = context.json();
     json.raw("{\"access_token\":").plain_string(&granted.access.text);
     json.raw(",\"token_type\":\"Bearer\",\"expires_in\":");
     json.integer(granted.access.expires.saturating_sub(now));
@@ -167,14 +179,14 @@ fn write(call: &Call<'_>, granted: &Tokens, now: u64) -> Reply {
 }
 
 /// Revokes a token. Succeeds for an unknown token and for that of another client, without a change.
-pub(super) async fn revoke(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = call.authority()?;
+pub(super) async fn revoke(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let authority = context.authority()?;
     let revoked = async {
-        let form = Form::of(call)?;
-        let caller = caller(call, &authority, &form).await?;
+        let form = Form::of(context)?;
+        let caller = caller(context, &authority, &form).await?;
         let token = form.need("token")?.to_owned();
         let revoking = authority.clone();
-        call.app.blocking(move |_| revoking.revoke_token(&caller.id, &token)).await?;
+        context.app.blocking(move |_| revoking.revoke_token(&caller.id, &token)).await?;
         Ok::<_, OAuthError>(())
     };
     Ok(match revoked.await {
@@ -191,11 +203,11 @@ pub(super) async fn revoke(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 /// Returns the claims of a token to a trusted client, or to a client in the audience of the token.
-pub(super) async fn introspect(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = call.authority()?;
+pub(super) async fn introspect(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let authority = context.authority()?;
     let asked = async {
-        let form = Form::of(call)?;
-        let caller = caller(call, &authority, &form).await?;
+        let form = Form::of(context)?;
+        let caller = caller(context, &authority, &form).await?;
         if caller.public {
             return Err(OAuthError::invalid_client());
         }
@@ -204,7 +216,7 @@ pub(super) async fn introspect(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(match asked.await {
         Ok(found) => {
             let found = found.unwrap_or_else(|| json!({"active": false}));
-            let mut json = call.json();
+            let mut json = context.json();
             json.raw(&found.to_string());
             let mut reply = json.reply(StatusCode::OK);
             response::forbid_storing(&mut reply);

@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ledger_core::{AccountAddress, AddressRole, Asset, Command, FilterNode, Resource, Target, Volumes};
 use ledger_store::{Account, AccountKey, AccountOrder, AccountQuery, Expand, LedgerView};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::ledger_v1::client::Client;
 use crate::api::ledger_v1::list::{self, Kind, List, Parameters};
 use crate::api::ledger_v1::{filter, ledger, write};
@@ -31,9 +31,9 @@ fn select(parameters: &Parameters) -> Result<Vec<FilterNode>, ApiError> {
     Ok(nodes)
 }
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = ledger::view(call)?;
-    let list = List::of(call, &LIST)?;
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = ledger::view(context)?;
+    let list = List::of(context, &LIST)?;
     let question = AccountQuery {
         filter: list.filter()?,
         at: None,
@@ -41,9 +41,9 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
         order: AccountOrder::Address,
         page: list.page(|text| AccountAddress::parse(text).ok().map(AccountKey::from))?,
     };
-    let page = List::ask(call, ledger, question, list.is_long(), LedgerView::accounts).await?;
+    let page = List::ask(context, ledger, question, list.is_long(), LedgerView::accounts).await?;
     Ok(list.reply(
-        call,
+        context,
         page.as_ref(),
         |account| account.address.to_string(),
         |json, account| {
@@ -53,26 +53,26 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     ))
 }
 
-pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = ledger::view(call)?;
-    let filter = list::count_filter(call, &LIST)?;
+pub(crate) async fn count(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = ledger::view(context)?;
+    let filter = list::count_filter(context, &LIST)?;
     let number = match ledger {
         None => 0,
-        Some(ledger) => call.app.long(move || Ok(ledger.count_accounts(&filter, None)?)).await?,
+        Some(ledger) => context.app.long(move || Ok(ledger.count_accounts(&filter, None)?)).await?,
     };
-    let later = Client::of(call).counts_accounts_with_204();
+    let later = Client::of(context).counts_accounts_with_204();
     Ok(response::count(if later { StatusCode::NO_CONTENT } else { StatusCode::OK }, number))
 }
 
-pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = ledger::view(call)?;
-    let address = address(call)?;
+pub(crate) fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = ledger::view(context)?;
+    let address = address(context)?;
     let expand = Expand { volumes: true, effective_volumes: false };
     let found = match ledger {
         Some(ledger) => ledger.account(&address, None, expand)?,
         None => None,
     };
-    let mut json = call.json();
+    let mut json = context.json();
     json.raw("{\"data\":{\"address\":").plain_string(address.as_str()).raw(",\"metadata\":");
     match &found {
         Some(account) => json.any_metadata(&account.metadata),
@@ -102,19 +102,19 @@ pub(crate) fn write_balances(json: &mut Json, volumes: &[(Asset, Volumes)]) {
     json.raw("}");
 }
 
-fn address(call: &Call<'_>) -> Result<AccountAddress, ApiError> {
-    AccountAddress::parse(call.variable(1))
+fn address(context: &Context<'_>) -> Result<AccountAddress, ApiError> {
+    AccountAddress::parse(context.variable(1))
         .map_err(|_| ApiError::validation("invalid account address format"))
 }
 
-pub(crate) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let target = Target::Account(address(call)?);
-    let metadata = write::metadata_body(call)?;
-    write::without_answer(call, Command::SetMetadata { target, metadata }).await
+pub(crate) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let target = Target::Account(address(context)?);
+    let metadata = write::metadata_body(context)?;
+    write::without_answer(context, Command::SetMetadata { target, metadata }).await
 }
 
-pub(crate) async fn delete_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let target = Target::Account(address(call)?);
-    let key = call.variable(2).into();
-    write::without_answer(call, Command::DeleteMetadata { target, key }).await
+pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let target = Target::Account(address(context)?);
+    let key = context.variable(2).into();
+    write::without_answer(context, Command::DeleteMetadata { target, key }).await
 }

@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ledger_core::{AccountAddress, AddressRole, FilterNode, FilterOf, Resource};
 use ledger_store::{AccountKey, AccountOrder, AccountQuery, BalancesQuery, Expand, LedgerView, TimeAxis};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::ledger_v1::accounts::write_balances;
 use crate::api::ledger_v1::list::{Kind, List, Parameters};
 use crate::api::ledger_v1::{filter, ledger};
@@ -36,9 +36,9 @@ fn select(parameters: &Parameters) -> Result<Vec<FilterNode>, ApiError> {
     Ok(nodes)
 }
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = ledger::view(call)?;
-    let list = List::of(call, &LIST)?;
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = ledger::view(context)?;
+    let list = List::of(context, &LIST)?;
     let question = AccountQuery {
         filter: list.filter()?,
         at: None,
@@ -46,9 +46,9 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
         order: AccountOrder::Address,
         page: list.page(|text| AccountAddress::parse(text).ok().map(AccountKey::from))?,
     };
-    let page = List::ask(call, ledger, question, true, LedgerView::accounts).await?;
+    let page = List::ask(context, ledger, question, true, LedgerView::accounts).await?;
     Ok(list.reply(
-        call,
+        context,
         page.as_ref(),
         |account| account.address.to_string(),
         |json, account| {
@@ -59,9 +59,9 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     ))
 }
 
-pub(crate) async fn aggregated(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = ledger::view(call)?;
-    let filter = match call.query.get("address").filter(|pattern| !pattern.is_empty()) {
+pub(crate) async fn aggregated(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = ledger::view(context)?;
+    let filter = match context.query.get("address").filter(|pattern| !pattern.is_empty()) {
         None => FilterOf::all(),
         Some(pattern) => {
             let node = filter::address(AddressRole::Own, pattern)?;
@@ -72,10 +72,10 @@ pub(crate) async fn aggregated(call: &Call<'_>) -> Result<Reply, ApiError> {
         None => Vec::new(),
         Some(ledger) => {
             let question = BalancesQuery { filter, at: None, axis: TimeAxis::Inserted };
-            call.app.long(move || Ok(ledger.aggregated_balances(&question)?)).await?
+            context.app.long(move || Ok(ledger.aggregated_balances(&question)?)).await?
         }
     };
-    let mut json = call.json();
+    let mut json = context.json();
     json.raw("{\"data\":{").list(&balances, |json, (asset, balance)| {
         json.plain_string(asset.as_str()).raw(":").balance(balance);
     });

@@ -2,7 +2,7 @@
 
 use hyper::header::{HeaderMap, USER_AGENT};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::release::Release;
 use crate::settings::Compat;
 
@@ -23,8 +23,8 @@ const SHIPPED_CLIENT: &str = "github.com/formancehq/ledger/pkg/client";
 
 impl Client {
     /// Returns the client of a request.
-    pub(crate) fn of(call: &Call<'_>) -> Self {
-        Self::new(call.headers, call.app.settings().compat, call.target.starts_with("/api/"))
+    pub(crate) fn of(context: &Context<'_>) -> Self {
+        Self::new(context.headers, context.app.settings().compat, context.target.starts_with("/api/"))
     }
 
     fn new(headers: &HeaderMap, compat: Compat, is_stack: bool) -> Self {

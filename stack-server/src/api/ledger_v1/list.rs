@@ -7,7 +7,7 @@ use ledger_core::{Filter, FilterNode, FilterOf, Resource, Selects};
 use ledger_store::{Direction, Expand, LedgerView, Page, PageRequest, ReadError, Start, TimeAxis};
 use serde_json::value::RawValue;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::cursor::{ListQuery, Place, Sort};
 use crate::api::ledger_v1::client::Client;
 use crate::http::error::ApiError;
@@ -41,13 +41,13 @@ pub(crate) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     /// Takes the parameters of the list from a request.
-    pub(crate) fn of(call: &Call<'_>, kind: &Kind) -> Self {
-        let ascends = kind.ascends_later && Client::of(call).is_2_4();
+    pub(crate) fn of(context: &Context<'_>, kind: &Kind) -> Self {
+        let ascends = kind.ascends_later && Client::of(context).is_2_4();
         let read = |name: &str| {
             let is_read = kind.parameters.contains(&name) && !(ascends && name == "after");
             is_read || (kind.metadata && metadata_key(name).is_some())
         };
-        let pairs = call
+        let pairs = context
             .query
             .pairs()
             .filter(|(name, value)| read(name) && (!value.is_empty() || metadata_key(name).is_some()));
@@ -108,8 +108,8 @@ fn metadata_key(name: &str) -> Option<&str> {
 /// # Errors
 ///
 /// Returns `VALIDATION` for a bad parameter.
-pub(crate) fn count_filter<R: Selects>(call: &Call<'_>, kind: &Kind) -> Result<FilterOf<R>, ApiError> {
-    let filter = filter(kind, &Parameters::of(call, kind))?;
+pub(crate) fn count_filter<R: Selects>(context: &Context<'_>, kind: &Kind) -> Result<FilterOf<R>, ApiError> {
+    let filter = filter(kind, &Parameters::of(context, kind))?;
     FilterOf::try_from(filter).map_err(|error| ApiError::fault(&error.to_string()))
 }
 
@@ -138,13 +138,13 @@ impl List {
     /// # Errors
     ///
     /// Returns `VALIDATION` for a bad parameter, and for a cursor that does not belong to this list.
-    pub(crate) fn of(call: &Call<'_>, kind: &'static Kind) -> Result<Self, ApiError> {
-        let ledger = call.variable(0).to_owned();
-        let parameters = Parameters::of(call, kind);
+    pub(crate) fn of(context: &Context<'_>, kind: &'static Kind) -> Result<Self, ApiError> {
+        let ledger = context.variable(0).to_owned();
+        let parameters = Parameters::of(context, kind);
         let cursor = ["cursor", "pagination_token"]
             .into_iter()
-            .find_map(|name| Some((name, call.query.get(name).filter(|text| !text.is_empty())?)));
-        let is_2_4 = Client::of(call).is_2_4();
+            .find_map(|name| Some((name, context.query.get(name).filter(|text| !text.is_empty())?)));
+        let is_2_4 = Client::of(context).is_2_4();
         if let Some((name, text)) = cursor {
             if !is_2_4 && parameters.0.iter().any(|(_, value)| !value.is_empty()) {
                 let message = format!("no other query params can be set with '{name}'");
@@ -152,20 +152,20 @@ impl List {
             }
             let invalid = || ApiError::validation(format!("invalid '{name}' query param"));
             let place = Place { list: kind.name, ledger: &ledger };
-            let query = ListQuery::from_cursor(text, call.app.cursor_key(), place)
+            let query = ListQuery::from_cursor(text, context.app.cursor_key(), place)
                 .ok()
                 .or_else(|| blank_cursor(text))
                 .ok_or_else(invalid)?;
             let parameters = Parameters::from_text(&query.filter).ok_or_else(invalid)?;
             let filter = filter(kind, &parameters).map_err(|_| invalid())?;
-            let query = match given_page_size(call)?.filter(|_| is_2_4) {
+            let query = match given_page_size(context)?.filter(|_| is_2_4) {
                 Some(page_size) => ListQuery { page_size, ..query },
                 None => query,
             };
             return Ok(Self { kind, ledger, query, filter });
         }
         let filter = filter(kind, &parameters)?;
-        let page_size = given_page_size(call)?.unwrap_or(PAGE_SIZE);
+        let page_size = given_page_size(context)?.unwrap_or(PAGE_SIZE);
         let text = parameters.to_text();
         if text.len() > FILTER_BYTES_MAX {
             let message = format!("the filters are longer than {FILTER_BYTES_MAX} bytes");
@@ -200,7 +200,7 @@ impl List {
     ///
     /// Fails if the query fails.
     pub(crate) async fn ask<Q: Send + 'static, T: Send + 'static>(
-        call: &Call<'_>,
+        context: &Context<'_>,
         ledger: Option<LedgerView>,
         question: Q,
         long: bool,
@@ -208,7 +208,7 @@ impl List {
     ) -> Result<Option<Page<T>>, ApiError> {
         let Some(ledger) = ledger else { return Ok(None) };
         if long {
-            return call.app.long(move || Ok(Some(ask(&ledger, &question)?))).await;
+            return context.app.long(move || Ok(Some(ask(&ledger, &question)?))).await;
         }
         Ok(Some(ask(&ledger, &question)?))
     }
@@ -236,7 +236,7 @@ impl List {
     /// Builds the response for a page. A ledger that does not exist (`None`) has an empty list.
     pub(crate) fn reply<T>(
         &self,
-        call: &Call<'_>,
+        context: &Context<'_>,
         page: Option<&Page<T>>,
         key: impl Fn(&T) -> String,
         write: impl FnMut(&mut Json, &T),
@@ -245,14 +245,14 @@ impl List {
             Some(page) => (page.items.as_slice(), page.has_next, page.has_previous),
             None => (&[][..], false, false),
         };
-        let mut json = call.json();
+        let mut json = context.json();
         json.raw("{\"cursor\":{\"pageSize\":").integer(self.query.page_size.into());
         json.raw(",\"page_size\":").integer(self.query.page_size.into());
         json.raw(",\"hasMore\":").boolean(has_next).raw(",\"has_more\":").boolean(has_next);
         let place = Place { list: self.kind.name, ledger: &self.ledger };
         let mut link = |name: &str, start: Start<String>| {
             let query = ListQuery { start, ..self.query.clone() };
-            json.raw(name).plain_string(&query.to_cursor(call.app.cursor_key(), place));
+            json.raw(name).plain_string(&query.to_cursor(context.app.cursor_key(), place));
         };
         if let Some(first) = items.first().filter(|_| has_previous) {
             link(",\"previous\":", Start::Before(key(first)));
@@ -266,12 +266,12 @@ impl List {
 }
 
 /// Returns the parameter `pageSize`, or else its older name. Returns `None` if neither requests a number of rows.
-fn given_page_size(call: &Call<'_>) -> Result<Option<u32>, ApiError> {
-    let name = match call.query.get("pageSize") {
+fn given_page_size(context: &Context<'_>) -> Result<Option<u32>, ApiError> {
+    let name = match context.query.get("pageSize") {
         None | Some("") => "page_size",
         Some(_) => "pageSize",
     };
-    Ok(call.query.page_size(name)?.map(|size| size.min(PAGE_SIZE_MAX.into()) as u32))
+    Ok(context.query.page_size(name)?.map(|size| size.min(PAGE_SIZE_MAX.into()) as u32))
 }
 
 fn first_page(page_size: u32, filter: String) -> ListQuery {

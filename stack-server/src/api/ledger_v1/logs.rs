@@ -10,7 +10,7 @@ use ledger_core::{
 use ledger_store::{LedgerView, LogHashes, LogQuery, LogView};
 use sha2::{Digest as _, Sha256};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::ledger_v1::client::Client;
 use crate::api::ledger_v1::list::{Kind, List, Parameters};
 use crate::api::ledger_v1::{filter, ledger};
@@ -36,21 +36,21 @@ fn select(parameters: &Parameters) -> Result<Vec<FilterNode>, ApiError> {
     Ok(nodes)
 }
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = ledger::view(call)?;
-    let list = List::of(call, &LIST)?;
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = ledger::view(context)?;
+    let list = List::of(context, &LIST)?;
     let question = LogQuery {
         filter: list.filter()?,
         hashes: LogHashes::Legacy,
         page: list.page(|text| text.parse().ok().map(LogId::new))?,
     };
     // Always long, because the hashes of recent entries may not have been computed yet.
-    let page = List::ask(call, ledger, question, true, LedgerView::logs).await?;
-    let is_2_4 = Client::of(call).is_2_4();
+    let page = List::ask(context, ledger, question, true, LedgerView::logs).await?;
+    let is_2_4 = Client::of(context).is_2_4();
     let write = |json: &mut Json, view: &LogView| {
         if is_2_4 { write_later_log(json, view) } else { write_log(json, view) }
     };
-    Ok(list.reply(call, page.as_ref(), |view| view.entry.id.get().to_string(), write))
+    Ok(list.reply(context, page.as_ref(), |view| view.entry.id.get().to_string(), write))
 }
 
 /// Writes a log for clients of 2.4: the data are a transaction in the form of v2, and a revert appears as the

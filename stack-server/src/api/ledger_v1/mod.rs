@@ -22,34 +22,34 @@ mod write;
 pub(crate) use client::Client;
 pub(crate) use error::{refusal, word};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::operations::V1;
 use crate::http::response::Reply;
 
 /// Handles a request. Also builds the error responses, because v1 has its own codes and form for them.
-pub(crate) async fn answer(operation: V1, call: &Call<'_>) -> Reply {
+pub(crate) async fn answer(operation: V1, context: &Context<'_>) -> Reply {
     let answer = match operation {
-        V1::LedgerInfo => ledger::info(call),
-        V1::Stats => ledger::stats(call),
-        V1::ListAccounts => accounts::list(call).await,
-        V1::CountAccounts => accounts::count(call).await,
-        V1::ReadAccount => accounts::read(call),
-        V1::SetAccountMetadata => accounts::set_metadata(call).await,
-        V1::DeleteAccountMetadata => accounts::delete_metadata(call).await,
-        V1::ListTransactions => transactions::list(call).await,
-        V1::CountTransactions => transactions::count(call).await,
-        V1::CreateTransaction => transactions::create(call).await,
-        V1::CreateBatch => transactions::create_batch(call).await,
-        V1::ReadTransaction => transactions::read(call),
-        V1::RevertTransaction => transactions::revert(call).await,
-        V1::SetTransactionMetadata => transactions::set_metadata(call).await,
-        V1::DeleteTransactionMetadata => transactions::delete_metadata(call).await,
-        V1::RunScript => script::run(call).await,
-        V1::ReadMapping => mapping::read(call),
-        V1::UpdateMapping => mapping::update(call).await,
-        V1::ListBalances => balances::list(call).await,
-        V1::AggregatedBalances => balances::aggregated(call).await,
-        V1::ListLogs => logs::list(call).await,
+        V1::LedgerInfo => ledger::info(context),
+        V1::Stats => ledger::stats(context),
+        V1::ListAccounts => accounts::list(context).await,
+        V1::CountAccounts => accounts::count(context).await,
+        V1::ReadAccount => accounts::read(context),
+        V1::SetAccountMetadata => accounts::set_metadata(context).await,
+        V1::DeleteAccountMetadata => accounts::delete_metadata(context).await,
+        V1::ListTransactions => transactions::list(context).await,
+        V1::CountTransactions => transactions::count(context).await,
+        V1::CreateTransaction => transactions::create(context).await,
+        V1::CreateBatch => transactions::create_batch(context).await,
+        V1::ReadTransaction => transactions::read(context),
+        V1::RevertTransaction => transactions::revert(context).await,
+        V1::SetTransactionMetadata => transactions::set_metadata(context).await,
+        V1::DeleteTransactionMetadata => transactions::delete_metadata(context).await,
+        V1::RunScript => script::run(context).await,
+        V1::ReadMapping => mapping::read(context),
+        V1::UpdateMapping => mapping::update(context).await,
+        V1::ListBalances => balances::list(context).await,
+        V1::AggregatedBalances => balances::aggregated(context).await,
+        V1::ListLogs => logs::list(context).await,
     };
     answer.unwrap_or_else(|error| refusal(&error))
 }

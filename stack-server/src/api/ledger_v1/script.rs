@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ledger_core::{Command, Rejection};
 use ledger_store::Detail;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::ledger_v1::client::Client;
 use crate::api::ledger_v1::wire::{RunBody, malformed};
 use crate::api::ledger_v1::{error, ledger, transactions, write};
@@ -12,39 +12,39 @@ use crate::http::error::{ApiError, Code};
 use crate::http::json::{self, Object};
 use crate::http::response::{self, Reply};
 
-pub(crate) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = ledger::view(call)?;
-    let Object(body) = json::first::<Object<RunBody<'_>>>(&call.body).map_err(|_| malformed())?;
+pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = ledger::view(context)?;
+    let Object(body) = json::first::<Object<RunBody<'_>>>(&context.body).map_err(|_| malformed())?;
     if body.is_empty() {
-        return Ok(refusal(call, &error::script_refused(Code::NoScript, "no script to execute")));
+        return Ok(refusal(context, &error::script_refused(Code::NoScript, "no script to execute")));
     }
-    let create = match body.into_create(call.app.legacy_rules(ledger.as_ref())?) {
+    let create = match body.into_create(context.app.legacy_rules(ledger.as_ref())?) {
         Ok(create) => create,
-        Err(error) => return Ok(refusal(call, &error)),
+        Err(error) => return Ok(refusal(context, &error)),
     };
     let command = Command::CreateTransaction(create);
-    let mode = write::mode(call);
-    let receipts = match write::outcome(call, vec![command], mode, Detail::Entry).await? {
+    let mode = write::mode(context);
+    let receipts = match write::outcome(context, vec![command], mode, Detail::Entry).await? {
         Ok(receipts) => receipts,
         // The script was not run, so this error has its ordinary status.
         Err(mismatch @ Rejection::IdempotencyMismatch { .. }) => return Err(error::refused(mismatch)),
-        Err(rejection) => return Ok(refusal(call, &error::refused(rejection))),
+        Err(rejection) => return Ok(refusal(context, &error::refused(rejection))),
     };
-    let mut json = call.json();
+    let mut json = context.json();
     json.raw("{\"transaction\":");
     for receipt in &receipts {
-        transactions::write_transaction(&mut json, write::transaction(receipt)?, None, Client::of(call));
+        transactions::write_transaction(&mut json, write::transaction(receipt)?, None, Client::of(context));
     }
     json.raw("}");
     Ok(write::marked(json.reply(StatusCode::OK), &receipts))
 }
 
 /// Builds the response for a refused script. Here its text does not start with the code.
-fn refusal(call: &Call<'_>, refused: &ApiError) -> Reply {
+fn refusal(context: &Context<'_>, refused: &ApiError) -> Reply {
     let text = error::script_text(refused).unwrap_or(&refused.message);
     let has_link = !matches!(refused.code, Code::Validation);
     let details = has_link.then(|| error::details(text));
-    let mut json = call.json();
+    let mut json = context.json();
     json.raw("{");
     error::write_error(&mut json, refused, text, details.as_deref());
     json.raw(",\"transaction\":{\"postings\":[],\"reference\":\"\",\"metadata\":{},\"txid\":0,");

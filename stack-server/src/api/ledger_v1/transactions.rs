@@ -9,7 +9,7 @@ use ledger_core::{
 };
 use ledger_store::{Detail, LedgerView, Mode, Receipt, TransactionKey, TransactionOrder, TransactionQuery};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::ledger_v1::client::Client;
 use crate::api::ledger_v1::list::{self, Kind, List, Parameters};
 use crate::api::ledger_v1::wire::{self, BatchBody, TransactionBody};
@@ -48,17 +48,17 @@ fn select(parameters: &Parameters) -> Result<Vec<FilterNode>, ApiError> {
     Ok(nodes)
 }
 
-pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     let Object(body) =
-        json::first::<Object<TransactionBody<'_>>>(&call.body).map_err(|_| wire::malformed())?;
-    let create = body.into_create(call.app.legacy_rules(ledger::view(call)?.as_ref())?)?;
-    let receipts = create_all(call, vec![create], write::mode(call)).await?;
-    answer(call, &receipts)
+        json::first::<Object<TransactionBody<'_>>>(&context.body).map_err(|_| wire::malformed())?;
+    let create = body.into_create(context.app.legacy_rules(ledger::view(context)?.as_ref())?)?;
+    let receipts = create_all(context, vec![create], write::mode(context)).await?;
+    answer(context, &receipts)
 }
 
-pub(crate) async fn create_batch(call: &Call<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn create_batch(context: &Context<'_>) -> Result<Reply, ApiError> {
     let invalid = || ApiError::validation("invalid transactions format");
-    let Object(body) = json::first::<Object<BatchBody<'_>>>(&call.body).map_err(|_| invalid())?;
+    let Object(body) = json::first::<Object<BatchBody<'_>>>(&context.body).map_err(|_| invalid())?;
     let transactions = body.transactions.ok_or_else(invalid)?;
     if transactions.is_empty() {
         return Err(ApiError::validation("no transaction to insert"));
@@ -67,26 +67,26 @@ pub(crate) async fn create_batch(call: &Call<'_>) -> Result<Reply, ApiError> {
         let message = format!("bulk size exceeded, max size is {ATOMIC_COMMANDS_MAX}");
         return Err(ApiError::new(Code::BulkSizeExceeded, message));
     }
-    let rules = call.app.legacy_rules(ledger::view(call)?.as_ref())?;
+    let rules = context.app.legacy_rules(ledger::view(context)?.as_ref())?;
     let elements = transactions.into_iter().enumerate();
     let creates = elements.map(|(at, element)| element.into_element(at, rules.clone()));
-    let receipts = create_all(call, creates.collect::<Result<_, _>>()?, Mode::Commit).await?;
-    answer(call, &receipts)
+    let receipts = create_all(context, creates.collect::<Result<_, _>>()?, Mode::Commit).await?;
+    answer(context, &receipts)
 }
 
 async fn create_all(
-    call: &Call<'_>,
+    context: &Context<'_>,
     creates: Vec<CreateTransaction>,
     mode: Mode,
 ) -> Result<Vec<Receipt>, ApiError> {
     let commands = creates.into_iter().map(Command::CreateTransaction).collect();
-    write::submit(call, commands, mode, Detail::Entry, error::refused).await
+    write::submit(context, commands, mode, Detail::Entry, error::refused).await
 }
 
 /// Builds the response with all transactions that the request recorded.
-fn answer(call: &Call<'_>, receipts: &[Receipt]) -> Result<Reply, ApiError> {
-    let client = Client::of(call);
-    let mut json = call.json();
+fn answer(context: &Context<'_>, receipts: &[Receipt]) -> Result<Reply, ApiError> {
+    let client = Client::of(context);
+    let mut json = context.json();
     json.raw("{\"data\":[");
     for (at, receipt) in receipts.iter().enumerate() {
         json.raw(if at == 0 { "" } else { "," });
@@ -96,13 +96,13 @@ fn answer(call: &Call<'_>, receipts: &[Receipt]) -> Result<Reply, ApiError> {
     Ok(write::marked(json.reply(StatusCode::OK), receipts))
 }
 
-pub(crate) async fn revert(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (ledger, client) = (ledger::view(call)?, Client::of(call));
-    let id = transaction_id(call)?;
+pub(crate) async fn revert(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (ledger, client) = (ledger::view(context)?, Client::of(context));
+    let id = transaction_id(context)?;
     let not_found = || ApiError::not_found(format!("transaction {} not found", id.get()));
     // Do not create a ledger for a transaction that it cannot contain.
-    let rules = call.app.legacy_rules(Some(&ledger.ok_or_else(not_found)?))?;
-    let unchecked = matches!(call.query.get("disableChecks"), Some("1" | "true"));
+    let rules = context.app.legacy_rules(Some(&ledger.ok_or_else(not_found)?))?;
+    let unchecked = matches!(context.query.get("disableChecks"), Some("1" | "true"));
     let command = Command::RevertTransaction(RevertTransaction {
         id,
         overdraft: if unchecked { Overdraft::Allow } else { Overdraft::Refuse },
@@ -110,7 +110,7 @@ pub(crate) async fn revert(call: &Call<'_>) -> Result<Reply, ApiError> {
         metadata: Metadata::EMPTY,
         rules,
     });
-    let receipts = write::submit(call, vec![command], write::mode(call), Detail::Entry, |rejection| {
+    let receipts = write::submit(context, vec![command], write::mode(context), Detail::Entry, |rejection| {
         let mut error = error::refused(rejection);
         match error.code {
             Code::NotFound => not_found(),
@@ -123,7 +123,7 @@ pub(crate) async fn revert(call: &Call<'_>) -> Result<Reply, ApiError> {
         }
     });
     let receipts = receipts.await?;
-    let mut json = call.json();
+    let mut json = context.json();
     json.raw("{\"data\":");
     for receipt in &receipts {
         write_transaction(&mut json, write::transaction(receipt)?, None, client);
@@ -133,9 +133,9 @@ pub(crate) async fn revert(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(write::marked(json.reply(status), &receipts))
 }
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (ledger, client) = (ledger::view(call)?, Client::of(call));
-    let list = List::of(call, &LIST)?;
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (ledger, client) = (ledger::view(context)?, Client::of(context));
+    let list = List::of(context, &LIST)?;
     let question = TransactionQuery {
         filter: list.filter()?,
         at: None,
@@ -147,63 +147,63 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
             Some(TransactionKey { timestamp: Timestamp::default(), id })
         })?,
     };
-    let page = List::ask(call, ledger, question, list.is_long(), LedgerView::transactions).await?;
+    let page = List::ask(context, ledger, question, list.is_long(), LedgerView::transactions).await?;
     let key = |view: &ledger_store::TransactionView| view.transaction.id.get().to_string();
-    Ok(list.reply(call, page.as_ref(), key, |json, view| {
+    Ok(list.reply(context, page.as_ref(), key, |json, view| {
         write_transaction(json, &view.transaction, view.reverted_by, client);
     }))
 }
 
-pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = ledger::view(call)?;
-    let filter = list::count_filter(call, &LIST)?;
+pub(crate) async fn count(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = ledger::view(context)?;
+    let filter = list::count_filter(context, &LIST)?;
     let number = match ledger {
         None => 0,
-        Some(ledger) => call.app.long(move || Ok(ledger.count_transactions(&filter, None)?)).await?,
+        Some(ledger) => context.app.long(move || Ok(ledger.count_transactions(&filter, None)?)).await?,
     };
-    let later = Client::of(call).is_2_4();
+    let later = Client::of(context).is_2_4();
     Ok(response::count(if later { StatusCode::NO_CONTENT } else { StatusCode::OK }, number))
 }
 
-pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (ledger, client) = (ledger::view(call)?, Client::of(call));
-    let id = transaction_id(call)?;
+pub(crate) fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (ledger, client) = (ledger::view(context)?, Client::of(context));
+    let id = transaction_id(context)?;
     let not_found = || ApiError::not_found("transaction not found");
     let view = ledger.ok_or_else(not_found)?.transaction(id, None, false)?.ok_or_else(not_found)?;
-    let mut json = call.json();
+    let mut json = context.json();
     json.raw("{\"data\":");
     write_transaction(&mut json, &view.transaction, view.reverted_by, client);
     json.raw("}");
     Ok(json.reply(StatusCode::OK))
 }
 
-pub(crate) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let metadata = write::metadata_body(call)?;
-    let target = target(call)?;
-    write::without_answer(call, Command::SetMetadata { target, metadata }).await
+pub(crate) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let metadata = write::metadata_body(context)?;
+    let target = target(context)?;
+    write::without_answer(context, Command::SetMetadata { target, metadata }).await
 }
 
-pub(crate) async fn delete_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let target = target(call)?;
-    let key = call.variable(2);
+pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let target = target(context)?;
+    let key = context.variable(2);
     let command = Command::DeleteMetadata { target, key: key.into() };
     let kept = |error: &ApiError| error.message.starts_with("metadata key ");
-    match write::without_answer(call, command).await {
+    match write::without_answer(context, command).await {
         // Removing metadata that does not exist succeeds.
         Err(error) if error.code == Code::NotFound && kept(&error) => Ok(response::no_content()),
         answer => answer,
     }
 }
 
-fn target(call: &Call<'_>) -> Result<Target, ApiError> {
-    let id = transaction_id(call)?;
+fn target(context: &Context<'_>) -> Result<Target, ApiError> {
+    let id = transaction_id(context)?;
     // Do not create a ledger for a transaction that it cannot contain.
-    ledger::view(call)?.ok_or_else(|| ApiError::not_found("transaction not found"))?;
+    ledger::view(context)?.ok_or_else(|| ApiError::not_found("transaction not found"))?;
     Ok(Target::Transaction(id))
 }
 
-fn transaction_id(call: &Call<'_>) -> Result<TransactionId, ApiError> {
-    let text = call.variable(1);
+fn transaction_id(context: &Context<'_>) -> Result<TransactionId, ApiError> {
+    let text = context.variable(1);
     match text.parse() {
         Ok(id) if !text.starts_with('+') => Ok(TransactionId::new(id)),
         _ => Err(ApiError::validation("invalid transaction ID")),

@@ -7,7 +7,7 @@ use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submissio
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::ledger_v1::{error, ledger};
 use crate::http::error::ApiError;
 use crate::http::json::{self, AnyMap};
@@ -15,8 +15,8 @@ use crate::http::response::{self, Reply};
 
 /// Returns the mode of a write: commit or dry run. Every write of a single item honours the dry-run parameter, so that
 /// a preview never changes anything.
-pub(crate) fn mode(call: &Call<'_>) -> Mode {
-    let preview = call.query.get("preview").is_some_and(|value| {
+pub(crate) fn mode(context: &Context<'_>) -> Mode {
+    let preview = context.query.get("preview").is_some_and(|value| {
         value == "1" || value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("yes")
     });
     if preview { Mode::DryRun } else { Mode::Commit }
@@ -28,13 +28,13 @@ pub(crate) fn mode(call: &Call<'_>) -> Mode {
 ///
 /// Returns the error that `refused` creates from a rejection, or the reason why the outcome is unknown.
 pub(crate) async fn submit(
-    call: &Call<'_>,
+    context: &Context<'_>,
     commands: Vec<Command>,
     mode: Mode,
     detail: Detail,
     refused: impl Fn(Rejection) -> ApiError,
 ) -> Result<Vec<Receipt>, ApiError> {
-    outcome(call, commands, mode, detail).await?.map_err(refused)
+    outcome(context, commands, mode, detail).await?.map_err(refused)
 }
 
 /// Works like [`submit`], but returns the rejection of the first refused command unchanged.
@@ -45,31 +45,32 @@ pub(crate) async fn submit(
 ///
 /// Returns the reason why the outcome is unknown.
 pub(crate) async fn outcome(
-    call: &Call<'_>,
+    context: &Context<'_>,
     commands: Vec<Command>,
     mode: Mode,
     detail: Detail,
 ) -> Result<Result<Vec<Receipt>, Rejection>, ApiError> {
-    let key = call.idempotency_key()?;
+    let key = context.idempotency_key()?;
     let mut requests: Vec<Request> = commands.into_iter().map(Request::from).collect();
     if let (Some(key), Some(first)) = (key, requests.first_mut()) {
-        first.idempotency = Some(Box::new(Idempotency { key, hash: hash_of(call) }));
+        first.idempotency = Some(Box::new(Idempotency { key, hash: hash_of(context) }));
     }
-    let ledger = if let Some(ledger) = ledger::view(call)? {
+    let ledger = if let Some(ledger) = ledger::view(context)? {
         ledger
     } else {
-        let tried =
-            receipts(call.app.try_on_empty_ledger(ledger::options(call), requests.clone(), detail).await?);
+        let tried = receipts(
+            context.app.try_on_empty_ledger(ledger::options(context), requests.clone(), detail).await?,
+        );
         if mode == Mode::DryRun || tried.is_err() {
             return Ok(tried);
         }
-        ledger::ensured(call).await?
+        ledger::ensured(context).await?
     };
     let ledger = ledger.info().name.clone();
     // A single command needs no atomicity.
     let atomicity = if requests.len() == 1 { Atomicity::Independent } else { Atomicity::AsOne };
     let submission = Submission { ledger, requests, atomicity, mode, detail };
-    Ok(receipts(call.app.submit(submission).await?))
+    Ok(receipts(context.app.submit(submission).await?))
 }
 
 /// Returns the receipts of an atomic group, or the rejection that undid it.
@@ -90,12 +91,12 @@ fn receipts(outcomes: Vec<Outcome>) -> Result<Vec<Receipt>, Rejection> {
 
 /// Hashes the parts in which a repeated request must be identical: the target of the request and the bytes of its body.
 /// The prefix keeps these hashes apart from those of v2.
-fn hash_of(call: &Call<'_>) -> CompactString {
+fn hash_of(context: &Context<'_>) -> CompactString {
     let mut hasher = Sha256::new();
     hasher.update(b"v1\n");
-    hasher.update(call.target.as_bytes());
+    hasher.update(context.target.as_bytes());
     hasher.update(b"\n");
-    hasher.update(&call.body);
+    hasher.update(&context.body);
     let mut text = CompactString::default();
     text.push_str(&URL_SAFE.encode(hasher.finalize()));
     text
@@ -106,8 +107,8 @@ fn hash_of(call: &Call<'_>) -> CompactString {
 /// # Errors
 ///
 /// Fails like [`submit`].
-pub(crate) async fn without_answer(call: &Call<'_>, command: Command) -> Result<Reply, ApiError> {
-    let receipts = submit(call, vec![command], mode(call), Detail::Ids, error::refused).await?;
+pub(crate) async fn without_answer(context: &Context<'_>, command: Command) -> Result<Reply, ApiError> {
+    let receipts = submit(context, vec![command], mode(context), Detail::Ids, error::refused).await?;
     Ok(marked(response::no_content(), &receipts))
 }
 
@@ -139,9 +140,9 @@ pub(crate) fn transaction(receipt: &Receipt) -> Result<&Transaction, ApiError> {
 /// # Errors
 ///
 /// `VALIDATION` if the body is malformed.
-pub(crate) fn metadata_body(call: &Call<'_>) -> Result<Metadata, ApiError> {
+pub(crate) fn metadata_body(context: &Context<'_>) -> Result<Metadata, ApiError> {
     let invalid = |_| ApiError::validation("invalid metadata format");
-    let body = json::first::<&RawValue>(&call.body).map_err(invalid)?;
+    let body = json::first::<&RawValue>(&context.body).map_err(invalid)?;
     if body.get() == "null" {
         return Err(ApiError::validation("invalid metadata format"));
     }

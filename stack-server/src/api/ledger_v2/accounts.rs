@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ledger_core::{AccountAddress, Asset, Command, Resource, Target, Timestamp, Volumes};
 use ledger_store::{Account, AccountKey, AccountOrder, AccountQuery, Direction, LedgerView};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::cursor::Sort;
 use crate::api::ledger_v2::list::{self, Kind, List};
 use crate::api::ledger_v2::wire::address_of;
@@ -27,23 +27,23 @@ pub(crate) static LIST: Kind = Kind {
     since: &["oot"],
 };
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let list = List::of(call, &LIST)?;
-    page(call, ledger, &list).await
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let list = List::of(context, &LIST)?;
+    page(context, ledger, &list).await
 }
 
 /// Answers a list of accounts with one page.
-pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
+pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
     let question = question(list)?;
     let order = question.order;
     let page = if list.is_long() {
-        call.app.long(move || Ok(ledger.accounts(&question)?)).await?
+        context.app.long(move || Ok(ledger.accounts(&question)?)).await?
     } else {
         ledger.accounts(&question)?
     };
     let key = |account: &Account| format!("{} {}", order.date_of(account).as_micros(), account.address);
-    Ok(list.reply(call, &page, key, write_account))
+    Ok(list.reply(context, &page, key, write_account))
 }
 
 /// Builds the query for the store.
@@ -73,38 +73,38 @@ pub(crate) fn question(list: &List) -> Result<AccountQuery, ApiError> {
     })
 }
 
-pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let at = list::point_in_time(call)?;
-    let filter = query::filter(call)?;
-    let number = call.app.long(move || Ok(ledger.count_accounts(&filter, at)?)).await?;
+pub(crate) async fn count(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let at = list::point_in_time(context)?;
+    let filter = query::filter(context)?;
+    let number = context.app.long(move || Ok(ledger.count_accounts(&filter, at)?)).await?;
     Ok(response::count(StatusCode::NO_CONTENT, number))
 }
 
-pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let at = list::point_in_time(call)?;
+pub(crate) fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let at = list::point_in_time(context)?;
     let not_found = || ApiError::not_found("getting account: not found");
     // A text that is not an address has never been used by an account.
-    let address = AccountAddress::parse(call.variable(1)).map_err(|_| not_found())?;
-    let account = ledger.account(&address, at, list::expand(call))?.ok_or_else(not_found)?;
-    let mut json = call.json();
+    let address = AccountAddress::parse(context.variable(1)).map_err(|_| not_found())?;
+    let account = ledger.account(&address, at, list::expand(context))?.ok_or_else(not_found)?;
+    let mut json = context.json();
     json.raw("{\"data\":");
     write_account(&mut json, &account);
     json.raw("}");
     Ok(json.reply(StatusCode::OK))
 }
 
-pub(crate) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let address = address_of(call.variable(1)).map_err(|error| call.unless_no_ledger(error))?;
-    let metadata = write::metadata_body(call)?;
-    write::without_answer(call, Command::SetMetadata { target: Target::Account(address), metadata }).await
+pub(crate) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let address = address_of(context.variable(1)).map_err(|error| context.unless_no_ledger(error))?;
+    let metadata = write::metadata_body(context)?;
+    write::without_answer(context, Command::SetMetadata { target: Target::Account(address), metadata }).await
 }
 
-pub(crate) async fn delete_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let address = address_of(call.variable(1)).map_err(|error| call.unless_no_ledger(error))?;
-    let key = call.variable(2).into();
-    write::without_answer(call, Command::DeleteMetadata { target: Target::Account(address), key }).await
+pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let address = address_of(context.variable(1)).map_err(|error| context.unless_no_ledger(error))?;
+    let key = context.variable(2).into();
+    write::without_answer(context, Command::DeleteMetadata { target: Target::Account(address), key }).await
 }
 
 fn write_account(json: &mut Json, account: &Account) {

@@ -9,7 +9,7 @@ use hyper::header::CONTENT_TYPE;
 use ledger_core::LogPayload;
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::ledger_v2::bulk_elements::{self, Action, Elements, let_others_on, too_long};
 use crate::api::ledger_v2::transactions::answers_effective_volumes;
 use crate::api::ledger_v2::{bulk_script, write};
@@ -26,46 +26,50 @@ const SCRIPT_STREAM: &str = "application/vnd.formance.ledger.api.v2.bulk+script-
 /// About the length of the result of a transaction with one posting.
 const RESULT_BYTES: usize = 1_024;
 
-pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let atomic = call.query.flag("atomic");
-    let prepared = if atomic && call.query.flag("parallel") {
+pub(crate) async fn bulk(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let atomic = context.query.flag("atomic");
+    let prepared = if atomic && context.query.flag("parallel") {
         let message = "atomic and parallel options are mutually exclusive";
         Err(ApiError::refused(StatusCode::PRECONDITION_FAILED, message))
     } else {
-        elements(call).await
+        elements(context).await
     };
-    let Elements { actions, mut requests, fault } = prepared.map_err(|error| call.unless_no_ledger(error))?;
+    let Elements { actions, mut requests, fault } =
+        prepared.map_err(|error| context.unless_no_ledger(error))?;
     if requests.is_empty() {
-        call.ledger()?;
+        context.ledger()?;
     }
     if atomic && requests.len() > ATOMIC_COMMANDS_MAX {
         return Err(too_long(ATOMIC_COMMANDS_MAX));
     }
-    let each =
-        if call.query.flag("continueOnFailure") { Atomicity::Independent } else { Atomicity::StopAtRefusal };
-    set_schema_version(call, &mut requests).map_err(|error| call.unless_no_ledger(error))?;
+    let each = if context.query.flag("continueOnFailure") {
+        Atomicity::Independent
+    } else {
+        Atomicity::StopAtRefusal
+    };
+    set_schema_version(context, &mut requests).map_err(|error| context.unless_no_ledger(error))?;
     let answers = if !atomic {
-        run(call, requests, each, Mode::Commit).await?
+        run(context, requests, each, Mode::Commit).await?
     } else if fault.is_some() || requests.iter().any(Result::is_err) {
         // What cannot succeed as a whole is shown as it would have gone, and not done.
-        run(call, requests, each, Mode::DryRun).await?
+        run(context, requests, each, Mode::DryRun).await?
     } else {
-        all_or_nothing(call, requests.into_iter().flatten().collect(), each).await?
+        all_or_nothing(context, requests.into_iter().flatten().collect(), each).await?
     };
-    reply(call, &actions, &answers, fault.as_ref()).await
+    reply(context, &actions, &answers, fault.as_ref()).await
 }
 
 /// Reads the body by its content type. The first generation knew one form only, and did not look: its clients may
 /// say anything but the names of the streams. A form is what `curl -d` says unless told otherwise.
-async fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
-    let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+async fn elements(context: &Context<'_>) -> Result<Elements, ApiError> {
+    let content_type = context.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let content_type = content_type.split(';').next().unwrap_or("").trim();
-    match (content_type, call.profile) {
-        (JSON_STREAM, _) => Ok(bulk_elements::stream(&call.body, call.app.settings().runtime).await),
-        (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&call.body, call.app.settings().runtime)),
+    match (content_type, context.profile) {
+        (JSON_STREAM, _) => Ok(bulk_elements::stream(&context.body, context.app.settings().runtime).await),
+        (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&context.body, context.app.settings().runtime)),
         ("" | JSON_ARRAY | FORM, _) | (_, Profile::Stack) => {
-            let settings = call.app.settings();
-            bulk_elements::array(&call.body, settings.runtime, settings.bulk_max_size)
+            let settings = context.app.settings();
+            bulk_elements::array(&context.body, settings.runtime, settings.bulk_max_size)
         }
         (other, _) => {
             let other: String = other.chars().take(100).collect();
@@ -75,8 +79,11 @@ async fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
 }
 
 /// Gives every command the schema version that the request names.
-fn set_schema_version(call: &Call<'_>, requests: &mut [Result<Request, ApiError>]) -> Result<(), ApiError> {
-    if let Some(version) = call.schema_version()? {
+fn set_schema_version(
+    context: &Context<'_>,
+    requests: &mut [Result<Request, ApiError>],
+) -> Result<(), ApiError> {
+    if let Some(version) = context.schema_version()? {
         for request in requests.iter_mut().flatten() {
             request.schema_version = Some(Box::new(version.clone()));
         }
@@ -85,9 +92,9 @@ fn set_schema_version(call: &Call<'_>, requests: &mut [Result<Request, ApiError>
 }
 
 /// Parses the body once more, after all of its elements were submitted as commands.
-async fn parse_again(call: &Call<'_>) -> Result<Vec<Request>, ApiError> {
-    let mut requests = elements(call).await?.requests;
-    set_schema_version(call, &mut requests)?;
+async fn parse_again(context: &Context<'_>) -> Result<Vec<Request>, ApiError> {
+    let mut requests = elements(context).await?.requests;
+    set_schema_version(context, &mut requests)?;
     requests.into_iter().collect()
 }
 
@@ -121,14 +128,14 @@ impl Answer {
 /// Executes elements, some of which may have failed before they were commands, and each of which stands for itself or
 /// for those behind it.
 async fn run(
-    call: &Call<'_>,
+    context: &Context<'_>,
     elements: Vec<Result<Request, ApiError>>,
     atomicity: Atomicity,
     mode: Mode,
 ) -> Result<Vec<Answer>, ApiError> {
     if atomicity == Atomicity::Independent {
         let (requests, failed) = divide(elements);
-        let mut answers = submit_in_parts(call, requests, atomicity, mode).await?.into_iter();
+        let mut answers = submit_in_parts(context, requests, atomicity, mode).await?.into_iter();
         let whole = failed.into_iter().map(|failed| match failed {
             Some(error) => Some(Answer::Failed(error)),
             None => answers.next(),
@@ -140,7 +147,7 @@ async fn run(
     let until_failed =
         |element: Result<Request, ApiError>| element.map_err(|error| failed = Some(error)).ok();
     let requests: Vec<Request> = elements.into_iter().map_while(until_failed).collect();
-    let mut answers = submit_in_parts(call, requests, Atomicity::StopAtRefusal, mode).await?;
+    let mut answers = submit_in_parts(context, requests, Atomicity::StopAtRefusal, mode).await?;
     if let Some(error) = failed {
         let all_done = answers.iter().all(|answer| matches!(answer, Answer::Done(_)));
         answers.push(if all_done { Answer::Failed(error) } else { Answer::Cancelled });
@@ -153,21 +160,21 @@ async fn run(
 /// and with `continueOnFailure` those after it too. The store reports only that they were undone, so a dry run computes
 /// them.
 async fn all_or_nothing(
-    call: &Call<'_>,
+    context: &Context<'_>,
     requests: Vec<Request>,
     each: Atomicity,
 ) -> Result<Vec<Answer>, ApiError> {
-    let mut answers = submit(call, requests, Atomicity::AllOrNothing, Mode::Commit).await?;
+    let mut answers = submit(context, requests, Atomicity::AllOrNothing, Mode::Commit).await?;
     let Some(refused) = answers.iter().position(|answer| matches!(answer, Answer::Failed(_))) else {
         return Ok(answers);
     };
     // Refusals are rare. A copy of the commands would cost every bulk that succeeds.
-    let mut others = parse_again(call).await?;
+    let mut others = parse_again(context).await?;
     let behind = others.split_off(refused).split_off(1);
     if each == Atomicity::Independent {
         others.extend(behind);
     }
-    let mut shown = submit(call, others, each, Mode::DryRun).await?;
+    let mut shown = submit(context, others, each, Mode::DryRun).await?;
     let behind = shown.split_off(refused);
     answers.splice(..refused, shown);
     let at = refused + 1;
@@ -194,13 +201,13 @@ fn divide(elements: Vec<Result<Request, ApiError>>) -> Divided {
 /// Submits commands that need not happen together in parts, so that writes of others get in between. A dry run is one
 /// part, since each command sees those before it.
 async fn submit_in_parts(
-    call: &Call<'_>,
+    context: &Context<'_>,
     requests: Vec<Request>,
     atomicity: Atomicity,
     mode: Mode,
 ) -> Result<Vec<Answer>, ApiError> {
     if mode == Mode::DryRun || requests.len() <= BULK_PART {
-        return submit(call, requests, atomicity, mode).await;
+        return submit(context, requests, atomicity, mode).await;
     }
     let count = requests.len();
     let mut answers: Vec<Answer> = Vec::with_capacity(count);
@@ -208,7 +215,7 @@ async fn submit_in_parts(
     while requests.len() > 0 {
         let part: Vec<Request> = requests.by_ref().take(BULK_PART).collect();
         let (from, size) = (answers.len(), part.len());
-        match submit(call, part, atomicity, mode).await {
+        match submit(context, part, atomicity, mode).await {
             Ok(part) => answers.extend(part),
             Err(error) if from == 0 => return Err(error),
             // The parts before it have happened, so this is an outcome of its elements and not of the whole bulk.
@@ -227,19 +234,19 @@ async fn submit_in_parts(
 }
 
 async fn submit(
-    call: &Call<'_>,
+    context: &Context<'_>,
     requests: Vec<Request>,
     atomicity: Atomicity,
     mode: Mode,
 ) -> Result<Vec<Answer>, ApiError> {
     if requests.is_empty() {
-        call.ledger()?;
+        context.ledger()?;
         return Ok(Vec::new());
     }
     let count = requests.len();
-    let ledger = call.ledger_name()?;
+    let ledger = context.ledger_name()?;
     let submission = Submission { ledger, requests, atomicity, mode, detail: Detail::Entry };
-    let outcomes = call.app.submit(submission).await?;
+    let outcomes = context.app.submit(submission).await?;
     if outcomes.len() != count {
         return Err(lost());
     }
@@ -251,12 +258,12 @@ fn lost() -> ApiError {
 }
 
 async fn reply(
-    call: &Call<'_>,
+    context: &Context<'_>,
     actions: &[Action],
     answers: &[Answer],
     fault: Option<&ApiError>,
 ) -> Result<Reply, ApiError> {
-    let profile = call.profile;
+    let profile = context.profile;
     // Clients of the first generation expect the list to end with the element that failed.
     let shown = match profile {
         Profile::Stack => answers.iter().take_while(|answer| !matches!(answer, Answer::Cancelled)).count(),
@@ -264,8 +271,8 @@ async fn reply(
     };
     // Amounts in a bulk stay numbers whatever the caller's header says.
     let mut json = Json::with_capacity(Numbers::Plain, shown * RESULT_BYTES);
-    let with_log_ids = call.reads_later_forms();
-    let effective_kept = answers_effective_volumes(call);
+    let with_log_ids = context.reads_later_forms();
+    let effective_kept = answers_effective_volumes(context);
     json.raw("{\"data\":[");
     for (at, (action, answer)) in actions.iter().zip(&answers[..shown]).enumerate() {
         json.raw(if at == 0 { "{" } else { ",{" });

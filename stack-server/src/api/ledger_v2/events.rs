@@ -10,7 +10,7 @@ use ledger_core::{LedgerName, LogId};
 use ledger_store::{FeedSize, LedgerView, Store};
 
 use crate::api::app::App;
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::auth::clock;
 use crate::auth::guard::Pass;
 use crate::http::error::ApiError;
@@ -33,16 +33,17 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(call: &Call<'_>, ledger: &LedgerView) -> Result<Self, ApiError> {
+    fn of(context: &Context<'_>, ledger: &LedgerView) -> Result<Self, ApiError> {
         let mut types = Vec::new();
-        for name in call.query.all("type").flat_map(|names| names.split(',')).filter(|name| !name.is_empty())
+        for name in
+            context.query.all("type").flat_map(|names| names.split(',')).filter(|name| !name.is_empty())
         {
             let kind = EventType::parse(name);
             types.push(
                 kind.ok_or_else(|| ApiError::validation("invalid 'type' query param: no type of event"))?,
             );
         }
-        Ok(Self { number: ledger.info().id, after: after(call, ledger)?, types })
+        Ok(Self { number: ledger.info().id, after: after(context, ledger)?, types })
     }
 
     fn wants(&self, kind: EventType) -> bool {
@@ -52,13 +53,13 @@ impl Asked {
 
 /// Reads the start of the stream. The header takes precedence over the parameters: a browser cannot set it on its
 /// first request, but sets it itself when it reconnects.
-fn after(call: &Call<'_>, ledger: &LedgerView) -> Result<Option<LogId>, ApiError> {
-    let header = call.headers.get("last-event-id").filter(|value| !value.is_empty());
+fn after(context: &Context<'_>, ledger: &LedgerView) -> Result<Option<LogId>, ApiError> {
+    let header = context.headers.get("last-event-id").filter(|value| !value.is_empty());
     let header = header.map(|value| value.to_str().unwrap_or("?"));
-    let given = header.or_else(|| call.query.get("lastEventId").filter(|text| !text.is_empty()));
+    let given = header.or_else(|| context.query.get("lastEventId").filter(|text| !text.is_empty()));
     let last = ledger.last_log();
     let Some(text) = given else {
-        return match call.query.get("from") {
+        return match context.query.get("from") {
             None | Some("" | "now") => Ok(last),
             Some("first") => Ok(None),
             Some(_) => Err(ApiError::validation("invalid 'from' query param: neither 'first' nor 'now'")),
@@ -78,12 +79,12 @@ fn after(call: &Call<'_>, ledger: &LedgerView) -> Result<Option<LogId>, ApiError
     }
 }
 
-pub(crate) fn stream(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let asked = Asked::of(call, &ledger)?;
-    let slot = call.app.event_stream()?;
+pub(crate) fn stream(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let asked = Asked::of(context, &ledger)?;
+    let slot = context.app.event_stream()?;
     let (parts, body) = ReplyBody::parts();
-    let (app, name, pass) = (call.app.clone(), call.ledger_name()?, call.pass.clone());
+    let (app, name, pass) = (context.app.clone(), context.ledger_name()?, context.pass.clone());
     let now = clock::now(app.store());
     tokio::spawn(async move {
         let _slot = slot;

@@ -4,48 +4,48 @@
 use hyper::StatusCode;
 use ledger_store::{Explanation, ReadError};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::ledger_v2::list::List;
 use crate::api::ledger_v2::{accounts, logs, transactions, volumes};
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
-pub(crate) async fn accounts(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let question = accounts::question(&List::of(call, &accounts::LIST)?)?;
-    explained(call, move || ledger.explain_accounts(&question)).await
+pub(crate) async fn accounts(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let question = accounts::question(&List::of(context, &accounts::LIST)?)?;
+    explained(context, move || ledger.explain_accounts(&question)).await
 }
 
-pub(crate) async fn transactions(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let question = transactions::question(&List::of(call, &transactions::LIST)?)?;
-    explained(call, move || ledger.explain_transactions(&question)).await
+pub(crate) async fn transactions(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let question = transactions::question(&List::of(context, &transactions::LIST)?)?;
+    explained(context, move || ledger.explain_transactions(&question)).await
 }
 
-pub(crate) async fn volumes(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let question = volumes::question(&List::of(call, &volumes::LIST)?)?;
-    explained(call, move || ledger.explain_volumes(&question)).await
+pub(crate) async fn volumes(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let question = volumes::question(&List::of(context, &volumes::LIST)?)?;
+    explained(context, move || ledger.explain_volumes(&question)).await
 }
 
-pub(crate) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let question = volumes::balances_question(call)?;
-    explained(call, move || ledger.explain_balances(&question)).await
+pub(crate) async fn balances(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let question = volumes::balances_question(context)?;
+    explained(context, move || ledger.explain_balances(&question)).await
 }
 
-pub(crate) async fn logs(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let question = logs::question(&List::of(call, &logs::LIST)?)?;
-    explained(call, move || ledger.explain_logs(&question)).await
+pub(crate) async fn logs(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let question = logs::question(&List::of(context, &logs::LIST)?)?;
+    explained(context, move || ledger.explain_logs(&question)).await
 }
 
 async fn explained(
-    call: &Call<'_>,
+    context: &Context<'_>,
     explain: impl FnOnce() -> Result<Explanation, ReadError> + Send + 'static,
 ) -> Result<Reply, ApiError> {
-    let explanation = call.app.long(|| Ok(explain()?)).await?;
-    let mut json = call.json();
+    let explanation = context.app.long(|| Ok(explain()?)).await?;
+    let mut json = context.json();
     json.raw("{\"data\":{\"index\":").string(&explanation.index);
     json.raw(",\"exact\":").boolean(explanation.is_exact);
     json.raw(",\"sorted\":").boolean(explanation.is_sorted);

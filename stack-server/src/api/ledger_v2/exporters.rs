@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::http::error::ApiError;
 use crate::http::json::{self, Fields, Object, Text};
 use crate::http::response::{self, Json, Reply};
@@ -32,10 +32,10 @@ impl<'de> Fields<'de> for Body<'de> {
 }
 
 /// Reads the name of the driver, its configuration as compact JSON, and the setup that both describe.
-fn read_body(call: &Call<'_>) -> Result<(String, Box<str>, Setup), ApiError> {
-    let Object(body) = json::first::<Object<Body<'_>>>(&call.body)
+fn read_body(context: &Context<'_>) -> Result<(String, Box<str>, Setup), ApiError> {
+    let Object(body) = json::first::<Object<Body<'_>>>(&context.body)
         .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
-    let setup = Setup::read(&body.driver.0, body.config, call.app.allowed())
+    let setup = Setup::read(&body.driver.0, body.config, context.app.allowed())
         .map_err(|error| ApiError::validation(error.to_string()))?;
     let config = match body.config {
         None => "{}".to_owned(),
@@ -46,8 +46,8 @@ fn read_body(call: &Call<'_>) -> Result<(String, Box<str>, Setup), ApiError> {
 }
 
 /// Returns an id of the path in the form in which it is stored.
-pub(super) fn id(call: &Call<'_>, at: usize) -> Result<String, ApiError> {
-    uuid::parse(call.variable(at)).ok_or_else(|| ApiError::validation("invalid id: it is no UUID"))
+pub(super) fn id(context: &Context<'_>, at: usize) -> Result<String, ApiError> {
+    uuid::parse(context.variable(at)).ok_or_else(|| ApiError::validation("invalid id: it is no UUID"))
 }
 
 /// Returns a random id.
@@ -57,50 +57,50 @@ pub(super) fn new_id() -> Result<String, ApiError> {
     Ok(uuid::text(bytes, 4))
 }
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let exporters = call.app.blocking(|store| Ok(stored::exporters(&store.snapshot())?)).await?;
-    let mut json = call.json();
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let exporters = context.app.blocking(|store| Ok(stored::exporters(&store.snapshot())?)).await?;
+    let mut json = context.json();
     json.raw("{\"cursor\":{\"hasMore\":false,\"data\":[").list(&exporters, write).raw("]}}");
     Ok(json.reply(StatusCode::OK))
 }
 
-pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (driver, config, setup) = read_body(call)?;
+pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (driver, config, setup) = read_body(context)?;
     let exporter = Exporter { id: new_id()?, created_at: log::now(), driver, config };
     let created = exporter.clone();
-    call.app.blocking(move |store| stored::create_exporter(store, &exporter, &setup)).await?;
-    Ok(data(call, &created, StatusCode::CREATED))
+    context.app.blocking(move |store| stored::create_exporter(store, &exporter, &setup)).await?;
+    Ok(data(context, &created, StatusCode::CREATED))
 }
 
-pub(crate) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = id(call, 0)?;
-    let found = call.app.blocking(move |store| Ok(stored::exporter(&store.snapshot(), &id)?)).await?;
+pub(crate) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = id(context, 0)?;
+    let found = context.app.blocking(move |store| Ok(stored::exporter(&store.snapshot(), &id)?)).await?;
     let found = found.ok_or_else(|| ApiError::not_found("exporter not found"))?;
-    Ok(data(call, &found.value, StatusCode::OK))
+    Ok(data(context, &found.value, StatusCode::OK))
 }
 
-pub(crate) async fn update(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = id(call, 0)?;
+pub(crate) async fn update(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = id(context, 0)?;
     // A missing exporter has status 404, even if the body is invalid.
     let wanted = id.clone();
-    let found = call.app.blocking(move |store| Ok(stored::exporter(&store.snapshot(), &wanted)?)).await?;
+    let found = context.app.blocking(move |store| Ok(stored::exporter(&store.snapshot(), &wanted)?)).await?;
     found.ok_or_else(|| ApiError::not_found("exporter not found"))?;
-    let (driver, config, setup) = read_body(call)?;
+    let (driver, config, setup) = read_body(context)?;
     let update = move |store: &_| stored::update_exporter(store, &id, &driver, &config, &setup);
-    call.app.blocking(update).await?;
-    call.app.pipelines().call();
+    context.app.blocking(update).await?;
+    context.app.pipelines().call();
     Ok(response::no_content())
 }
 
-pub(crate) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = id(call, 0)?;
-    call.app.blocking(move |store| stored::delete_exporter(store, &id)).await?;
-    call.app.pipelines().call();
+pub(crate) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = id(context, 0)?;
+    context.app.blocking(move |store| stored::delete_exporter(store, &id)).await?;
+    context.app.pipelines().call();
     Ok(response::no_content())
 }
 
-fn data(call: &Call<'_>, exporter: &Exporter, status: StatusCode) -> Reply {
-    let mut json = call.json();
+fn data(context: &Context<'_>, exporter: &Exporter, status: StatusCode) -> Reply {
+    let mut json = context.json();
     json.raw("{\"data\":");
     write(&mut json, exporter);
     json.raw("}");

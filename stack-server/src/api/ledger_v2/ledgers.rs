@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ledger_core::{BucketName, Features, FirstId, HashLogs, LedgerName, LedgerOptions, Resource, Switch};
 use ledger_store::{Deleted, Direction, LedgerInfo, Store, WriteError};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::cursor::Sort;
 use crate::api::ledger_v2::list::{Kind, List};
 use crate::api::ledger_v2::wire::LedgerBody;
@@ -25,25 +25,26 @@ static LIST: Kind = Kind {
 /// A reserved name that no bucket may have.
 const RESERVED_BUCKET: &str = "_system";
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let list = List::of(call, &LIST)?;
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let list = List::of(context, &LIST)?;
     let page = list.page(|text| text.parse().ok())?;
     let deleted = if list.query.include_deleted { Deleted::Shown } else { Deleted::Hidden };
-    let (snapshot, filter) = (call.app.snapshot(), list.filter()?);
-    let page = call.app.long(move || Ok(snapshot.ledgers(&page, &filter, deleted)?)).await?;
-    Ok(list.reply(call, &page, |ledger| ledger.id.to_string(), write_ledger))
+    let (snapshot, filter) = (context.app.snapshot(), list.filter()?);
+    let page = context.app.long(move || Ok(snapshot.ledgers(&page, &filter, deleted)?)).await?;
+    Ok(list.reply(context, &page, |ledger| ledger.id.to_string(), write_ledger))
 }
 
-pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     let invalid = |error: &dyn std::fmt::Display| {
         ApiError::validation(format!("invalid ledger configuration: {error}"))
     };
-    let name = LedgerName::parse(call.variable(0)).map_err(|error| invalid(&error))?;
-    let blank = call.body.iter().all(u8::is_ascii_whitespace);
+    let name = LedgerName::parse(context.variable(0)).map_err(|error| invalid(&error))?;
+    let blank = context.body.iter().all(u8::is_ascii_whitespace);
     let Object(body) = if blank {
         Object(LedgerBody::default())
     } else {
-        json::first(&call.body).map_err(|error| ApiError::validation(format!("invalid format: {error}")))?
+        json::first(&context.body)
+            .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?
     };
     let bucket = match body.bucket.0.as_ref() {
         "" => BucketName::default_bucket(),
@@ -58,15 +59,15 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     for (feature, value) in &body.features {
         choose(&mut features, &feature.0, &value.0)?;
     }
-    if features != Features::default() && !call.app.settings().experimental_features {
+    if features != Features::default() && !context.app.settings().experimental_features {
         return Err(ApiError::validation("experimental features are disabled"));
     }
-    let first_id = call.app.settings().first_id.unwrap_or(match call.profile {
+    let first_id = context.app.settings().first_id.unwrap_or(match context.profile {
         Profile::Stack => FirstId::Zero,
         Profile::Ledger => FirstId::One,
     });
     let options = LedgerOptions { bucket, first_id, features, metadata: body.metadata };
-    call.app.blocking(move |store| Ok(store.create_ledger(name, options)?)).await?;
+    context.app.blocking(move |store| Ok(store.create_ledger(name, options)?)).await?;
     Ok(response::no_content())
 }
 
@@ -101,45 +102,45 @@ fn choose(features: &mut Features, feature: &str, value: &str) -> Result<(), Api
     Ok(())
 }
 
-pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
+pub(crate) fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
     // The ledger is the resource of this route, so a missing one has the code of any other missing resource.
-    let ledger = call.ledger().map_err(|_| ApiError::not_found("not found"))?;
-    let mut json = call.json();
+    let ledger = context.ledger().map_err(|_| ApiError::not_found("not found"))?;
+    let mut json = context.json();
     json.raw("{\"data\":");
     write_ledger(&mut json, ledger.info());
     json.raw("}");
     Ok(json.reply(StatusCode::OK))
 }
 
-pub(crate) fn stats(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let stats = call.ledger()?.stats()?;
-    let mut json = call.json();
+pub(crate) fn stats(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let stats = context.ledger()?.stats()?;
+    let mut json = context.json();
     json.raw("{\"data\":{\"transactions\":").integer(stats.transactions);
     json.raw(",\"accounts\":").integer(stats.accounts).raw("}}");
     Ok(json.reply(StatusCode::OK))
 }
 
-pub(crate) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let name = call.ledger_name()?;
-    let metadata = write::metadata_body(call)?;
-    call.app.blocking(move |store| Ok(store.set_ledger_metadata(&name, metadata)?)).await?;
+pub(crate) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let name = context.ledger_name()?;
+    let metadata = write::metadata_body(context)?;
+    context.app.blocking(move |store| Ok(store.set_ledger_metadata(&name, metadata)?)).await?;
     Ok(response::no_content())
 }
 
-pub(crate) async fn delete_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let name = call.ledger_name()?;
-    let key = call.variable(1).to_owned();
-    call.app.blocking(move |store| Ok(store.delete_ledger_metadata(&name, &key)?)).await?;
+pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let name = context.ledger_name()?;
+    let key = context.variable(1).to_owned();
+    context.app.blocking(move |store| Ok(store.delete_ledger_metadata(&name, &key)?)).await?;
     Ok(response::no_content())
 }
 
 /// Deletes or restores a bucket. A bucket without ledgers is treated like any other.
 pub(crate) async fn mark_bucket(
-    call: &Call<'_>,
+    context: &Context<'_>,
     mark: fn(&Store, &BucketName) -> Result<(), WriteError>,
 ) -> Result<Reply, ApiError> {
-    if let Ok(bucket) = BucketName::parse(call.variable(0)) {
-        call.app.blocking(move |store| Ok(mark(store, &bucket)?)).await?;
+    if let Ok(bucket) = BucketName::parse(context.variable(0)) {
+        context.app.blocking(move |store| Ok(mark(store, &bucket)?)).await?;
     }
     Ok(response::no_content())
 }

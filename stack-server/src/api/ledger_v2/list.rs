@@ -3,7 +3,7 @@
 use ledger_core::{Filter, FilterOf, Resource, Selects, Switch};
 use ledger_store::{Direction, Expand, LedgerView, Page, PageRequest, Start, TimeAxis};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::cursor::{ListQuery, Place, Sort};
 use crate::api::ledger_v2::query;
 use crate::http::error::ApiError;
@@ -42,36 +42,36 @@ impl List {
     /// # Errors
     ///
     /// `VALIDATION` for a bad parameter, cursor or filter.
-    pub(crate) fn of(call: &Call<'_>, kind: &'static Kind) -> Result<Self, ApiError> {
-        let ledger = call.variables.first().map_or(String::new(), ToString::to_string);
-        let settings = call.app.settings();
+    pub(crate) fn of(context: &Context<'_>, kind: &'static Kind) -> Result<Self, ApiError> {
+        let ledger = context.variables.first().map_or(String::new(), ToString::to_string);
+        let settings = context.app.settings();
         let page_size =
-            call.query.page_size("pageSize")?.map(|size| size.min(settings.max_page_size.into()) as u32);
-        let cursor = call.query.get("cursor").filter(|cursor| !cursor.is_empty());
+            context.query.page_size("pageSize")?.map(|size| size.min(settings.max_page_size.into()) as u32);
+        let cursor = context.query.get("cursor").filter(|cursor| !cursor.is_empty());
         let query = if let Some(cursor) = cursor {
             let place = Place { list: kind.name, ledger: &ledger };
-            let query = ListQuery::from_cursor(cursor, call.app.cursor_key(), place)?;
+            let query = ListQuery::from_cursor(cursor, context.app.cursor_key(), place)?;
             ListQuery { page_size: page_size.unwrap_or(query.page_size), ..query }
         } else {
-            let (order, direction) = order(call, kind)?;
+            let (order, direction) = order(context, kind)?;
             // Validate these dates even for lists that do not use them.
-            call.query.date(&["pit"])?;
-            call.query.date(&["oot"])?;
+            context.query.date(&["pit"])?;
+            context.query.date(&["oot"])?;
             ListQuery {
                 page_size: page_size.unwrap_or(settings.default_page_size.min(settings.max_page_size)),
-                filter: query::filter_text(call)?.to_owned(),
-                at: call.query.date(kind.until)?,
-                from: call.query.date(kind.since)?,
-                expand: expand(call),
-                clock: clock(call),
+                filter: query::filter_text(context)?.to_owned(),
+                at: context.query.date(kind.until)?,
+                from: context.query.date(kind.since)?,
+                expand: expand(context),
+                clock: clock(context),
                 order,
                 direction,
-                group_by: if kind.resource == Resource::Volumes { group_by(call)? } else { 0 },
-                include_deleted: call.query.flag("includeDeleted"),
+                group_by: if kind.resource == Resource::Volumes { group_by(context)? } else { 0 },
+                include_deleted: context.query.flag("includeDeleted"),
                 start: Start::First,
             }
         };
-        let filter = query::parse(call.profile, kind.resource, &query.filter)?;
+        let filter = query::parse(context.profile, kind.resource, &query.filter)?;
         Ok(Self { name: kind.name, ledger, resource: None, query, filter })
     }
 
@@ -124,12 +124,12 @@ impl List {
     /// Builds the response for a page. `key` writes the key of an item, and `write` the item.
     pub(crate) fn reply<T>(
         &self,
-        call: &Call<'_>,
+        context: &Context<'_>,
         page: &Page<T>,
         key: impl Fn(&T) -> String,
         write: impl FnMut(&mut Json, &T),
     ) -> Reply {
-        let mut json = call.json();
+        let mut json = context.json();
         json.raw("{");
         if let Some(resource) = self.resource {
             json.raw("\"resource\":").plain_string(resource).raw(",");
@@ -139,7 +139,7 @@ impl List {
         let place = Place { list: self.name, ledger: &self.ledger };
         let mut link = |name: &str, start: Start<String>| {
             let query = ListQuery { start, ..self.query.clone() };
-            json.raw(name).plain_string(&query.to_cursor(call.app.cursor_key(), place));
+            json.raw(name).plain_string(&query.to_cursor(context.app.cursor_key(), place));
         };
         if let Some(first) = page.items.first().filter(|_| page.has_previous) {
             link(",\"previous\":", Start::Before(key(first)));
@@ -153,20 +153,20 @@ impl List {
 }
 
 /// Reads the order from `sort`, or for transactions from `order=effective` and `reverse`.
-fn order(call: &Call<'_>, kind: &Kind) -> Result<(Sort, Direction), ApiError> {
-    if let Some(sort) = call.query.get("sort").filter(|sort| !sort.is_empty()) {
+fn order(context: &Context<'_>, kind: &Kind) -> Result<(Sort, Direction), ApiError> {
+    if let Some(sort) = context.query.get("sort").filter(|sort| !sort.is_empty()) {
         return order_of(kind, sort);
     }
     match kind.resource {
         Resource::Transactions => {
-            let order = match call.query.get("order") {
+            let order = match context.query.get("order") {
                 Some("effective") => Sort::Timestamp,
                 _ => Sort::Natural,
             };
-            let reverse = call.query.flag("reverse");
+            let reverse = context.query.flag("reverse");
             Ok((order, if reverse { Direction::Ascending } else { Direction::Descending }))
         }
-        Resource::Schemas => match call.query.get("order") {
+        Resource::Schemas => match context.query.get("order") {
             None | Some("") => Ok((Sort::Natural, kind.direction)),
             Some(word) => Ok((Sort::Natural, direction_of(word)?)),
         },
@@ -218,31 +218,31 @@ fn snake_case(field: &str) -> String {
 
 /// Reads the parameter `expand`, which may be repeated or contain commas. Ignores unknown words, and volumes that the
 /// ledger does not have.
-pub(crate) fn expand(call: &Call<'_>) -> Expand {
+pub(crate) fn expand(context: &Context<'_>) -> Expand {
     let mut expand = Expand::default();
-    for word in call.query.all("expand").flat_map(|value| value.split(',')) {
+    for word in context.query.all("expand").flat_map(|value| value.split(',')) {
         match word {
             "volumes" => expand.volumes = true,
             "effectiveVolumes" => expand.effective_volumes = true,
             _ => {}
         }
     }
-    kept_by_ledger(call, expand)
+    kept_by_ledger(context, expand)
 }
 
 /// Returns the expansions that the ledger supports. Drops effective volumes if the ledger does not have this feature.
-pub(crate) fn kept_by_ledger(call: &Call<'_>, expand: Expand) -> Expand {
+pub(crate) fn kept_by_ledger(context: &Context<'_>, expand: Expand) -> Expand {
     let lacks = |ledger: LedgerView| ledger.info().features.effective_volumes == Switch::Off;
-    if expand.effective_volumes && call.ledger().is_ok_and(lacks) {
+    if expand.effective_volumes && context.ledger().is_ok_and(lacks) {
         return Expand { effective_volumes: false, ..expand };
     }
     expand
 }
 
 /// Returns the date to which `pit`, `startTime` and `endTime` refer. Accepts the spellings of all routes.
-pub(crate) fn clock(call: &Call<'_>) -> TimeAxis {
+pub(crate) fn clock(context: &Context<'_>) -> TimeAxis {
     let by_insertion = ["insertionDate", "useInsertionDate", "use_insertion_date"];
-    if by_insertion.iter().any(|name| call.query.flag(name)) {
+    if by_insertion.iter().any(|name| context.query.flag(name)) {
         TimeAxis::Inserted
     } else {
         TimeAxis::Effective
@@ -251,8 +251,8 @@ pub(crate) fn clock(call: &Call<'_>) -> TimeAxis {
 
 /// Reads the parameter `groupBy`: the number of leading address segments that form a group. A missing value, 0 and
 /// negative numbers mean no grouping.
-fn group_by(call: &Call<'_>) -> Result<u32, ApiError> {
-    match call.query.get("groupBy") {
+fn group_by(context: &Context<'_>) -> Result<u32, ApiError> {
+    match context.query.get("groupBy") {
         None | Some("") => Ok(0),
         Some(text) => match text.parse::<i64>() {
             Ok(segments) => Ok(segments.clamp(0, u32::MAX.into()) as u32),
@@ -266,7 +266,7 @@ fn group_by(call: &Call<'_>) -> Result<u32, ApiError> {
 /// # Errors
 ///
 /// `VALIDATION` if `pit` or `oot` is not a date.
-pub(crate) fn point_in_time(call: &Call<'_>) -> Result<Option<ledger_core::Timestamp>, ApiError> {
-    call.query.date(&["oot"])?;
-    call.query.date(&["pit"])
+pub(crate) fn point_in_time(context: &Context<'_>) -> Result<Option<ledger_core::Timestamp>, ApiError> {
+    context.query.date(&["oot"])?;
+    context.query.date(&["pit"])
 }

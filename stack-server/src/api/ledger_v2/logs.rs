@@ -3,7 +3,7 @@
 use ledger_core::{LogId, Resource};
 use ledger_store::{Direction, LedgerView, LogHashes, LogQuery};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::cursor::Sort;
 use crate::api::ledger_v2::list::{Kind, List};
 use crate::http::error::ApiError;
@@ -21,20 +21,20 @@ pub(crate) static LIST: Kind = Kind {
     since: &[],
 };
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let list = List::of(call, &LIST)?;
-    page(call, ledger, &list).await
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let list = List::of(context, &LIST)?;
+    page(context, ledger, &list).await
 }
 
 /// Answers a list of logs with one page.
-pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
+pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
     let question = question(list)?;
-    let shape = shape_for(call, &ledger);
+    let shape = shape_for(context, &ledger);
     // Always long, because the hashes of recent entries may not have been computed yet.
-    let page = call.app.long(move || Ok(ledger.logs(&question)?)).await?;
+    let page = context.app.long(move || Ok(ledger.logs(&question)?)).await?;
     Ok(list.reply(
-        call,
+        context,
         &page,
         |view| view.entry.id.get().to_string(),
         |json, view| write_log(json, view, shape),
@@ -51,9 +51,9 @@ pub(crate) fn question(list: &List) -> Result<LogQuery, ApiError> {
 }
 
 /// Returns which members of a log this caller reads.
-pub(crate) fn shape_for(call: &Call<'_>, ledger: &LedgerView) -> LogShape {
+pub(crate) fn shape_for(context: &Context<'_>, ledger: &LedgerView) -> LogShape {
     LogShape {
-        whole_reverts: call.reads_later_forms(),
+        whole_reverts: context.reads_later_forms(),
         effective_volumes: keeps_effective_volumes(ledger.info().features),
     }
 }

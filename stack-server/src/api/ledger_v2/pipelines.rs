@@ -6,7 +6,7 @@ use ledger_store::{ReadError, Snapshot};
 use serde::de::MapAccess;
 
 use crate::api::app::App;
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::ledger_v2::exporters::{id, new_id};
 use crate::http::error::ApiError;
 use crate::http::json::{self, Fields, Object, Text};
@@ -48,81 +48,81 @@ impl Shown {
 }
 
 /// Returns the name of the ledger, if the ledger exists.
-fn ledger(call: &Call<'_>) -> Result<LedgerName, ApiError> {
-    Ok(call.ledger()?.info().name.clone())
+fn ledger(context: &Context<'_>) -> Result<LedgerName, ApiError> {
+    Ok(context.ledger()?.info().name.clone())
 }
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (app, ledger) = (call.app.clone(), ledger(call)?);
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (app, ledger) = (context.app.clone(), ledger(context)?);
     let list = move |store: &ledger_store::Store| {
         let snapshot = store.snapshot();
         let all = stored::pipelines(&snapshot, Some(&ledger))?.into_iter();
         Ok(all.map(|pipeline| Shown::of(&app, &snapshot, pipeline)).collect::<Result<Vec<_>, _>>()?)
     };
-    let pipelines = call.app.blocking(list).await?;
-    let mut json = call.json();
+    let pipelines = context.app.blocking(list).await?;
+    let mut json = context.json();
     json.raw("{\"cursor\":{\"hasMore\":false,\"data\":[").list(&pipelines, write).raw("]}}");
     Ok(json.reply(StatusCode::OK))
 }
 
-pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     let (ledger, number) = {
-        let ledger = call.ledger()?;
+        let ledger = context.ledger()?;
         (ledger.info().name.clone(), Some(ledger.info().id))
     };
-    let Object(body) = json::first::<Object<Body<'_>>>(&call.body)
+    let Object(body) = json::first::<Object<Body<'_>>>(&context.body)
         .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
     let exporter = uuid::parse(&body.exporter.0)
         .ok_or_else(|| ApiError::validation("exporterID: it is no id of an exporter"))?;
     let pipeline =
         Pipeline { id: new_id()?, ledger, number, exporter, created_at: log::now(), enabled: true, run: 0 };
     let created = pipeline.clone();
-    call.app.blocking(move |store| stored::create_pipeline(store, &pipeline)).await?;
-    call.app.pipelines().call();
-    Ok(data(call, &Shown { pipeline: created, last: None, error: None }, StatusCode::CREATED))
+    context.app.blocking(move |store| stored::create_pipeline(store, &pipeline)).await?;
+    context.app.pipelines().call();
+    Ok(data(context, &Shown { pipeline: created, last: None, error: None }, StatusCode::CREATED))
 }
 
-pub(crate) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (app, ledger, id) = (call.app.clone(), ledger(call)?, id(call, 1)?);
+pub(crate) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (app, ledger, id) = (context.app.clone(), ledger(context)?, id(context, 1)?);
     let read = move |store: &ledger_store::Store| {
         let snapshot = store.snapshot();
         let found = stored::pipeline(&snapshot, &id)?.filter(|found| found.value.ledger == ledger);
         let found = found.ok_or_else(stored::no_pipeline)?;
         Ok(Shown::of(&app, &snapshot, found.value)?)
     };
-    let shown = call.app.blocking(read).await?;
-    Ok(data(call, &shown, StatusCode::OK))
+    let shown = context.app.blocking(read).await?;
+    Ok(data(context, &shown, StatusCode::OK))
 }
 
-pub(crate) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
-    order(call, Order::Delete).await?;
+pub(crate) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
+    order(context, Order::Delete).await?;
     Ok(response::no_content())
 }
 
-pub(crate) async fn start(call: &Call<'_>) -> Result<Reply, ApiError> {
-    order(call, Order::Start).await?;
+pub(crate) async fn start(context: &Context<'_>) -> Result<Reply, ApiError> {
+    order(context, Order::Start).await?;
     Ok(response::empty(StatusCode::ACCEPTED))
 }
 
-pub(crate) async fn stop(call: &Call<'_>) -> Result<Reply, ApiError> {
-    order(call, Order::Stop).await?;
+pub(crate) async fn stop(context: &Context<'_>) -> Result<Reply, ApiError> {
+    order(context, Order::Stop).await?;
     Ok(response::empty(StatusCode::ACCEPTED))
 }
 
-pub(crate) async fn reset(call: &Call<'_>) -> Result<Reply, ApiError> {
-    order(call, Order::Reset).await?;
+pub(crate) async fn reset(context: &Context<'_>) -> Result<Reply, ApiError> {
+    order(context, Order::Reset).await?;
     Ok(response::empty(StatusCode::ACCEPTED))
 }
 
-async fn order(call: &Call<'_>, order: Order) -> Result<(), ApiError> {
-    let (ledger, id) = (ledger(call)?, id(call, 1)?);
-    call.app.blocking(move |store| stored::order(store, &ledger, &id, order)).await?;
-    call.app.pipelines().call();
+async fn order(context: &Context<'_>, order: Order) -> Result<(), ApiError> {
+    let (ledger, id) = (ledger(context)?, id(context, 1)?);
+    context.app.blocking(move |store| stored::order(store, &ledger, &id, order)).await?;
+    context.app.pipelines().call();
     Ok(())
 }
 
-fn data(call: &Call<'_>, shown: &Shown, status: StatusCode) -> Reply {
-    let mut json = call.json();
+fn data(context: &Context<'_>, shown: &Shown, status: StatusCode) -> Reply {
+    let mut json = context.json();
     json.raw("{\"data\":");
     write(&mut json, shown);
     json.raw("}");

@@ -5,7 +5,7 @@ use ledger_core::{Filter, Json as JsonValue, Resource, SchemaVersion, Timestamp}
 use ledger_store::{Expand, Start, TimeAxis};
 use serde_json::value::RawValue;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::cursor::{ListQuery, Place};
 use crate::api::ledger_v2::list::{Kind, List, kept_by_ledger, order_of};
 use crate::api::ledger_v2::{accounts, logs, query, transactions, volumes};
@@ -17,15 +17,15 @@ use crate::limits::{FILTER_BYTES_MAX, PAGE_SIZE_NUMBER_MAX};
 /// The list name in cursors of stored queries.
 const PLACE: &str = "queries";
 
-pub(crate) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let id = call.variable(1);
-    let body = json_body(&call.body)?;
-    let version = call.query.get("schemaVersion").filter(|version| !version.is_empty());
+pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let id = context.variable(1);
+    let body = json_body(&context.body)?;
+    let version = context.query.get("schemaVersion").filter(|version| !version.is_empty());
     let version = version.ok_or_else(|| ApiError::validation("a query needs a schemaVersion"))?;
     let unknown = || ApiError::validation("schema version not found");
     let version = SchemaVersion::parse(version).map_err(|_| unknown())?;
-    let schema = call.app.schemas().of(&ledger, &version)?.ok_or_else(unknown)?;
+    let schema = context.app.schemas().of(&ledger, &version)?.ok_or_else(unknown)?;
     let stored = schema
         .query(id)
         .ok_or_else(|| ApiError::validation(format!("schema version '{version}' has no such query")))?;
@@ -33,14 +33,14 @@ pub(crate) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
     let place = format!("{}\n{version}\n{id}", ledger.info().name);
     let given = Params::of(body.get("params"))?;
     let list = match text(&body, "cursor")? {
-        Some(cursor) if !cursor.is_empty() => resumed(call, stored, cursor, place, &given)?,
-        _ => begun(call, stored, &body, place, given)?,
+        Some(cursor) if !cursor.is_empty() => resumed(context, stored, cursor, place, &given)?,
+        _ => begun(context, stored, &body, place, given)?,
     };
     match stored.resource() {
-        Resource::Accounts => accounts::page(call, ledger, &list).await,
-        Resource::Logs => logs::page(call, ledger, &list).await,
-        Resource::Volumes => volumes::page(call, ledger, &list).await,
-        _ => transactions::page(call, ledger, &list).await,
+        Resource::Accounts => accounts::page(context, ledger, &list).await,
+        Resource::Logs => logs::page(context, ledger, &list).await,
+        Resource::Volumes => volumes::page(context, ledger, &list).await,
+        _ => transactions::page(context, ledger, &list).await,
     }
 }
 
@@ -50,8 +50,8 @@ pub(crate) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
 /// # Errors
 ///
 /// `VALIDATION` with the reason.
-pub(crate) fn check(call: &Call<'_>, stored: &StoredQuery) -> Result<(), ApiError> {
-    Params::of(stored.params())?.into_query(call, kind(stored.resource()), String::new())?;
+pub(crate) fn check(context: &Context<'_>, stored: &StoredQuery) -> Result<(), ApiError> {
+    Params::of(stored.params())?.into_query(context, kind(stored.resource()), String::new())?;
     let mut fault = None;
     for sample in stored.samples() {
         let text = sample.map_or(String::new(), |sample| sample.to_string());
@@ -74,7 +74,7 @@ fn kind(resource: Resource) -> &'static Kind {
 
 /// Builds the request for the first page.
 fn begun(
-    call: &Call<'_>,
+    context: &Context<'_>,
     stored: &StoredQuery,
     body: &JsonValue,
     place: String,
@@ -91,21 +91,21 @@ fn begun(
         return Err(ApiError::validation(format!("a filter has at most {FILTER_BYTES_MAX} bytes")));
     }
     let kind = kind(stored.resource());
-    let query = Params::of(stored.params())?.with(given).into_query(call, kind, filter)?;
+    let query = Params::of(stored.params())?.with(given).into_query(context, kind, filter)?;
     built(stored, query, place)
 }
 
 /// Builds the request for a later page. Beside a cursor, only the page size counts.
 fn resumed(
-    call: &Call<'_>,
+    context: &Context<'_>,
     stored: &StoredQuery,
     cursor: &str,
     place: String,
     given: &Params,
 ) -> Result<List, ApiError> {
     let at = Place { list: PLACE, ledger: &place };
-    let query = ListQuery::from_cursor(cursor, call.app.cursor_key(), at)?;
-    let page_size = given.page_size(call).unwrap_or(query.page_size);
+    let query = ListQuery::from_cursor(cursor, context.app.cursor_key(), at)?;
+    let page_size = given.page_size(context).unwrap_or(query.page_size);
     built(stored, ListQuery { page_size, ..query }, place)
 }
 
@@ -174,21 +174,21 @@ impl Params {
     }
 
     /// Returns the requested page size, if there is one.
-    fn page_size(&self, call: &Call<'_>) -> Option<u32> {
-        let max = call.app.settings().max_page_size;
+    fn page_size(&self, context: &Context<'_>) -> Option<u32> {
+        let max = context.app.settings().max_page_size;
         self.page_size.filter(|size| *size > 0).map(|size| size.min(max.into()) as u32)
     }
 
-    fn into_query(self, call: &Call<'_>, kind: &Kind, filter: String) -> Result<ListQuery, ApiError> {
-        let settings = call.app.settings();
-        let page_size = self.page_size(call);
+    fn into_query(self, context: &Context<'_>, kind: &Kind, filter: String) -> Result<ListQuery, ApiError> {
+        let settings = context.app.settings();
+        let page_size = self.page_size(context);
         let (order, direction) = order_of(kind, self.sort.as_deref().unwrap_or_default())?;
         Ok(ListQuery {
             page_size: page_size.unwrap_or(settings.default_page_size.min(settings.max_page_size)),
             filter,
             at: self.end,
             from: self.start,
-            expand: kept_by_ledger(call, self.expand.unwrap_or_default()),
+            expand: kept_by_ledger(context, self.expand.unwrap_or_default()),
             clock: self.clock.unwrap_or_default(),
             order,
             direction,

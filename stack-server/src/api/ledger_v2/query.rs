@@ -10,7 +10,7 @@ use ledger_core::{
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::http::error::{ApiError, Profile};
 use crate::http::json::{self, Array, Entries, Text, is_integer};
 use crate::limits::FILTER_BYTES_MAX;
@@ -21,10 +21,10 @@ use crate::limits::FILTER_BYTES_MAX;
 /// # Errors
 ///
 /// Returns `VALIDATION` if the text is not JSON or is longer than a cursor can carry.
-pub(crate) fn filter_text<'a>(call: &'a Call<'_>) -> Result<&'a str, ApiError> {
-    let bytes = match call.query.get("query") {
+pub(crate) fn filter_text<'a>(context: &'a Context<'_>) -> Result<&'a str, ApiError> {
+    let bytes = match context.query.get("query") {
         Some(text) if !text.is_empty() => text.as_bytes(),
-        _ => &call.body[..],
+        _ => &context.body[..],
     };
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok("");
@@ -58,8 +58,8 @@ pub(crate) fn parse(profile: Profile, resource: Resource, text: &str) -> Result<
 /// # Errors
 ///
 /// Fails like [`parse`].
-pub(crate) fn filter<R: Selects>(call: &Call<'_>) -> Result<FilterOf<R>, ApiError> {
-    let filter = parse(call.profile, R::RESOURCE, filter_text(call)?)?;
+pub(crate) fn filter<R: Selects>(context: &Context<'_>) -> Result<FilterOf<R>, ApiError> {
+    let filter = parse(context.profile, R::RESOURCE, filter_text(context)?)?;
     FilterOf::try_from(filter).map_err(|error| ApiError::fault(&error.to_string()))
 }
 

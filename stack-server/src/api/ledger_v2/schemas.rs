@@ -6,7 +6,7 @@ use ledger_core::{Command, InsertSchema, Resource, SchemaVersion};
 use ledger_store::{Direction, SchemaKey, SchemaOrder, SchemaQuery, SchemaView};
 use serde_json::value::RawValue;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::cursor::Sort;
 use crate::api::ledger_v2::list::{Kind, List};
 use crate::api::ledger_v2::{queries, write};
@@ -23,18 +23,18 @@ static LIST: Kind = Kind {
     since: &[],
 };
 
-pub(crate) async fn insert(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let command = insert_command(call).map_err(|error| call.unless_no_ledger(error))?;
-    write::without_answer(call, command).await
+pub(crate) async fn insert(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let command = insert_command(context).map_err(|error| context.unless_no_ledger(error))?;
+    write::without_answer(context, command).await
 }
 
-fn insert_command(call: &Call<'_>) -> Result<Command, ApiError> {
+fn insert_command(context: &Context<'_>) -> Result<Command, ApiError> {
     let invalid = |error: &dyn std::fmt::Display| ApiError::validation(format!("invalid schema: {error}"));
-    let version = SchemaVersion::parse(call.variable(1)).map_err(|error| invalid(&error))?;
-    let body = json::first::<&RawValue>(&call.body).map_err(|error| invalid(&error))?;
+    let version = SchemaVersion::parse(context.variable(1)).map_err(|error| invalid(&error))?;
+    let body = json::first::<&RawValue>(&context.body).map_err(|error| invalid(&error))?;
     let schema = Schema::parse(body.get()).map_err(|error| invalid(&error))?;
     for (name, query) in schema.queries() {
-        queries::check(call, query).map_err(|error| {
+        queries::check(context, query).map_err(|error| {
             let name: String = name.chars().take(100).collect();
             invalid(&format!("queries '{name}': {}", error.message))
         })?;
@@ -42,19 +42,19 @@ fn insert_command(call: &Call<'_>) -> Result<Command, ApiError> {
     Ok(Command::InsertSchema(InsertSchema { version, schema: Box::new(schema) }))
 }
 
-pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
+pub(crate) fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
     let not_found = || ApiError::not_found("schema not found");
-    let version = SchemaVersion::parse(call.variable(1)).map_err(|_| not_found())?;
+    let version = SchemaVersion::parse(context.variable(1)).map_err(|_| not_found())?;
     let schema = ledger.schema(&version)?.ok_or_else(not_found)?;
-    let mut json = call.json();
+    let mut json = context.json();
     json.raw("{\"data\":").raw(&schema.text).raw("}");
     Ok(json.reply(StatusCode::OK))
 }
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let list = List::of(call, &LIST)?;
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let list = List::of(context, &LIST)?;
     let question = SchemaQuery {
         filter: list.filter()?,
         order: match list.query.order {
@@ -66,9 +66,9 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
             Some(SchemaKey { position: position.parse().ok()?, version: SchemaVersion::parse(version).ok()? })
         })?,
     };
-    let page = call.app.long(move || Ok(ledger.schemas(&question)?)).await?;
+    let page = context.app.long(move || Ok(ledger.schemas(&question)?)).await?;
     let key = |schema: &SchemaView| format!("{} {}", schema.key.position, schema.key.version);
-    Ok(list.reply(call, &page, key, |json: &mut Json, schema| {
+    Ok(list.reply(context, &page, key, |json: &mut Json, schema| {
         json.raw(&schema.text);
     }))
 }

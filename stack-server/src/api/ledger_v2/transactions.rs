@@ -7,7 +7,7 @@ use ledger_store::{
     TransactionView,
 };
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::cursor::Sort;
 use crate::api::ledger_v2::list::{self, Kind, List};
 use crate::api::ledger_v2::wire::{CreateBody, RevertBody};
@@ -33,45 +33,45 @@ pub(crate) static LIST: Kind = Kind {
     since: &["oot"],
 };
 
-pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let command = create_command(call).map_err(|error| call.unless_no_ledger(error))?;
-    let receipt = write::submit(call, command, Detail::Entry).await?;
-    recorded(call, &receipt, StatusCode::OK)
+pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let command = create_command(context).map_err(|error| context.unless_no_ledger(error))?;
+    let receipt = write::submit(context, command, Detail::Entry).await?;
+    recorded(context, &receipt, StatusCode::OK)
 }
 
-fn create_command(call: &Call<'_>) -> Result<Command, ApiError> {
-    let Object(body) = json::first::<Object<CreateBody<'_>>>(&call.body)
+fn create_command(context: &Context<'_>) -> Result<Command, ApiError> {
+    let Object(body) = json::first::<Object<CreateBody<'_>>>(&context.body)
         .map_err(|error| ApiError::validation(format!("invalid transaction format: {error}")))?;
-    let overdraft = if call.query.flag("force") { Overdraft::Allow } else { Overdraft::Refuse };
-    body.into_command(overdraft, call.app.settings().runtime)
+    let overdraft = if context.query.flag("force") { Overdraft::Allow } else { Overdraft::Refuse };
+    body.into_command(overdraft, context.app.settings().runtime)
 }
 
-pub(crate) async fn revert(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let command = revert_command(call).map_err(|error| call.unless_no_ledger(error))?;
-    let receipt = write::submit(call, command, Detail::Entry).await?;
-    recorded(call, &receipt, StatusCode::CREATED)
+pub(crate) async fn revert(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let command = revert_command(context).map_err(|error| context.unless_no_ledger(error))?;
+    let receipt = write::submit(context, command, Detail::Entry).await?;
+    recorded(context, &receipt, StatusCode::CREATED)
 }
 
-fn revert_command(call: &Call<'_>) -> Result<Command, ApiError> {
-    let id = transaction_id(call)?;
-    let metadata = if call.body.is_empty() {
+fn revert_command(context: &Context<'_>) -> Result<Command, ApiError> {
+    let id = transaction_id(context)?;
+    let metadata = if context.body.is_empty() {
         RevertBody::default().metadata
     } else {
-        let Object(body) = json::first::<Object<RevertBody>>(&call.body)
+        let Object(body) = json::first::<Object<RevertBody>>(&context.body)
             .map_err(|error| ApiError::validation(format!("expected JSON body with metadata: {error}")))?;
         body.metadata
     };
-    Ok(wire::revert(id, call.query.flag("force"), call.query.flag("atEffectiveDate"), metadata))
+    Ok(wire::revert(id, context.query.flag("force"), context.query.flag("atEffectiveDate"), metadata))
 }
 
 /// Builds the response with the recorded transaction, also for an idempotent replay.
-fn recorded(call: &Call<'_>, receipt: &Receipt, status: StatusCode) -> Result<Reply, ApiError> {
-    let mut json = call.json();
+fn recorded(context: &Context<'_>, receipt: &Receipt, status: StatusCode) -> Result<Reply, ApiError> {
+    let mut json = context.json();
     json.raw("{\"data\":");
     match &write::entry(receipt)?.payload {
         LogPayload::NewTransaction { transaction, effective_volumes, .. }
         | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } => {
-            let kept = answers_effective_volumes(call);
+            let kept = answers_effective_volumes(context);
             write_recorded(&mut json, transaction, effective_volumes.as_deref(), kept);
         }
         _ => return Err(ApiError::fault("the entry of a transaction is of another type")),
@@ -86,25 +86,25 @@ fn recorded(call: &Call<'_>, receipt: &Receipt, status: StatusCode) -> Result<Re
     Ok(reply)
 }
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let list = List::of(call, &LIST)?;
-    page(call, ledger, &list).await
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let list = List::of(context, &LIST)?;
+    page(context, ledger, &list).await
 }
 
 /// Answers a list of transactions with one page.
-pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
+pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
     let question = question(list)?;
     let (order, expand) = (question.order, list.query.expand);
     let page = if list.is_long() || expand.effective_volumes {
-        call.app.long(move || Ok(ledger.transactions(&question)?)).await?
+        context.app.long(move || Ok(ledger.transactions(&question)?)).await?
     } else {
         ledger.transactions(&question)?
     };
     let key = |view: &TransactionView| {
         format!("{} {}", order.date_of(&view.transaction).as_micros(), view.transaction.id.get())
     };
-    Ok(list.reply(call, &page, key, |json, view| write_view(json, view, expand.volumes)))
+    Ok(list.reply(context, &page, key, |json, view| write_view(json, view, expand.volumes)))
 }
 
 /// Builds the query for the store.
@@ -135,50 +135,50 @@ pub(crate) fn question(list: &List) -> Result<TransactionQuery, ApiError> {
     })
 }
 
-pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let at = list::point_in_time(call)?;
-    let filter = query::filter(call)?;
-    let number = call.app.long(move || Ok(ledger.count_transactions(&filter, at)?)).await?;
+pub(crate) async fn count(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let at = list::point_in_time(context)?;
+    let filter = query::filter(context)?;
+    let number = context.app.long(move || Ok(ledger.count_transactions(&filter, at)?)).await?;
     Ok(response::count(StatusCode::NO_CONTENT, number))
 }
 
-pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let text = call.variable(1);
+pub(crate) fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let text = context.variable(1);
     // No transaction has a negative id, but the text is a number: the error is "not found".
     if text.strip_prefix('-').is_some_and(|digits| digits.parse::<u64>().is_ok()) {
         return Err(not_found());
     }
-    let id = transaction_id(call)?;
-    let at = list::point_in_time(call)?;
-    let expand = list::expand(call);
+    let id = transaction_id(context)?;
+    let at = list::point_in_time(context)?;
+    let expand = list::expand(context);
     let view = ledger.transaction(id, at, expand.effective_volumes)?.ok_or_else(not_found)?;
-    let mut json = call.json();
+    let mut json = context.json();
     json.raw("{\"data\":");
     write_view(&mut json, &view, expand.volumes);
     json.raw("}");
     Ok(json.reply(StatusCode::OK))
 }
 
-pub(crate) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = transaction_id(call).map_err(|error| call.unless_no_ledger(error))?;
-    let metadata = write::metadata_body(call)?;
-    write::without_answer(call, Command::SetMetadata { target: Target::Transaction(id), metadata }).await
+pub(crate) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = transaction_id(context).map_err(|error| context.unless_no_ledger(error))?;
+    let metadata = write::metadata_body(context)?;
+    write::without_answer(context, Command::SetMetadata { target: Target::Transaction(id), metadata }).await
 }
 
-pub(crate) async fn delete_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = transaction_id(call).map_err(|error| call.unless_no_ledger(error))?;
-    let key = call.variable(2).into();
-    write::without_answer(call, Command::DeleteMetadata { target: Target::Transaction(id), key }).await
+pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = transaction_id(context).map_err(|error| context.unless_no_ledger(error))?;
+    let key = context.variable(2).into();
+    write::without_answer(context, Command::DeleteMetadata { target: Target::Transaction(id), key }).await
 }
 
 fn not_found() -> ApiError {
     ApiError::not_found("getting transaction: not found")
 }
 
-fn transaction_id(call: &Call<'_>) -> Result<TransactionId, ApiError> {
-    let text = call.variable(1);
+fn transaction_id(context: &Context<'_>) -> Result<TransactionId, ApiError> {
+    let text = context.variable(1);
     match text.parse() {
         Ok(id) if !text.starts_with('+') => Ok(TransactionId::new(id)),
         _ => Err(ApiError::validation("invalid transaction id")),
@@ -191,7 +191,7 @@ fn write_view(json: &mut Json, view: &TransactionView, volumes: bool) {
 }
 
 /// Returns whether the ledger of an accepted write keeps effective volumes.
-pub(crate) fn answers_effective_volumes(call: &Call<'_>) -> bool {
+pub(crate) fn answers_effective_volumes(context: &Context<'_>) -> bool {
     // The ledger may have been deleted after the write, which still needs its response.
-    call.ledger().map_or(true, |ledger| keeps_effective_volumes(ledger.info().features))
+    context.ledger().map_or(true, |ledger| keeps_effective_volumes(ledger.info().features))
 }

@@ -10,7 +10,7 @@ use ledger_store::{
 };
 use tokio::time::Instant;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::ledger_v2::logs::shape_for;
 use crate::http::error::{ApiError, Code};
 use crate::http::memory::{self, Held};
@@ -27,12 +27,12 @@ use crate::shapes::log::{LogShape, write_log};
 const PAGE_LOGS: usize = 500;
 
 /// Streams all current logs, oldest first, one per line.
-pub(crate) async fn export(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let name = call.ledger_name()?;
-    let snapshot = call.app.snapshot().with_page_bytes(EXPORT_BYTES);
+pub(crate) async fn export(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let name = context.ledger_name()?;
+    let snapshot = context.app.snapshot().with_page_bytes(EXPORT_BYTES);
     let ledger = snapshot.ledger(&name).ok_or_else(ApiError::ledger_not_found)?;
-    let shape = shape_for(call, &ledger);
-    let app = call.app.clone();
+    let shape = shape_for(context, &ledger);
+    let app = context.app.clone();
     let read = async move |ledger: LedgerView, start| {
         let read = move |_: &Store, held| ExportPart::read(&ledger, start, shape, held);
         app.feed(EXPORT_BYTES * JSON_FACTOR, read).await
@@ -103,21 +103,21 @@ fn page(ledger: &LedgerView, start: Start<LogId>) -> Result<Page<LogView>, ApiEr
 }
 
 /// Imports the logs of an export. Anything may separate them.
-pub(crate) async fn import(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let Some(mut incoming) = call.take_stream() else {
+pub(crate) async fn import(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let Some(mut incoming) = context.take_stream() else {
         return Err(ApiError::fault("the body of an import was read before"));
     };
-    let imported = import_all(call, &mut incoming).await;
+    let imported = import_all(context, &mut incoming).await;
     if imported.is_err() {
         request::discard_import(incoming).await;
     }
     imported.map(|()| crate::http::response::no_content())
 }
 
-async fn import_all(call: &Call<'_>, incoming: &mut Incoming) -> Result<(), ApiError> {
-    call.ledger()?;
-    let memory = call.app.memory();
-    let mut importer = LogImporter::strict(call.app.store(), call.ledger_name()?);
+async fn import_all(context: &Context<'_>, incoming: &mut Incoming) -> Result<(), ApiError> {
+    context.ledger()?;
+    let memory = context.app.memory();
+    let mut importer = LogImporter::strict(context.app.store(), context.ledger_name()?);
     let mut gathered = Gathered { text: Vec::new(), kept: 0, held: memory.bodies.nothing() };
     let mut pace = Pace::begin();
     loop {
@@ -136,7 +136,7 @@ async fn import_all(call: &Call<'_>, incoming: &mut Incoming) -> Result<(), ApiE
             let part = std::mem::take(&mut gathered.text);
             let _work = memory.work(part.len()).await?;
             let import = move || importer.push(&part).map(|()| importer);
-            importer = call.app.blocking(move |_| import().map_err(fault)).await?;
+            importer = context.app.blocking(move |_| import().map_err(fault)).await?;
             gathered.keep(importer.memory_bytes());
             // The client did not have this time.
             pace = Pace::begin();

@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ledger_core::{Asset, Resource};
 use ledger_store::{BalancesQuery, Direction, LedgerView, VolumesQuery};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::cursor::Sort;
 use crate::api::ledger_v2::list::{self, Kind, List};
 use crate::api::ledger_v2::query;
@@ -20,18 +20,18 @@ pub(crate) static LIST: Kind = Kind {
     since: &["startTime", "oot"],
 };
 
-pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let list = List::of(call, &LIST)?;
-    page(call, ledger, &list).await
+pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let list = List::of(context, &LIST)?;
+    page(context, ledger, &list).await
 }
 
 /// Answers a list of volumes with one page.
-pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
+pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
     let question = question(list)?;
-    let page = call.app.long(move || Ok(ledger.volumes(&question)?)).await?;
+    let page = context.app.long(move || Ok(ledger.volumes(&question)?)).await?;
     Ok(list.reply(
-        call,
+        context,
         &page,
         |row| format!("{} {}", row.asset, row.account),
         |json, row| {
@@ -61,19 +61,19 @@ pub(crate) fn question(list: &List) -> Result<VolumesQuery, ApiError> {
 }
 
 /// Builds the query of aggregated balances.
-pub(crate) fn balances_question(call: &Call<'_>) -> Result<BalancesQuery, ApiError> {
+pub(crate) fn balances_question(context: &Context<'_>) -> Result<BalancesQuery, ApiError> {
     Ok(BalancesQuery {
-        at: list::point_in_time(call)?,
-        filter: query::filter(call)?,
-        axis: list::clock(call),
+        at: list::point_in_time(context)?,
+        filter: query::filter(context)?,
+        axis: list::clock(context),
     })
 }
 
-pub(crate) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
-    let question = balances_question(call)?;
-    let balances = call.app.long(move || Ok(ledger.aggregated_balances(&question)?)).await?;
-    let mut json = call.json();
+pub(crate) async fn balances(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let ledger = context.ledger()?;
+    let question = balances_question(context)?;
+    let balances = context.app.long(move || Ok(ledger.aggregated_balances(&question)?)).await?;
+    let mut json = context.json();
     json.raw("{\"data\":{").list(&balances, |json, (asset, balance)| {
         json.plain_string(asset.as_str()).raw(":").balance(balance);
     });

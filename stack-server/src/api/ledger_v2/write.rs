@@ -3,7 +3,7 @@
 use ledger_core::{Command, Idempotency, LogEntry, Metadata, request_hash};
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::http::error::ApiError;
 use crate::http::json::{self, TextMap};
 use crate::http::response::{self, Reply};
@@ -13,21 +13,25 @@ use crate::http::response::{self, Reply};
 /// # Errors
 ///
 /// Returns the rejection of the command, or the reason why the outcome is unknown.
-pub(crate) async fn submit(call: &Call<'_>, command: Command, detail: Detail) -> Result<Receipt, ApiError> {
-    let key = call.idempotency_key().map_err(|error| call.unless_no_ledger(error))?;
+pub(crate) async fn submit(
+    context: &Context<'_>,
+    command: Command,
+    detail: Detail,
+) -> Result<Receipt, ApiError> {
+    let key = context.idempotency_key().map_err(|error| context.unless_no_ledger(error))?;
     let schema_version = match &command {
         Command::InsertSchema(_) => None,
-        _ => call.schema_version().map_err(|error| call.unless_no_ledger(error))?,
+        _ => context.schema_version().map_err(|error| context.unless_no_ledger(error))?,
     };
     let idempotency = key.map(|key| Box::new(Idempotency { key, hash: request_hash(&command) }));
     let submission = Submission {
-        ledger: call.ledger_name()?,
+        ledger: context.ledger_name()?,
         requests: vec![Request { command, idempotency, schema_version: schema_version.map(Box::new) }],
         atomicity: Atomicity::Independent,
-        mode: if call.query.dry_run(call.profile) { Mode::DryRun } else { Mode::Commit },
+        mode: if context.query.dry_run(context.profile) { Mode::DryRun } else { Mode::Commit },
         detail,
     };
-    match call.app.submit(submission).await?.pop() {
+    match context.app.submit(submission).await?.pop() {
         Some(Outcome::Done(receipt)) => Ok(receipt),
         Some(Outcome::Refused(rejection)) => Err(rejection.into()),
         Some(Outcome::Failed(error)) => Err(error.into()),
@@ -40,8 +44,8 @@ pub(crate) async fn submit(call: &Call<'_>, command: Command, detail: Detail) ->
 /// # Errors
 ///
 /// Fails like [`submit`].
-pub(crate) async fn without_answer(call: &Call<'_>, command: Command) -> Result<Reply, ApiError> {
-    let receipt = submit(call, command, Detail::Ids).await?;
+pub(crate) async fn without_answer(context: &Context<'_>, command: Command) -> Result<Reply, ApiError> {
+    let receipt = submit(context, command, Detail::Ids).await?;
     let mut reply = response::no_content();
     if receipt.replayed {
         response::mark_replayed(&mut reply);
@@ -63,11 +67,11 @@ pub(crate) fn entry(receipt: &Receipt) -> Result<&LogEntry, ApiError> {
 /// # Errors
 ///
 /// `VALIDATION` if the body is malformed; `LEDGER_NOT_FOUND` if it is malformed and the ledger does not exist.
-pub(crate) fn metadata_body(call: &Call<'_>) -> Result<Metadata, ApiError> {
-    match json::first(&call.body) {
+pub(crate) fn metadata_body(context: &Context<'_>) -> Result<Metadata, ApiError> {
+    match json::first(&context.body) {
         Ok(TextMap(metadata)) => Ok(metadata),
         Err(error) => {
-            Err(call.unless_no_ledger(ApiError::validation(format!("invalid metadata format: {error}"))))
+            Err(context.unless_no_ledger(ApiError::validation(format!("invalid metadata format: {error}"))))
         }
     }
 }

@@ -24,7 +24,7 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue, LOCATION};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::operations::DocumentForm;
 use crate::http::response::{self, Reply};
 
@@ -37,9 +37,9 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 /// Returns the document in the requested form.
-pub(crate) fn answer(call: &Call<'_>, form: DocumentForm) -> Reply {
-    let texts = call.app.description();
-    let make = || document::document(call.app.guard(), &call.app.settings().generic_mount);
+pub(crate) fn answer(context: &Context<'_>, form: DocumentForm) -> Reply {
+    let texts = context.app.description();
+    let make = || document::document(context.app.guard(), &context.app.settings().generic_mount);
     match form {
         DocumentForm::Json => {
             let text = texts.json.get_or_init(|| Bytes::from(format!("{}\n", make().to_json())));

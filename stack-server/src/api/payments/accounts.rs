@@ -5,7 +5,7 @@ use ledger_core::{Asset, Timestamp};
 use ledger_store::{Expected, Snapshot};
 use serde::de::MapAccess;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::payments::forms::{self, Reader, data};
 use crate::api::payments::list::{self, BALANCES, List, UNFILTERED};
 use crate::api::payments::payment::{
@@ -60,9 +60,9 @@ const BALANCE_LIST: List = List {
     by_reference: None,
 };
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let asked = LIST.asked(call, "", vec![])?;
-    let reader = Reader::of(call);
+pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let asked = LIST.asked(context, "", vec![])?;
+    let reader = Reader::of(context);
     let accept = |asked: &list::Asked, snapshot: &Snapshot, document: &_| {
         let account = record::of::<Account>(document)?.value;
         if asked.filter.as_ref().is_some_and(|filter| !filter.accepts(&account)) {
@@ -74,29 +74,29 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let write = |json: &mut _, (account, pools): &(Account, Vec<_>)| {
         forms::account(json, account, pools, reader);
     };
-    list::answer(call, asked, accept, write).await
+    list::answer(context, asked, accept, write).await
 }
 
 /// The id of an account in the path.
-fn id(call: &Call<'_>, at: usize) -> Result<AccountId, ApiError> {
-    let text = call.variable(at);
+fn id(context: &Context<'_>, at: usize) -> Result<AccountId, ApiError> {
+    let text = context.variable(at);
     AccountId::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no id of an account")))
 }
 
-pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (id, reader) = (id(call, 0)?, Reader::of(call));
+pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (id, reader) = (id(context, 0)?, Reader::of(context));
     let read = move |store: &ledger_store::Store| {
         let snapshot = store.snapshot();
         let found = account(&snapshot, &id)?.ok_or_else(|| ApiError::not_found("account not found"))?;
         Ok((pool::pools_of(&snapshot, &id)?, found))
     };
-    let (pools, found) = call.app.blocking(read).await?;
-    Ok(data(call, StatusCode::OK, |json| forms::account(json, &found, &pools, reader)))
+    let (pools, found) = context.app.blocking(read).await?;
+    Ok(data(context, StatusCode::OK, |json| forms::account(json, &found, &pools, reader)))
 }
 
-pub(super) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = id(call, 0)?;
-    let mut asked = BALANCE_LIST.asked(call, call.variable(0), balance::prefix(&id))?;
+pub(super) async fn balances(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = id(context, 0)?;
+    let mut asked = BALANCE_LIST.asked(context, context.variable(0), balance::prefix(&id))?;
     let window = asked.window().clone();
     if window != list::Window::default() {
         asked.passes_over_rows();
@@ -104,7 +104,7 @@ pub(super) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
     let found = move |store: &ledger_store::Store| {
         account(&store.snapshot(), &id)?.ok_or_else(|| ApiError::not_found("account not found")).map(drop)
     };
-    call.app.blocking(found).await?;
+    context.app.blocking(found).await?;
     // Balances of the future are not known.
     let to = window.to.unwrap_or_else(log::now);
     let accept = move |_: &list::Asked, _: &Snapshot, document: &_| {
@@ -113,7 +113,7 @@ pub(super) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
             && window.asset.as_ref().is_none_or(|asset| *asset == balance.asset);
         Ok(is_wanted.then_some(balance))
     };
-    list::answer(call, asked, accept, forms::balance).await
+    list::answer(context, asked, accept, forms::balance).await
 }
 
 #[derive(Default)]
@@ -145,8 +145,8 @@ impl<'de> Fields<'de> for Body<'de> {
     }
 }
 
-fn new_account(call: &Call<'_>) -> Result<(ConnectorId, NewAccount), ApiError> {
-    let body = body::<Body<'_>>(call)?;
+fn new_account(context: &Context<'_>) -> Result<(ConnectorId, NewAccount), ApiError> {
+    let body = body::<Body<'_>>(context)?;
     let reference = reference(&body.reference)?;
     let connector = required(&body.connector, "connectorID")?;
     let created_at = past(body.created_at)?;
@@ -167,15 +167,15 @@ fn new_account(call: &Call<'_>) -> Result<(ConnectorId, NewAccount), ApiError> {
             None => Metadata::new(),
             Some(given) => metadata(given.get().as_bytes())?,
         },
-        raw: Some(raw(call)?),
+        raw: Some(raw(context)?),
     };
     Ok((connector_id(connector)?, account))
 }
 
-pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (connector, news) = new_account(call)?;
-    let (payments, reader) = (call.app.payments().clone(), Reader::of(call));
-    let created = call.app.blocking(move |_| {
+pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (connector, news) = new_account(context)?;
+    let (payments, reader) = (context.app.payments().clone(), Reader::of(context));
+    let created = context.app.blocking(move |_| {
         payments.write(|snapshot| {
             installed(snapshot, &connector)?;
             let id = AccountId { connector: connector.clone(), reference: news.reference.clone() };
@@ -190,5 +190,5 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
         })
     });
     let (created, pools) = created.await?;
-    Ok(data(call, StatusCode::OK, |json| forms::account(json, &created, &pools, reader)))
+    Ok(data(context, StatusCode::OK, |json| forms::account(json, &created, &pools, reader)))
 }

@@ -5,7 +5,7 @@ use ledger_store::{Expected, Snapshot};
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::payments::forms::{self, data};
 use crate::api::payments::list::{self, List, UNFILTERED};
 use crate::api::payments::payment::{body, connector_id, metadata, required};
@@ -33,16 +33,16 @@ const LIST: List = List {
     by_reference: None,
 };
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let asked = LIST.asked(call, "", vec![])?;
+pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let asked = LIST.asked(context, "", vec![])?;
     let accept =
         |_: &list::Asked, _: &Snapshot, document: &_| Ok(Some(record::of::<BankAccount>(document)?.value));
-    list::answer(call, asked, accept, |json, account| forms::bank_account(json, account, None)).await
+    list::answer(context, asked, accept, |json, account| forms::bank_account(json, account, None)).await
 }
 
 /// A UUID in the path.
-pub(super) fn uuid(call: &Call<'_>, at: usize) -> Result<Uuid, ApiError> {
-    let text = call.variable(at);
+pub(super) fn uuid(context: &Context<'_>, at: usize) -> Result<Uuid, ApiError> {
+    let text = context.variable(at);
     Uuid::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no UUID")))
 }
 
@@ -50,11 +50,11 @@ fn find(snapshot: &Snapshot, id: &Uuid) -> Result<Versioned<BankAccount>, ApiErr
     bank_account::find(snapshot, id)?.ok_or_else(|| ApiError::not_found("bank account not found"))
 }
 
-pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = uuid(call, 0)?;
-    let found = call.app.blocking(move |store| find(&store.snapshot(), &id)).await?.value;
-    let numbers = found.open(&call.app.payments().sealer)?;
-    Ok(data(call, StatusCode::OK, |json| forms::bank_account(json, &found, Some(&numbers.masked()))))
+pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = uuid(context, 0)?;
+    let found = context.app.blocking(move |store| find(&store.snapshot(), &id)).await?.value;
+    let numbers = found.open(&context.app.payments().sealer)?;
+    Ok(data(context, StatusCode::OK, |json| forms::bank_account(json, &found, Some(&numbers.masked()))))
 }
 
 #[derive(Default)]
@@ -85,8 +85,8 @@ impl<'de> Fields<'de> for Body<'de> {
     }
 }
 
-fn new_account(call: &Call<'_>) -> Result<(BankAccount, Option<ConnectorId>), ApiError> {
-    let body = body::<Body<'_>>(call)?;
+fn new_account(context: &Context<'_>) -> Result<(BankAccount, Option<ConnectorId>), ApiError> {
+    let body = body::<Body<'_>>(context)?;
     if body.account_number.0.is_empty() && body.iban.0.is_empty() {
         return Err(ApiError::validation("either accountNumber or iban must be provided"));
     }
@@ -104,7 +104,7 @@ fn new_account(call: &Call<'_>) -> Result<(BankAccount, Option<ConnectorId>), Ap
         name,
         created_at: log::now(),
         country,
-        numbers: call.app.payments().sealer.seal(&BankAccount::purpose(&id), &numbers.encode())?,
+        numbers: context.app.payments().sealer.seal(&BankAccount::purpose(&id), &numbers.encode())?,
         swift_bic_code: body.swift_bic_code.0.to_string(),
         metadata: match body.metadata {
             None => Metadata::new(),
@@ -115,9 +115,9 @@ fn new_account(call: &Call<'_>) -> Result<(BankAccount, Option<ConnectorId>), Ap
     Ok((account, connector))
 }
 
-pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (account, connector) = new_account(call)?;
-    let (payments, created) = (call.app.payments().clone(), account.clone());
+pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (account, connector) = new_account(context)?;
+    let (payments, created) = (context.app.payments().clone(), account.clone());
     let wanted = connector.clone();
     let write = move |_: &ledger_store::Store| {
         payments.write(|snapshot| {
@@ -127,19 +127,23 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
             Ok((vec![record::put(&account, Expected::Absent)], ()))
         })
     };
-    call.app.blocking(write).await?;
+    context.app.blocking(write).await?;
     // The bank account stays even if the connector cannot use it.
     let created = match connector {
         None => created,
-        Some(connector) => forward_to(call, created.id, connector).await?,
+        Some(connector) => forward_to(context, created.id, connector).await?,
     };
-    Ok(data(call, StatusCode::OK, |json| forms::bank_account(json, &created, None)))
+    Ok(data(context, StatusCode::OK, |json| forms::bank_account(json, &created, None)))
 }
 
 /// Makes the account of a connector for a bank account. The connector gets the numbers when it pays to the account.
-async fn forward_to(call: &Call<'_>, id: Uuid, connector: ConnectorId) -> Result<BankAccount, ApiError> {
-    let can_forward = check_ability(call.app.connectors(), &connector);
-    let payments = call.app.payments().clone();
+async fn forward_to(
+    context: &Context<'_>,
+    id: Uuid,
+    connector: ConnectorId,
+) -> Result<BankAccount, ApiError> {
+    let can_forward = check_ability(context.app.connectors(), &connector);
+    let payments = context.app.payments().clone();
     let write = move |_: &ledger_store::Store| {
         let now = log::now();
         payments.write(|snapshot| {
@@ -169,7 +173,7 @@ async fn forward_to(call: &Call<'_>, id: Uuid, connector: ConnectorId) -> Result
             Ok((changes, value))
         })
     };
-    call.app.blocking(write).await
+    context.app.blocking(write).await
 }
 
 /// Refuses a connector that makes no accounts of bank accounts.
@@ -196,12 +200,12 @@ impl<'de> Fields<'de> for ForwardBody<'de> {
     }
 }
 
-pub(super) async fn forward(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = uuid(call, 0)?;
-    let body = body::<ForwardBody<'_>>(call)?;
+pub(super) async fn forward(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = uuid(context, 0)?;
+    let body = body::<ForwardBody<'_>>(context)?;
     let connector = connector_id(required(&body.connector, "connectorID")?)?;
-    let found = forward_to(call, id, connector).await?;
-    Ok(data(call, StatusCode::OK, |json| forms::bank_account(json, &found, None)))
+    let found = forward_to(context, id, connector).await?;
+    Ok(data(context, StatusCode::OK, |json| forms::bank_account(json, &found, None)))
 }
 
 #[derive(Default)]
@@ -219,13 +223,13 @@ impl<'de> Fields<'de> for MetadataBody<'de> {
     }
 }
 
-pub(super) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = uuid(call, 0)?;
-    let body = body::<MetadataBody<'_>>(call)?;
+pub(super) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = uuid(context, 0)?;
+    let body = body::<MetadataBody<'_>>(context)?;
     let given = body.metadata.filter(|given| given.get() != "null");
     let given = given.ok_or_else(|| ApiError::validation("metadata is required"))?;
     let added = metadata(given.get().as_bytes())?;
-    let payments = call.app.payments().clone();
+    let payments = context.app.payments().clone();
     let write = move |_: &ledger_store::Store| {
         payments.write(|snapshot| {
             let Versioned { value, version } = find(snapshot, &id)?;
@@ -236,6 +240,6 @@ pub(super) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
             Ok((if is_same { vec![] } else { vec![change] }, ()))
         })
     };
-    call.app.blocking(write).await?;
+    context.app.blocking(write).await?;
     Ok(response::no_content())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use ledger_store::Snapshot;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::payments::forms::{self, Reader, data};
 use crate::api::payments::list::{self, List, UNFILTERED};
 use crate::collections::TASKS;
@@ -20,10 +20,10 @@ use crate::payments::service::installed;
 use crate::payments::task::{self, BY_DATE, Task};
 use crate::uuid::Uuid;
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let mut all = call.app.blocking(|store| Ok(installation::all(&store.snapshot())?)).await?;
+pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let mut all = context.app.blocking(|store| Ok(installation::all(&store.snapshot())?)).await?;
     all.retain(|installation| !installation.is_leaving);
-    let mut json = call.json();
+    let mut json = context.json();
     json.raw("{\"data\":[").list(&all, |json, installation| {
         json.raw("{\"provider\":").plain_string(&installation.id.provider);
         json.raw(",\"connectorID\":").plain_string(&installation.id.text());
@@ -33,9 +33,9 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(json.reply(StatusCode::OK))
 }
 
-pub(super) fn configs(call: &Call<'_>) -> Reply {
-    data(call, StatusCode::OK, |json| {
-        json.raw("{").list(call.app.connectors().rows(), |json, row: &Row| {
+pub(super) fn configs(context: &Context<'_>) -> Reply {
+    data(context, StatusCode::OK, |json| {
+        json.raw("{").list(context.app.connectors().rows(), |json, row: &Row| {
             json.plain_string(row.provider).raw(":{");
             let shown = row.parameters.iter().filter(|parameter| parameter.shown != Shown::Nowhere);
             json.list(shown, |json, parameter| {
@@ -49,13 +49,13 @@ pub(super) fn configs(call: &Call<'_>) -> Reply {
     })
 }
 
-pub(super) async fn install(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let row = call.app.connectors().row(call.variable(0))?;
-    let id = call.app.connectors().install(row, &call.body).await?;
-    if Reader::of(call).is_1_10 {
+pub(super) async fn install(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let row = context.app.connectors().row(context.variable(0))?;
+    let id = context.app.connectors().install(row, &context.body).await?;
+    if Reader::of(context).is_1_10 {
         return Ok(response::no_content());
     }
-    Ok(data(call, StatusCode::CREATED, |json| {
+    Ok(data(context, StatusCode::CREATED, |json| {
         json.raw("{\"connectorID\":").plain_string(&id.text()).raw("}");
     }))
 }
@@ -67,23 +67,23 @@ pub(super) async fn install(call: &Call<'_>) -> Result<Reply, ApiError> {
 ///
 /// `NOT_FOUND` for an unknown connector, `VALIDATION` for an installation that is not there.
 pub(super) async fn installation(
-    call: &Call<'_>,
+    context: &Context<'_>,
     count: usize,
 ) -> Result<(&'static Row, Installation), ApiError> {
-    let row = call.app.connectors().row(call.variable(0))?;
-    if call.variables.len() == count {
-        let text = call.variable(1);
+    let row = context.app.connectors().row(context.variable(0))?;
+    if context.variables.len() == count {
+        let text = context.variable(1);
         let id = ConnectorId::parse(text)
             .ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a connector")))?;
         if *id.provider != *row.provider {
             let message = format!("the id is one of {}, not of {}", id.provider, row.provider);
             return Err(ApiError::validation(message));
         }
-        let found = call.app.blocking(move |store| installed(&store.snapshot(), &id)).await?;
+        let found = context.app.blocking(move |store| installed(&store.snapshot(), &id)).await?;
         return Ok((row, found.value));
     }
     let find = |store: &ledger_store::Store| Ok(installation::of_provider(&store.snapshot(), row.provider)?);
-    let mut found = call.app.blocking(find).await?;
+    let mut found = context.app.blocking(find).await?;
     match (found.pop(), found.is_empty()) {
         (Some(only), true) => Ok((row, only)),
         (None, _) => Err(ApiError::validation("no connectors installed")),
@@ -91,34 +91,34 @@ pub(super) async fn installation(
     }
 }
 
-pub(super) async fn uninstall(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (_, found) = installation(call, 2).await?;
-    call.app.connectors().uninstall(&found.id).await?;
+pub(super) async fn uninstall(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(context, 2).await?;
+    context.app.connectors().uninstall(&found.id).await?;
     Ok(response::no_content())
 }
 
-pub(super) async fn read_config(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (row, found) = installation(call, 2).await?;
-    let values = call.app.connectors().values(&found)?;
-    let values = if call.app.settings().redact_config {
+pub(super) async fn read_config(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (row, found) = installation(context, 2).await?;
+    let values = context.app.connectors().values(&found)?;
+    let values = if context.app.settings().redact_config {
         values.1.redacted(row.parameters)
     } else {
         values.1.json(row.parameters)
     };
-    Ok(data(call, StatusCode::OK, |json| {
+    Ok(data(context, StatusCode::OK, |json| {
         json.raw(&values);
     }))
 }
 
-pub(super) async fn update_config(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (row, found) = installation(call, 2).await?;
-    call.app.connectors().configure(row, &found.id, &call.body).await?;
+pub(super) async fn update_config(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (row, found) = installation(context, 2).await?;
+    context.app.connectors().configure(row, &found.id, &context.body).await?;
     Ok(response::no_content())
 }
 
-pub(super) async fn reset(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (_, found) = installation(call, 2).await?;
-    call.app.connectors().reset(&found.id).await?;
+pub(super) async fn reset(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(context, 2).await?;
+    context.app.connectors().reset(&found.id).await?;
     Ok(response::no_content())
 }
 
@@ -130,26 +130,26 @@ const TASK_LIST: List = List {
     by_reference: None,
 };
 
-pub(super) async fn tasks(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (_, found) = installation(call, 2).await?;
+pub(super) async fn tasks(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(context, 2).await?;
     let prefix = Task::prefix(&found.id.installation);
-    let asked = TASK_LIST.asked(call, &found.id.text(), prefix)?;
+    let asked = TASK_LIST.asked(context, &found.id.text(), prefix)?;
     let connector = Arc::new(found.id);
     let accept = move |_: &list::Asked, _: &Snapshot, document: &_| {
         let task = record::of::<Task>(document)?.value;
         Ok((task.connector == *connector).then_some(task))
     };
-    list::answer(call, asked, accept, forms::task).await
+    list::answer(context, asked, accept, forms::task).await
 }
 
-pub(super) async fn task(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (_, found) = installation(call, 3).await?;
-    let text = call.variable(call.variables.len() - 1);
+pub(super) async fn task(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(context, 3).await?;
+    let text = context.variable(context.variables.len() - 1);
     let id = Uuid::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a task")))?;
     let find = move |store: &ledger_store::Store| {
         let found = task::find(&store.snapshot(), &found.id.installation, &id)?;
         found.ok_or_else(|| ApiError::not_found("task not found"))
     };
-    let found = call.app.blocking(find).await?;
-    Ok(data(call, StatusCode::OK, |json| forms::task(json, &found.value)))
+    let found = context.app.blocking(find).await?;
+    Ok(data(context, StatusCode::OK, |json| forms::task(json, &found.value)))
 }

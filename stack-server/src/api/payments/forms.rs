@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use ledger_core::Timestamp;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::ledger_v1::Client;
 use crate::http::response::{Json, Reply};
 use crate::payments::account::Account;
@@ -27,8 +27,8 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Returns the reader for a request.
-    pub(super) fn of(call: &Call<'_>) -> Self {
-        Self { is_1_10: Client::of(call).is_1_10() }
+    pub(super) fn of(context: &Context<'_>) -> Self {
+        Self { is_1_10: Client::of(context).is_1_10() }
     }
 
     fn status(self, status: PaymentStatus) -> &'static str {
@@ -52,8 +52,8 @@ impl Reader {
 }
 
 /// Returns a response with one record in the member `data`.
-pub(super) fn data(call: &Call<'_>, status: StatusCode, write: impl FnOnce(&mut Json)) -> Reply {
-    let mut json = call.json();
+pub(super) fn data(context: &Context<'_>, status: StatusCode, write: impl FnOnce(&mut Json)) -> Reply {
+    let mut json = context.json();
     json.raw("{\"data\":");
     write(&mut json);
     json.raw("}");

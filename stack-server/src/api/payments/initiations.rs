@@ -6,7 +6,7 @@ use ledger_store::{Expected, Snapshot};
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::payments::forms::{self, data};
 use crate::api::payments::list::{self, List};
 use crate::api::payments::payment::{
@@ -36,18 +36,18 @@ const LIST: List = List {
     by_reference: None,
 };
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let asked = LIST.asked(call, "", vec![])?;
+pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let asked = LIST.asked(context, "", vec![])?;
     let accept = |asked: &list::Asked, _: &Snapshot, document: &_| {
         let initiation = record::of::<Initiation>(document)?.value;
         let is_wanted = asked.filter.as_ref().is_none_or(|filter: &Filter| filter.accepts(&initiation));
         Ok(is_wanted.then_some(initiation))
     };
-    list::answer(call, asked, accept, |json, found| forms::initiation(json, found, false)).await
+    list::answer(context, asked, accept, |json, found| forms::initiation(json, found, false)).await
 }
 
-fn id(call: &Call<'_>) -> Result<InitiationId, ApiError> {
-    let text = call.variable(0);
+fn id(context: &Context<'_>) -> Result<InitiationId, ApiError> {
+    let text = context.variable(0);
     InitiationId::parse(text)
         .ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a transfer initiation")))
 }
@@ -56,10 +56,10 @@ fn find(snapshot: &Snapshot, id: &InitiationId) -> Result<Versioned<Initiation>,
     initiation::find(snapshot, id)?.ok_or_else(|| ApiError::not_found("transfer initiation not found"))
 }
 
-pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = id(call)?;
-    let found = call.app.blocking(move |store| find(&store.snapshot(), &id)).await?;
-    Ok(data(call, StatusCode::OK, |json| forms::initiation(json, &found.value, true)))
+pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = id(context)?;
+    let found = context.app.blocking(move |store| find(&store.snapshot(), &id)).await?;
+    Ok(data(context, StatusCode::OK, |json| forms::initiation(json, &found.value, true)))
 }
 
 #[derive(Default)]
@@ -135,7 +135,7 @@ fn asset(text: &Text<'_>) -> Result<String, ApiError> {
 }
 
 /// The installation that is to move the money: by its id, or the only one of a provider.
-fn connector(call: &Call<'_>, body: &Body<'_>) -> Result<ConnectorId, ApiError> {
+fn connector(context: &Context<'_>, body: &Body<'_>) -> Result<ConnectorId, ApiError> {
     if !body.connector.0.is_empty() {
         return connector_id(&body.connector.0);
     }
@@ -143,7 +143,7 @@ fn connector(call: &Call<'_>, body: &Body<'_>) -> Result<ConnectorId, ApiError> 
         "" => return Err(ApiError::validation("connectorID or provider is required")),
         provider => provider.to_ascii_uppercase(),
     };
-    let mut found = installation::of_provider(&call.app.snapshot(), &provider)?;
+    let mut found = installation::of_provider(&context.app.snapshot(), &provider)?;
     match (found.pop(), found.is_empty()) {
         (Some(only), true) => Ok(only.id),
         (None, _) => Err(ApiError::validation(format!("no connector {provider:?} is installed"))),
@@ -153,8 +153,8 @@ fn connector(call: &Call<'_>, body: &Body<'_>) -> Result<ConnectorId, ApiError> 
     }
 }
 
-fn new_initiation(call: &Call<'_>) -> Result<(Initiation, bool), ApiError> {
-    let body = body::<Body<'_>>(call)?;
+fn new_initiation(context: &Context<'_>) -> Result<(Initiation, bool), ApiError> {
+    let body = body::<Body<'_>>(context)?;
     let reference = reference(&body.reference)?;
     let kind = word(&body.kind, "type", InitiationType::parse)?;
     let amount = amount(body.amount)?;
@@ -162,7 +162,7 @@ fn new_initiation(call: &Call<'_>) -> Result<(Initiation, bool), ApiError> {
     let destination = account_id(&body.destination, "destinationAccountID")?
         .ok_or_else(|| ApiError::validation("destinationAccountID is required"))?;
     let source = account_id(&body.source, "sourceAccountID")?;
-    let connector = connector(call, &body)?;
+    let connector = connector(context, &body)?;
     let now = log::now();
     let status =
         if body.validated { InitiationStatus::Validated } else { InitiationStatus::WaitingForValidation };
@@ -216,9 +216,9 @@ fn check_accounts(snapshot: &Snapshot, initiation: &Initiation) -> Result<(), Ap
     Ok(())
 }
 
-pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (initiation, is_validated) = new_initiation(call)?;
-    let (payments, created) = (call.app.payments().clone(), initiation.clone());
+pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (initiation, is_validated) = new_initiation(context)?;
+    let (payments, created) = (context.app.payments().clone(), initiation.clone());
     let write = move |_: &ledger_store::Store| {
         payments.write(|snapshot| {
             installed(snapshot, &initiation.id.connector)?;
@@ -232,16 +232,16 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
             Ok((changes, ()))
         })
     };
-    call.app.blocking(write).await?;
+    context.app.blocking(write).await?;
     if is_validated {
-        orders::begin(call.app.connectors(), &created.id, money::Action::Pay).await?;
+        orders::begin(context.app.connectors(), &created.id, money::Action::Pay).await?;
     }
-    Ok(data(call, StatusCode::OK, |json| forms::initiation(json, &created, false)))
+    Ok(data(context, StatusCode::OK, |json| forms::initiation(json, &created, false)))
 }
 
-pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = id(call)?;
-    let payments = call.app.payments().clone();
+pub(super) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = id(context)?;
+    let payments = context.app.payments().clone();
     let write = move |_: &ledger_store::Store| {
         payments.write(|snapshot| {
             let found = find(snapshot, &id)?;
@@ -253,7 +253,7 @@ pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
             Ok((changes, ()))
         })
     };
-    call.app.blocking(write).await?;
+    context.app.blocking(write).await?;
     Ok(response::no_content())
 }
 
@@ -274,12 +274,12 @@ impl<'de> Fields<'de> for StatusBody<'de> {
 
 /// Adds a step to an initiation, if it stands where the step can follow.
 async fn add_step(
-    call: &Call<'_>,
+    context: &Context<'_>,
     id: &InitiationId,
     status: InitiationStatus,
     change: impl Fn(&mut Initiation) -> Result<(), ApiError> + Send + 'static,
 ) -> Result<(), ApiError> {
-    let (payments, id) = (call.app.payments().clone(), id.clone());
+    let (payments, id) = (context.app.payments().clone(), id.clone());
     let write = move |_: &ledger_store::Store| {
         payments.write(|snapshot| {
             let Versioned { value: mut initiation, version } = find(snapshot, &id)?;
@@ -291,7 +291,7 @@ async fn add_step(
             Ok((changes, ()))
         })
     };
-    call.app.blocking(write).await
+    context.app.blocking(write).await
 }
 
 /// Refuses a step that cannot follow.
@@ -303,28 +303,28 @@ fn expect(initiation: &Initiation, wanted: InitiationStatus) -> Result<(), ApiEr
     Err(ApiError::validation(format!("the transfer initiation is {have}, and would have to be {wanted}")))
 }
 
-pub(super) async fn set_status(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = id(call)?;
-    let body = body::<StatusBody<'_>>(call)?;
+pub(super) async fn set_status(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = id(context)?;
+    let body = body::<StatusBody<'_>>(context)?;
     let status = word(&body.status, "status", InitiationStatus::parse)?;
     if !matches!(status, InitiationStatus::Validated | InitiationStatus::Rejected) {
         return Err(ApiError::validation(format!("the status cannot be set to {}", status.name())));
     }
-    add_step(call, &id, status, |initiation| expect(initiation, InitiationStatus::WaitingForValidation))
+    add_step(context, &id, status, |initiation| expect(initiation, InitiationStatus::WaitingForValidation))
         .await?;
     if status == InitiationStatus::Validated {
-        orders::begin(call.app.connectors(), &id, money::Action::Pay).await?;
+        orders::begin(context.app.connectors(), &id, money::Action::Pay).await?;
     }
     Ok(response::no_content())
 }
 
-pub(super) async fn retry(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = id(call)?;
-    add_step(call, &id, InitiationStatus::AskRetried, |initiation| {
+pub(super) async fn retry(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = id(context)?;
+    add_step(context, &id, InitiationStatus::AskRetried, |initiation| {
         expect(initiation, InitiationStatus::Failed)
     })
     .await?;
-    orders::begin(call.app.connectors(), &id, money::Action::Pay).await?;
+    orders::begin(context.app.connectors(), &id, money::Action::Pay).await?;
     Ok(response::no_content())
 }
 
@@ -351,9 +351,9 @@ impl<'de> Fields<'de> for ReverseBody<'de> {
     }
 }
 
-pub(super) async fn reverse(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = id(call)?;
-    let body = body::<ReverseBody<'_>>(call)?;
+pub(super) async fn reverse(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = id(context)?;
+    let body = body::<ReverseBody<'_>>(context)?;
     let asset = asset(&body.asset)?;
     let reversal = Reversal {
         reference: reference(&body.reference)?,
@@ -364,9 +364,9 @@ pub(super) async fn reverse(call: &Call<'_>) -> Result<Reply, ApiError> {
             Some(given) => metadata(given.get().as_bytes())?,
         },
     };
-    let row = call.app.connectors().row(&id.connector.provider);
+    let row = context.app.connectors().row(&id.connector.provider);
     let reverses = row.is_ok_and(|row| row.abilities.reverses);
-    add_step(call, &id, InitiationStatus::AskReversed, move |initiation| {
+    add_step(context, &id, InitiationStatus::AskReversed, move |initiation| {
         if initiation.kind != InitiationType::Transfer {
             return Err(ApiError::validation("only a TRANSFER can be reversed"));
         }
@@ -385,6 +385,6 @@ pub(super) async fn reverse(call: &Call<'_>) -> Result<Reply, ApiError> {
         Ok(())
     })
     .await?;
-    orders::begin(call.app.connectors(), &id, money::Action::Reverse).await?;
+    orders::begin(context.app.connectors(), &id, money::Action::Reverse).await?;
     Ok(response::no_content())
 }

@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ledger_core::Timestamp;
 use ledger_store::{Collection, Direction, Document, ReadError, Snapshot};
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::cursor::{Place, authenticated, checked};
 use crate::http::error::ApiError;
 use crate::http::response::{Json, Reply};
@@ -51,7 +51,7 @@ struct Query {
 const CURSOR_VERSION: u8 = 1;
 
 impl Query {
-    fn cursor(&self, call: &Call<'_>, place: Place<'_>) -> String {
+    fn cursor(&self, context: &Context<'_>, place: Place<'_>) -> String {
         let mut out = Encoder::default();
         out.byte(CURSOR_VERSION).count(self.size).count(self.order.len());
         for key in &self.order {
@@ -76,11 +76,11 @@ impl Query {
                 out.raw(key);
             }
         }
-        authenticated(out.into_bytes(), call.app.cursor_key(), place)
+        authenticated(out.into_bytes(), context.app.cursor_key(), place)
     }
 
-    fn of_cursor(text: &str, call: &Call<'_>, place: Place<'_>) -> Option<Self> {
-        let bytes = checked(text, call.app.cursor_key(), place)?;
+    fn of_cursor(text: &str, context: &Context<'_>, place: Place<'_>) -> Option<Self> {
+        let bytes = checked(text, context.app.cursor_key(), place)?;
         let mut input = Decoder::new(&bytes);
         if input.byte()? != CURSOR_VERSION {
             return None;
@@ -148,13 +148,18 @@ impl List {
     /// # Errors
     ///
     /// `VALIDATION` for what makes no sense.
-    pub(super) fn asked(&self, call: &Call<'_>, scope: &str, prefix: Vec<u8>) -> Result<Asked, ApiError> {
+    pub(super) fn asked(
+        &self,
+        context: &Context<'_>,
+        scope: &str,
+        prefix: Vec<u8>,
+    ) -> Result<Asked, ApiError> {
         let place = Place { list: self.name, ledger: scope };
         // Beside a cursor nothing counts.
-        let query = match call.query.get("cursor").filter(|cursor| !cursor.is_empty()) {
-            Some(cursor) => Query::of_cursor(cursor, call, place)
+        let query = match context.query.get("cursor").filter(|cursor| !cursor.is_empty()) {
+            Some(cursor) => Query::of_cursor(cursor, context, place)
                 .ok_or_else(|| ApiError::validation("invalid 'cursor' query param"))?,
-            None => self.first_query(call)?,
+            None => self.first_query(context)?,
         };
         let filter = match query.filter.as_str() {
             "" => None,
@@ -177,15 +182,15 @@ impl List {
         Ok(Asked { query, listing, filter, name: self.name, scope: scope.to_owned() })
     }
 
-    fn first_query(&self, call: &Call<'_>) -> Result<Query, ApiError> {
-        let size = match call.query.page_size("limit") {
+    fn first_query(&self, context: &Context<'_>) -> Result<Query, ApiError> {
+        let size = match context.query.page_size("limit") {
             Ok(Some(limit)) if self.name == BALANCES => Some(limit),
             Err(error) if self.name == BALANCES => return Err(error),
-            _ => call.query.page_size("pageSize")?,
+            _ => context.query.page_size("pageSize")?,
         };
         let size = size.map_or(PAYMENTS_PAGE_DEFAULT, |size| size.min(PAYMENTS_PAGE_MAX as u64) as usize);
         let mut order: Vec<OrderKey> = Vec::new();
-        for sort in call.query.all("sort").filter(|sort| !sort.is_empty()) {
+        for sort in context.query.all("sort").filter(|sort| !sort.is_empty()) {
             let key = self.order_key(sort)?;
             if order.iter().all(|have| have.index != key.index) {
                 order.push(key);
@@ -194,18 +199,18 @@ impl List {
         if order.is_empty() {
             order.push(OrderKey { index: self.sorts[0].1, direction: Direction::Descending });
         }
-        let body = call.body.trim_ascii();
+        let body = context.body.trim_ascii();
         let filter = if body.is_empty() {
-            call.query.get("query").unwrap_or_default().to_owned()
+            context.query.get("query").unwrap_or_default().to_owned()
         } else {
             let text = std::str::from_utf8(body);
             text.map_err(|_| ApiError::validation("invalid filter: it is not UTF-8"))?.to_owned()
         };
         let mut window = Window::default();
         if self.name == BALANCES {
-            window.asset = call.query.get("asset").filter(|asset| !asset.is_empty()).map(str::to_owned);
-            window.from = call.query.date(&["from"])?;
-            window.to = call.query.date(&["to"])?;
+            window.asset = context.query.get("asset").filter(|asset| !asset.is_empty()).map(str::to_owned);
+            window.from = context.query.date(&["from"])?;
+            window.to = context.query.date(&["to"])?;
         }
         Ok(Query { size, order, filter, window, from: From::Start })
     }
@@ -230,22 +235,22 @@ pub(super) const BALANCES: &str = "balances";
 
 /// Reads a page and answers with it. `accept` makes a row of a document, or passes over it; `write` writes a row.
 pub(super) async fn answer<T: Send + 'static>(
-    call: &Call<'_>,
+    context: &Context<'_>,
     asked: Asked,
     mut accept: impl FnMut(&Asked, &Snapshot, &Document) -> Result<Option<T>, ReadError> + Send + 'static,
     mut write: impl FnMut(&mut Json, &T),
 ) -> Result<Reply, ApiError> {
     let is_long = asked.is_long();
-    let snapshot = call.app.snapshot();
+    let snapshot = context.app.snapshot();
     let read = move || {
         let page = asked.listing.page(&snapshot, |document| accept(&asked, &snapshot, document))?;
         Ok((asked, page))
     };
     let (asked, page): (Asked, Page<T>) =
-        if is_long { call.app.long(read).await? } else { call.app.blocking(move |_| read()).await? };
+        if is_long { context.app.long(read).await? } else { context.app.blocking(move |_| read()).await? };
     let place = Place { list: asked.name, ledger: &asked.scope };
-    let cursor = |from: From| Query { from, ..asked.query.clone() }.cursor(call, place);
-    let mut json = call.json();
+    let cursor = |from: From| Query { from, ..asked.query.clone() }.cursor(context, place);
+    let mut json = context.json();
     json.raw("{\"cursor\":{\"pageSize\":").integer(asked.query.size as u64);
     json.raw(",\"hasMore\":").boolean(page.next.is_some());
     if let Some(position) = page.previous {

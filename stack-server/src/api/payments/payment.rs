@@ -6,7 +6,7 @@ use ledger_store::{Expected, Snapshot};
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::payments::forms::{self, Reader, data};
 use crate::api::payments::list::{self, List};
 use crate::collections::PAYMENTS;
@@ -47,20 +47,20 @@ const LIST: List = List {
     by_reference: Some(BY_REFERENCE),
 };
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let asked = LIST.asked(call, "", vec![])?;
-    let reader = Reader::of(call);
+pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let asked = LIST.asked(context, "", vec![])?;
+    let reader = Reader::of(context);
     let accept = |asked: &list::Asked, _: &Snapshot, document: &_| {
         let payment = record::of::<Payment>(document)?.value;
         let is_wanted = asked.filter.as_ref().is_none_or(|filter| filter.accepts(&payment));
         Ok(is_wanted.then_some(payment))
     };
-    list::answer(call, asked, accept, |json, payment| forms::payment(json, payment, reader)).await
+    list::answer(context, asked, accept, |json, payment| forms::payment(json, payment, reader)).await
 }
 
 /// The id of a payment in the path.
-pub(super) fn id(call: &Call<'_>) -> Result<PaymentId, ApiError> {
-    let text = call.variable(0);
+pub(super) fn id(context: &Context<'_>) -> Result<PaymentId, ApiError> {
+    let text = context.variable(0);
     PaymentId::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a payment")))
 }
 
@@ -70,10 +70,10 @@ pub(super) fn find(snapshot: &Snapshot, id: &PaymentId) -> Result<record::Versio
     found.ok_or_else(|| ApiError::not_found("payment not found"))
 }
 
-pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (id, reader) = (id(call)?, Reader::of(call));
-    let found = call.app.blocking(move |store| find(&store.snapshot(), &id)).await?;
-    Ok(data(call, StatusCode::OK, |json| forms::payment(json, &found.value, reader)))
+pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (id, reader) = (id(context)?, Reader::of(context));
+    let found = context.app.blocking(move |store| find(&store.snapshot(), &id)).await?;
+    Ok(data(context, StatusCode::OK, |json| forms::payment(json, &found.value, reader)))
 }
 
 #[derive(Default)]
@@ -122,18 +122,18 @@ impl<'de> Fields<'de> for Body<'de> {
 }
 
 /// Reads a body of JSON that must be there.
-pub(super) fn body<'a, T: Fields<'a>>(call: &'a Call<'_>) -> Result<T, ApiError> {
-    if call.body.trim_ascii().is_empty() {
+pub(super) fn body<'a, T: Fields<'a>>(context: &'a Context<'_>) -> Result<T, ApiError> {
+    if context.body.trim_ascii().is_empty() {
         return Err(ApiError::validation("the body is missing"));
     }
-    let Object(body) = json::first::<Object<T>>(&call.body)
+    let Object(body) = json::first::<Object<T>>(&context.body)
         .map_err(|error| ApiError::validation(format!("invalid body: {error}")))?;
     Ok(body)
 }
 
 /// The body as compact JSON, to be kept.
-pub(super) fn raw(call: &Call<'_>) -> Result<String, ApiError> {
-    let value = json::first::<&RawValue>(&call.body).and_then(json::canonical);
+pub(super) fn raw(context: &Context<'_>) -> Result<String, ApiError> {
+    let value = json::first::<&RawValue>(&context.body).and_then(json::canonical);
     value.map_err(|error| ApiError::validation(format!("invalid body: {error}")))
 }
 
@@ -202,8 +202,8 @@ fn asset(text: &Text<'_>) -> Result<String, ApiError> {
 }
 
 /// A payment by hand with its connector.
-fn new_payment(call: &Call<'_>) -> Result<(ConnectorId, NewPayment), ApiError> {
-    let body = body::<Body<'_>>(call)?;
+fn new_payment(context: &Context<'_>) -> Result<(ConnectorId, NewPayment), ApiError> {
+    let body = body::<Body<'_>>(context)?;
     let reference = reference(&body.reference)?;
     let connector = required(&body.connector, "connectorID")?;
     let created_at = past(body.created_at)?;
@@ -224,7 +224,7 @@ fn new_payment(call: &Call<'_>) -> Result<(ConnectorId, NewPayment), ApiError> {
         scheme,
         asset,
         created_at,
-        raw: Some(raw(call)?),
+        raw: Some(raw(context)?),
         adjustments: vec![],
         metadata: Metadata::new(),
         revision: None,
@@ -232,10 +232,10 @@ fn new_payment(call: &Call<'_>) -> Result<(ConnectorId, NewPayment), ApiError> {
     Ok((connector_id(connector)?, payment))
 }
 
-pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (connector, news) = new_payment(call)?;
-    let (payments, reader) = (call.app.payments().clone(), Reader::of(call));
-    let created = call.app.blocking(move |_| {
+pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (connector, news) = new_payment(context)?;
+    let (payments, reader) = (context.app.payments().clone(), Reader::of(context));
+    let created = context.app.blocking(move |_| {
         let now = log::now();
         payments.write_payments(&connector, now, |snapshot| {
             installed(snapshot, &connector)?;
@@ -261,7 +261,7 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
         })
     });
     let created = created.await?;
-    Ok(data(call, StatusCode::OK, |json| forms::payment(json, &created, reader)))
+    Ok(data(context, StatusCode::OK, |json| forms::payment(json, &created, reader)))
 }
 
 /// The payment after a caller's request. A known one keeps its date and its initial amount, and shows the last request.
@@ -308,15 +308,15 @@ fn refuse_null(text: &[u8]) -> Result<(), ApiError> {
     }
 }
 
-pub(super) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = id(call)?;
-    if call.body.trim_ascii().is_empty() {
+pub(super) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = id(context)?;
+    if context.body.trim_ascii().is_empty() {
         return Err(ApiError::validation("the body is missing"));
     }
-    refuse_null(&call.body)?;
-    let metadata = metadata(&call.body)?;
-    let payments = call.app.payments().clone();
-    let changed = call.app.blocking(move |_| {
+    refuse_null(&context.body)?;
+    let metadata = metadata(&context.body)?;
+    let payments = context.app.payments().clone();
+    let changed = context.app.blocking(move |_| {
         payments.write(|snapshot| {
             let record::Versioned { value, version } = find(snapshot, &id)?;
             let mut changed = value.clone();

@@ -6,7 +6,7 @@ use hyper::StatusCode;
 use ledger_store::{Expected, Snapshot};
 use serde::de::MapAccess;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::payments::bank_accounts::uuid;
 use crate::api::payments::forms::{self, data};
 use crate::api::payments::list::{self, List, UNFILTERED};
@@ -30,8 +30,8 @@ const LIST: List = List {
     by_reference: None,
 };
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let asked = LIST.asked(call, "", vec![])?;
+pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let asked = LIST.asked(context, "", vec![])?;
     let accept = |_: &list::Asked, snapshot: &Snapshot, document: &_| {
         let pool = record::of::<Pool>(document)?.value;
         Ok(Some((pool::members(snapshot, &pool.id)?, pool)))
@@ -39,21 +39,21 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let write = |json: &mut _, (members, pool): &(Vec<AccountId>, Pool)| {
         forms::pool(json, &pool.id, &pool.name, members);
     };
-    list::answer(call, asked, accept, write).await
+    list::answer(context, asked, accept, write).await
 }
 
 fn find(snapshot: &Snapshot, id: &Uuid) -> Result<Versioned<Pool>, ApiError> {
     pool::find(snapshot, id)?.ok_or_else(|| ApiError::not_found("pool not found"))
 }
 
-pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = uuid(call, 0)?;
+pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = uuid(context, 0)?;
     let read = move |store: &ledger_store::Store| {
         let snapshot = store.snapshot();
         Ok((find(&snapshot, &id)?.value, pool::members(&snapshot, &id)?))
     };
-    let (pool, members) = call.app.blocking(read).await?;
-    Ok(data(call, StatusCode::OK, |json| forms::pool(json, &pool.id, &pool.name, &members)))
+    let (pool, members) = context.app.blocking(read).await?;
+    Ok(data(context, StatusCode::OK, |json| forms::pool(json, &pool.id, &pool.name, &members)))
 }
 
 #[derive(Default)]
@@ -88,8 +88,8 @@ fn check_account(snapshot: &Snapshot, id: &AccountId) -> Result<(), ApiError> {
     }
 }
 
-pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let body = body::<Body<'_>>(call)?;
+pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let body = body::<Body<'_>>(context)?;
     let name = required(&body.name, "name")?;
     if name.len() > ledger_store::DOCUMENT_KEY_BYTES_MAX {
         return Err(ApiError::validation("name is too long"));
@@ -101,7 +101,7 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
         return Err(ApiError::validation(message));
     }
     let pool = Pool { id: Uuid::random()?, name: name.to_owned(), created_at: log::now() };
-    let (payments, created) = (call.app.payments().clone(), pool.clone());
+    let (payments, created) = (context.app.payments().clone(), pool.clone());
     let write = move |_: &ledger_store::Store| {
         payments.write(|snapshot| {
             accounts.iter().try_for_each(|account| check_account(snapshot, account))?;
@@ -114,13 +114,13 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
             Ok((changes, accounts.clone()))
         })
     };
-    let accounts = call.app.blocking(write).await?;
-    Ok(data(call, StatusCode::OK, |json| forms::pool(json, &created.id, &created.name, &accounts)))
+    let accounts = context.app.blocking(write).await?;
+    Ok(data(context, StatusCode::OK, |json| forms::pool(json, &created.id, &created.name, &accounts)))
 }
 
-pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = uuid(call, 0)?;
-    let payments = call.app.payments().clone();
+pub(super) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = uuid(context, 0)?;
+    let payments = context.app.payments().clone();
     let write = move |store: &ledger_store::Store| {
         payments.write(|snapshot| {
             let found = find(snapshot, &id)?;
@@ -131,32 +131,32 @@ pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
         // Without the pool nobody is shown its members.
         record::delete_all::<Member>(store, &Member::prefix(&id))
     };
-    call.app.blocking(write).await?;
+    context.app.blocking(write).await?;
     Ok(response::no_content())
 }
 
-pub(super) async fn add_account(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = uuid(call, 0)?;
-    let account = member(&body::<Body<'_>>(call)?.account)?;
-    change_member(call, id, account, true).await
+pub(super) async fn add_account(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = uuid(context, 0)?;
+    let account = member(&body::<Body<'_>>(context)?.account)?;
+    change_member(context, id, account, true).await
 }
 
-pub(super) async fn remove_account(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = uuid(call, 0)?;
-    let text = call.variable(1);
+pub(super) async fn remove_account(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = uuid(context, 0)?;
+    let text = context.variable(1);
     let account = AccountId::parse(text)
         .ok_or_else(|| ApiError::validation(format!("{text:?} is no id of an account")))?;
-    change_member(call, id, account, false).await
+    change_member(context, id, account, false).await
 }
 
 /// Adds an account to a pool, or removes it.
 async fn change_member(
-    call: &Call<'_>,
+    context: &Context<'_>,
     id: Uuid,
     account: AccountId,
     is_added: bool,
 ) -> Result<Reply, ApiError> {
-    let payments = call.app.payments().clone();
+    let payments = context.app.payments().clone();
     let write = move |_: &ledger_store::Store| {
         payments.write(|snapshot| {
             let Versioned { value: pool, version } = find(snapshot, &id)?;
@@ -183,20 +183,20 @@ async fn change_member(
             Ok((changes, ()))
         })
     };
-    call.app.blocking(write).await?;
+    context.app.blocking(write).await?;
     Ok(response::no_content())
 }
 
-pub(super) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = uuid(call, 0)?;
-    let at = call.query.date(&["at"])?.ok_or_else(|| ApiError::validation("at is required"))?;
+pub(super) async fn balances(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = uuid(context, 0)?;
+    let at = context.query.date(&["at"])?.ok_or_else(|| ApiError::validation("at is required"))?;
     let read = move |store: &ledger_store::Store| {
         let snapshot = store.snapshot();
         find(&snapshot, &id)?;
         Ok(pool::balances(&snapshot, &id, at)?)
     };
-    let sums = call.app.blocking(read).await?;
-    Ok(data(call, StatusCode::OK, |json| {
+    let sums = context.app.blocking(read).await?;
+    Ok(data(context, StatusCode::OK, |json| {
         json.raw("{\"balances\":[").list(&sums, |json, (asset, sum)| {
             json.raw("{\"amount\":").balance(sum).raw(",\"asset\":").string(asset).raw("}");
         });

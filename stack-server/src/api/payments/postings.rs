@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ledger_store::Expected;
 use serde::de::MapAccess;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::payments::connectors::installation;
 use crate::api::payments::forms::data;
 use crate::api::payments::payment::{self, body, required};
@@ -52,9 +52,9 @@ fn write(json: &mut Json, rule: &PostingRule) {
 }
 
 /// Sets the rule of an installation.
-pub(super) async fn set(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (_, found) = installation(call, 2).await?;
-    let body = body::<Body<'_>>(call)?;
+pub(super) async fn set(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(context, 2).await?;
+    let body = body::<Body<'_>>(context)?;
     let new = NewRule {
         ledger: required(&body.ledger, "ledger")?.to_owned(),
         script: required(&body.script, "script")?.to_owned(),
@@ -65,8 +65,8 @@ pub(super) async fn set(call: &Call<'_>) -> Result<Reply, ApiError> {
         schema_version: body.schema_version.0.to_string(),
     };
     let rule = PostingRule::new(found.id, new, log::now())?;
-    let payments = call.app.payments().clone();
-    let set = call.app.blocking(move |_| {
+    let payments = context.app.payments().clone();
+    let set = context.app.blocking(move |_| {
         let _alone = payments.change_installations();
         record::change(&payments.store, |snapshot| {
             installed(snapshot, &rule.connector)?;
@@ -77,23 +77,23 @@ pub(super) async fn set(call: &Call<'_>) -> Result<Reply, ApiError> {
         })
     });
     let set = set.await?;
-    Ok(data(call, StatusCode::OK, |json| write(json, &set)))
+    Ok(data(context, StatusCode::OK, |json| write(json, &set)))
 }
 
 /// Reads the rule of an installation.
-pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (_, found) = installation(call, 2).await?;
+pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(context, 2).await?;
     let find =
         move |store: &ledger_store::Store| rule::find(&store.snapshot(), &found.id)?.ok_or_else(not_on);
-    let found = call.app.blocking(find).await?;
-    Ok(data(call, StatusCode::OK, |json| write(json, &found.value)))
+    let found = context.app.blocking(find).await?;
+    Ok(data(context, StatusCode::OK, |json| write(json, &found.value)))
 }
 
 /// Deletes the rule of an installation. Its transactions stay.
-pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (_, found) = installation(call, 2).await?;
-    let payments = call.app.payments().clone();
-    let deleted = call.app.blocking(move |_| {
+pub(super) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(context, 2).await?;
+    let payments = context.app.payments().clone();
+    let deleted = context.app.blocking(move |_| {
         let _alone = payments.change_installations();
         record::change(&payments.store, |snapshot| {
             let found = rule::find(snapshot, &found.id)?.ok_or_else(not_on)?;
@@ -106,9 +106,9 @@ pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 /// Posts payments that are older than the rule, and payments that were refused.
-pub(super) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (_, found) = installation(call, 2).await?;
-    let after = match call.query.get("after") {
+pub(super) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(context, 2).await?;
+    let after = match context.query.get("after") {
         None | Some("") => None,
         Some(text) => {
             let id = PaymentId::parse(text).filter(|id| id.connector == found.id);
@@ -117,10 +117,10 @@ pub(super) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
             Some(id.ok_or_else(invalid)?)
         }
     };
-    let payments = call.app.payments().clone();
-    let ran = call.app.blocking(move |_| payments.run_postings(&found.id, after.as_ref(), log::now()));
+    let payments = context.app.payments().clone();
+    let ran = context.app.blocking(move |_| payments.run_postings(&found.id, after.as_ref(), log::now()));
     let ran = ran.await?;
-    Ok(data(call, StatusCode::OK, |json| {
+    Ok(data(context, StatusCode::OK, |json| {
         json.raw("{\"examined\":").integer(ran.examined).raw(",\"posted\":").integer(ran.posted);
         json.raw(",\"refused\":").integer(ran.refused);
         json.raw(",\"hasMore\":").boolean(ran.more_after.is_some());
@@ -132,9 +132,9 @@ pub(super) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 /// Explains which transactions a payment made, or why it made none.
-pub(super) async fn explain_payment(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let id = payment::id(call)?;
-    let (id, explained) = call
+pub(super) async fn explain_payment(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let id = payment::id(context)?;
+    let (id, explained) = context
         .app
         .blocking(move |store| {
             let snapshot = store.snapshot();
@@ -143,7 +143,7 @@ pub(super) async fn explain_payment(call: &Call<'_>) -> Result<Reply, ApiError> 
         })
         .await?;
     let Explanation { is_posted, transactions, reason } = explained;
-    Ok(data(call, StatusCode::OK, |json| {
+    Ok(data(context, StatusCode::OK, |json| {
         json.raw("{\"paymentID\":").plain_string(&id.text());
         json.raw(",\"connectorID\":").plain_string(&id.connector.text());
         json.raw(",\"posted\":").boolean(is_posted).raw(",\"transactions\":[");

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 
-use crate::api::call::Call;
+use crate::api::context::Context;
 use crate::api::payments::connectors::installation;
 use crate::api::payments::forms::{self, data};
 use crate::api::payments::payment::{body, metadata, required};
@@ -42,8 +42,8 @@ impl<'de> Fields<'de> for Body<'de> {
 }
 
 /// Reads a transfer from a request. It requires a positive amount, an asset and a destination.
-fn new_transfer(call: &Call<'_>) -> Result<NewTransfer, ApiError> {
-    let body = body::<Body<'_>>(call)?;
+fn new_transfer(context: &Context<'_>) -> Result<NewTransfer, ApiError> {
+    let body = body::<Body<'_>>(context)?;
     let amount = body.amount.and_then(|digits| Balance::parse(digits).ok());
     let amount = amount.filter(|amount| *amount > Balance::ZERO);
     let amount = amount.ok_or_else(|| ApiError::validation("amount must be above zero"))?;
@@ -62,11 +62,11 @@ fn new_transfer(call: &Call<'_>) -> Result<NewTransfer, ApiError> {
     })
 }
 
-pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (_, found) = installation(call, 2).await?;
-    let new = new_transfer(call)?;
-    let id = orders::begin_transfer(call.app.connectors(), &found.id, new).await?.to_string();
-    let mut json = call.json();
+pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(context, 2).await?;
+    let new = new_transfer(context)?;
+    let id = orders::begin_transfer(context.app.connectors(), &found.id, new).await?.to_string();
+    let mut json = context.json();
     // Some clients read the id at the top level, others below `data`.
     json.raw("{\"id\":").plain_string(&id).raw(",\"data\":{\"id\":").plain_string(&id).raw("}}");
     Ok(json.reply(StatusCode::OK))
@@ -75,28 +75,28 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
 /// Assets that the provider accepts in a transfer.
 const STRIPE_ASSETS: [&str; 2] = ["USD/2", "EUR/2"];
 
-pub(super) async fn stripe(call: &Call<'_>) -> Result<Reply, ApiError> {
+pub(super) async fn stripe(context: &Context<'_>) -> Result<Reply, ApiError> {
     let find = |store: &ledger_store::Store| Ok(installations::of_provider(&store.snapshot(), "STRIPE")?);
-    let mut found = call.app.blocking(find).await?;
+    let mut found = context.app.blocking(find).await?;
     let only = found.pop().ok_or_else(|| ApiError::validation("no connectors installed"))?;
     if !found.is_empty() {
         return Err(ApiError::validation("more than one connectors installed"));
     }
-    let new = new_transfer(call)?;
+    let new = new_transfer(context)?;
     if !STRIPE_ASSETS.contains(&&*new.asset) {
         return Err(ApiError::validation(format!("invalid asset: {:?}, it is USD/2 or EUR/2", new.asset)));
     }
-    let made = orders::make_transfer(call.app.connectors(), &only.id, new).await?;
-    Ok(data(call, StatusCode::OK, |json| {
+    let made = orders::make_transfer(context.app.connectors(), &only.id, new).await?;
+    Ok(data(context, StatusCode::OK, |json| {
         json.raw(&made);
     }))
 }
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (_, found) = installation(call, 2).await?;
+pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(context, 2).await?;
     let id = found.id.installation;
-    let all = call.app.blocking(move |store| Ok(transfer::all(&store.snapshot(), &id)?)).await?;
-    let mut json = call.json();
+    let all = context.app.blocking(move |store| Ok(transfer::all(&store.snapshot(), &id)?)).await?;
+    let mut json = context.json();
     json.raw("{\"data\":[").list(&all, forms::transfer).raw("]}");
     Ok(json.reply(StatusCode::OK))
 }

@@ -17,7 +17,7 @@ use crate::http::request::{Query, numbers};
 use crate::http::response::{Json, Numbers};
 
 /// A request whose route is known and whose body has arrived.
-pub(crate) struct Call<'a> {
+pub(crate) struct Context<'a> {
     pub(crate) app: &'a App,
     pub(crate) profile: Profile,
     /// The variable segments of the path, in order. The route defines how many there are.
@@ -35,7 +35,7 @@ pub(crate) struct Call<'a> {
     pub(crate) stream: Mutex<Option<Incoming>>,
 }
 
-impl Call<'_> {
+impl Context<'_> {
     /// Returns a variable segment of the path by its index in the route's template.
     pub(crate) fn variable(&self, at: usize) -> &str {
         &self.variables[at]
