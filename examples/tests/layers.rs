@@ -89,7 +89,7 @@ const LAYERS: &[Layers] = &[
             &["chunk", "frame", "offsets", "record"],
             &["journal", "tail", "walk"],
             &["memory", "options", "recent", "segment"],
-            &["mark", "prepared"],
+            &["head_file", "prepared"],
             &["recover", "removal"],
             &["opening", "segments"],
             &["entry"],

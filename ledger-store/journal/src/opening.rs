@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::frame::is_blank;
-use super::mark::{Mark, MarkFile};
+use super::head_file::{HeadFile, HeadRecord};
 use super::options::SegmentOptions;
 use super::prepared::publish;
 use super::record::{FileName, Header, MARK, path_of};
@@ -24,7 +24,7 @@ pub(super) struct Opened {
     /// The segments by ascending first position. The last one receives new entries.
     pub(super) segments: Vec<Arc<Segment>>,
     pub(super) tail: Tail,
-    pub(super) mark: MarkFile,
+    pub(super) mark: HeadFile,
     pub(super) head: Head,
     /// The length of the last segment's file.
     pub(super) file_end: u64,
@@ -38,7 +38,7 @@ pub(super) fn open(medium: &Medium, options: &SegmentOptions) -> Result<Opened, 
     let (&last, sealed) = firsts.split_last().expect("an empty list was refused above");
     let (mut segments, end, unsealed) = open_sealed(medium, sealed)?;
     let written = Written::open(medium, last)?;
-    let (mut mark_file, mark) = MarkFile::open(medium)?;
+    let (mut mark_file, mark) = HeadFile::open(medium)?;
     let boot = medium.disk.boot_id();
     let acknowledged = Acknowledged { mark, same_boot: boot.is_some() && boot == mark.boot };
     if mark.segment > last {
@@ -81,7 +81,7 @@ pub(super) fn open(medium: &Medium, options: &SegmentOptions) -> Result<Opened, 
     let dropped = found.dropped.map(|(_, dropped)| dropped).or(dropped);
     let (segment, tail, file_end) = written.ready(medium, found)?;
     let offsets = segment.change(|open| open.offsets.newest_frame);
-    mark_file.set(&Mark { is_closed: false, boot, segment: last, end, offsets, head })?;
+    mark_file.set(&HeadRecord { is_closed: false, boot, segment: last, end, offsets, head })?;
     segments.push(Arc::new(segment));
     Ok(Opened { segments, tail, mark: mark_file, head, file_end, boot, dropped })
 }
@@ -109,7 +109,7 @@ fn open_sealed(medium: &Medium, firsts: &[Position]) -> Result<Sealed, JournalEr
 
 /// The part of the journal that was certainly acknowledged.
 struct Acknowledged {
-    mark: Mark,
+    mark: HeadRecord,
     /// Whether the machine has not rebooted since the mark was written.
     same_boot: bool,
 }
@@ -150,7 +150,12 @@ impl Written {
     }
 
     /// Checks that a closed segment ends as it did when it was closed.
-    fn find_closed_end(&self, medium: &Medium, mark: &Mark, tail_bytes: u64) -> Result<Found, JournalError> {
+    fn find_closed_end(
+        &self,
+        medium: &Medium,
+        mark: &HeadRecord,
+        tail_bytes: u64,
+    ) -> Result<Found, JournalError> {
         let first = self.header.first;
         let path = path_of(&medium.dir, first);
         if self.len != mark.end.next_multiple_of(BLOCK_BYTES as u64) {
@@ -209,7 +214,7 @@ impl Written {
         Ok(Arc::new(segment))
     }
 
-    fn damage(&self, medium: &Medium, mark: &Mark, what: &str) -> JournalError {
+    fn damage(&self, medium: &Medium, mark: &HeadRecord, what: &str) -> JournalError {
         JournalError::Damaged {
             path: path_of(&medium.dir, self.header.first),
             position: Some(mark.head.next),

@@ -2,7 +2,7 @@
 //! damaged.
 //!
 //! A frame that does not verify is damaged if a later write follows it, because a write begins only when the one
-//! before it is durable. It is also damaged if it was acknowledged, which the [`Mark`] shows. Otherwise it belongs to
+//! before it is durable. It is also damaged if it was acknowledged, which the [`HeadRecord`] shows. Otherwise it belongs to
 //! the very last write:
 //!
 //! - If the machine has not rebooted since, everything that was written is visible, and the mark is exact. Bytes after
@@ -22,7 +22,7 @@ use super::chunk::{DecodeError, FORMAT_VERSION as CHUNK_FORMAT_VERSION, decode};
 use super::frame::{
     FRAMES_START, HEADER_BYTES, Header as FrameHeader, Kind, Parsed, SECTOR_BYTES, blank_pieces, is_blank,
 };
-use super::mark::Mark;
+use super::head_file::HeadRecord;
 use super::offsets::{self, Offsets};
 use super::record::{Header, Seal};
 use super::walk::{Found, Frame, FrameReader};
@@ -308,7 +308,7 @@ fn has_later_write(
 
 impl Walked {
     /// Creates the result for a segment that was closed where `mark` says.
-    pub(super) fn closed(mark: &Mark, offsets: Offsets) -> Self {
+    pub(super) fn closed(mark: &HeadRecord, offsets: Offsets) -> Self {
         Self { end: mark.end, head: mark.head, offsets, seal: None, bad: None }
     }
 
@@ -321,7 +321,7 @@ impl Walked {
     pub(super) fn judge(
         &self,
         path: &Path,
-        mark: Option<&Mark>,
+        mark: Option<&HeadRecord>,
         same_boot: bool,
     ) -> Result<Option<(u64, DroppedTail)>, JournalError> {
         let damaged = |what: String| {

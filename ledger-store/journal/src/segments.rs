@@ -12,8 +12,8 @@ use parking_lot::{Mutex, RwLock};
 
 use super::error::is_want_of_room;
 use super::frame::{FRAMES_START, Kind};
+use super::head_file::{HeadFile, HeadRecord};
 use super::journal::{check_append, check_copies};
-use super::mark::{Mark, MarkFile};
 use super::opening::Opened;
 use super::options::SegmentOptions;
 use super::prepared::{Prepared, prepare};
@@ -63,7 +63,7 @@ pub struct SegmentedJournal {
 #[derive(Debug)]
 struct Appender {
     tail: Tail,
-    mark: MarkFile,
+    mark: HeadFile,
     state: Appending,
 }
 
@@ -89,7 +89,7 @@ impl SegmentedJournal {
         let head = Head { next: Position::FIRST, chain: ChainHash::genesis(identity.store) };
         let medium = Medium { disk, dir, identity };
         prepare(&medium, head, BLOCK_BYTES as u64)?;
-        let mark = Mark {
+        let mark = HeadRecord {
             is_closed: false,
             boot: None,
             segment: Position::FIRST,
@@ -97,7 +97,7 @@ impl SegmentedJournal {
             offsets: 0,
             head,
         };
-        MarkFile::create(&medium, &mark)?;
+        HeadFile::create(&medium, &mark)?;
         medium.disk.sync_dir(&medium.dir).map_err(|cause| storage(&medium.dir, "sync", cause))
     }
 
@@ -323,9 +323,9 @@ impl SegmentedJournal {
         Ok(head)
     }
 
-    fn mark(&self, segment: &Segment, head: Head, is_closed: bool) -> Mark {
+    fn mark(&self, segment: &Segment, head: Head, is_closed: bool) -> HeadRecord {
         let (end, offsets) = segment.change(|open| (open.end, open.offsets.newest_frame));
-        Mark { is_closed, boot: self.boot, segment: segment.header.first, end, offsets, head }
+        HeadRecord { is_closed, boot: self.boot, segment: segment.header.first, end, offsets, head }
     }
 
     /// Records a durable append in memory.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ledger_core::{LedgerName, LedgerOptions, Timestamp};
 use ledger_journal::entry::DocumentRecord;
 
-use super::work::{BucketMark, LedgerEdit, Mark, NextLogs};
+use super::work::{BucketMark, BucketState, LedgerEdit, NextLogs};
 use super::written::WrittenHere;
 use crate::documents::keys::document_key;
 use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
@@ -112,7 +112,7 @@ pub(super) fn mark_bucket(
     now: Timestamp,
     batch: &mut Batch,
 ) -> Result<Option<u32>, WriteError> {
-    if *mark == Mark::Restored && *first == 1 && state.is_bucket_gone(bucket) {
+    if *mark == BucketState::Restored && *first == 1 && state.is_bucket_gone(bucket) {
         return Err(WriteError::BucketRemoved);
     }
     let mut next = Some(*first);
@@ -129,12 +129,12 @@ pub(super) fn mark_bucket(
             continue;
         }
         // A section whose removal has begun cannot be restored.
-        if *mark == Mark::Restored && state.section(section).is_going() {
+        if *mark == BucketState::Restored && state.section(section).is_going() {
             continue;
         }
         let deleted_at = match mark {
-            Mark::Deleted => info.deleted_at.or(Some(now)),
-            Mark::Restored => None,
+            BucketState::Deleted => info.deleted_at.or(Some(now)),
+            BucketState::Restored => None,
         };
         if info.deleted_at != deleted_at {
             let before = state.stored_document(&ledger_key(info))?;

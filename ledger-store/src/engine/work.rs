@@ -39,7 +39,7 @@ pub(crate) struct BucketMark {
     pub(crate) bucket: BucketName,
     /// The number of the first ledger to visit.
     pub(crate) first: u32,
-    pub(crate) mark: Mark,
+    pub(crate) mark: BucketState,
 }
 
 /// Logs to import into a ledger, with the ledger's next log id at the time when their hashes were checked. The writer
@@ -97,7 +97,7 @@ impl Work {
 
 /// The new state of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum BucketState {
     /// Its ledgers are deleted: no request finds them.
     Deleted,
     /// Its ledgers are restored.

@@ -2,7 +2,7 @@
 
 use ledger_codec::Corrupt;
 use ledger_journal::Position;
-use ledger_journal::entry::{ChunkBuilder, Mark, Record};
+use ledger_journal::entry::{BuilderMark, ChunkBuilder, Record};
 
 use crate::hashes::{Unhashed, UnhashedMark};
 use crate::projection::{MemtableBuilder, MemtableSizes};
@@ -25,7 +25,7 @@ pub(crate) struct Batch {
 
 /// A state of the batch to which [`Batch::reset`] returns.
 pub(crate) struct BatchMark {
-    chunks: Mark,
+    chunks: BuilderMark,
     rows: MemtableSizes,
     unhashed: UnhashedMark,
 }

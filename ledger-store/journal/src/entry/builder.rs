@@ -48,7 +48,7 @@ pub struct ChunkBuilder {
 
 /// A state of the builder to which [`ChunkBuilder::reset`] returns.
 #[derive(Debug)]
-pub struct Mark {
+pub struct BuilderMark {
     closed: usize,
     open: Option<OpenChunk>,
 }
@@ -67,12 +67,12 @@ impl ChunkBuilder {
     }
 
     /// Returns the current state, for [`ChunkBuilder::reset`].
-    pub fn mark(&self) -> Mark {
-        Mark { closed: self.closed.len(), open: self.open.clone() }
+    pub fn mark(&self) -> BuilderMark {
+        BuilderMark { closed: self.closed.len(), open: self.open.clone() }
     }
 
     /// Drops the records that were pushed since the mark.
-    pub fn reset(&mut self, mark: Mark) {
+    pub fn reset(&mut self, mark: BuilderMark) {
         self.closed.truncate(mark.closed);
         self.open = mark.open;
     }

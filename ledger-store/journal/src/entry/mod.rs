@@ -13,7 +13,7 @@ mod record;
 mod section;
 
 pub use amounts::{put_amount, read_amount};
-pub use builder::{ChunkBuilder, Mark};
+pub use builder::{BuilderMark, ChunkBuilder};
 pub use places::EntryPlaces;
 pub use recognition::Recognition;
 pub use record::{

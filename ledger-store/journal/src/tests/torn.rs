@@ -3,7 +3,7 @@
 use super::*;
 use crate::disk::Faults;
 use crate::frame::{FRAMES_START, HEADER_BYTES, SECTOR_BYTES, header_place};
-use crate::mark::MarkFile;
+use crate::head_file::HeadFile;
 use crate::record::path_of;
 use crate::segment::Medium;
 
@@ -19,7 +19,7 @@ fn large() -> SegmentOptions {
 /// Returns the offset after the last acknowledged frame, according to the mark on this disk.
 fn acknowledged_end(disk: &SimDisk) -> u64 {
     let medium = Medium { disk: Arc::new(disk.clone()), dir: dir(), identity: identity() };
-    MarkFile::open(&medium).unwrap().1.end
+    HeadFile::open(&medium).unwrap().1.end
 }
 
 /// A disk whose last operation was an append of several chunks, and the offsets where its bytes begin and end. The

@@ -41,7 +41,7 @@ const FILE_BYTES: usize = SLOT_SPACING as usize + 512;
 
 /// How far the journal was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct HeadRecord {
     /// Whether the journal was closed: nothing was appended after the mark, and everything is durable.
     pub(super) is_closed: bool,
     /// The boot of the machine in which it was written, if known.
@@ -58,16 +58,16 @@ pub(super) struct Mark {
 
 /// The open file `HEAD`.
 #[derive(Debug)]
-pub(super) struct MarkFile {
+pub(super) struct HeadFile {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     identity: Identity,
     sequence: u64,
 }
 
-impl MarkFile {
+impl HeadFile {
     /// Creates the file of a new journal, durably.
-    pub(super) fn create(medium: &Medium, mark: &Mark) -> Result<(), JournalError> {
+    pub(super) fn create(medium: &Medium, mark: &HeadRecord) -> Result<(), JournalError> {
         let mut bytes = vec![0; FILE_BYTES];
         for slot in 0..2 {
             let at = slot * SLOT_SPACING as usize;
@@ -78,7 +78,7 @@ impl MarkFile {
     }
 
     /// Opens the file, which must exist, and reads the mark.
-    pub(super) fn open(medium: &Medium) -> Result<(Self, Mark), JournalError> {
+    pub(super) fn open(medium: &Medium) -> Result<(Self, HeadRecord), JournalError> {
         let path = medium.dir.join(MARK);
         let file = medium.disk.open(&path, OpenMode::Existing).map_err(|cause| match cause.kind() {
             std::io::ErrorKind::NotFound => {
@@ -92,7 +92,7 @@ impl MarkFile {
         if file.len().map_err(storage(&path, "measure"))? != FILE_BYTES as u64 {
             return Err(damaged("it does not have the length that it was made with"));
         }
-        let mut newest: Option<(u64, Mark)> = None;
+        let mut newest: Option<(u64, HeadRecord)> = None;
         let mut newer = None;
         for slot in 0..2 {
             let mut bytes = [0; SLOT_BYTES];
@@ -115,7 +115,7 @@ impl MarkFile {
     }
 
     /// Writes the mark without a sync. It survives the process, but not a power cut.
-    pub(super) fn note(&mut self, mark: &Mark) -> Result<(), JournalError> {
+    pub(super) fn note(&mut self, mark: &HeadRecord) -> Result<(), JournalError> {
         self.sequence += 1;
         let bytes = encode(mark, self.sequence, &self.identity);
         let at = self.sequence % 2 * SLOT_SPACING;
@@ -123,7 +123,7 @@ impl MarkFile {
     }
 
     /// Writes both slots, durably.
-    pub(super) fn set(&mut self, mark: &Mark) -> Result<(), JournalError> {
+    pub(super) fn set(&mut self, mark: &HeadRecord) -> Result<(), JournalError> {
         self.note(mark)?;
         self.sync()?;
         self.note(mark)?;
@@ -149,7 +149,7 @@ fn storage<'a>(path: &'a Path, action: &'static str) -> impl Fn(std::io::Error) 
     move |cause| JournalError::Storage { path: path.to_owned(), action, cause }
 }
 
-fn encode(mark: &Mark, sequence: u64, identity: &Identity) -> [u8; SLOT_BYTES] {
+fn encode(mark: &HeadRecord, sequence: u64, identity: &Identity) -> [u8; SLOT_BYTES] {
     let mut body = vec![FORMAT_VERSION, u8::from(mark.is_closed)];
     body.extend_from_slice(&mark.boot.map_or([0; 16], |boot| boot.0));
     for number in [sequence, mark.segment.get(), mark.end, mark.offsets, mark.head.next.get()] {
@@ -164,7 +164,7 @@ fn encode(mark: &Mark, sequence: u64, identity: &Identity) -> [u8; SLOT_BYTES] {
 
 enum Decoded {
     /// A mark and its sequence number.
-    Known(u64, Mark),
+    Known(u64, HeadRecord),
     /// A mark of a version that this software does not know.
     Newer(u8),
     Damaged,
@@ -187,7 +187,7 @@ fn decode(bytes: &[u8; SLOT_BYTES], identity: &Identity) -> Decoded {
         let next = Position::new(reader.u64().ok()?)?;
         let head = Head { next, chain: ChainHash(reader.array().ok()?) };
         let boot = (boot != [0; 16]).then_some(BootId(boot));
-        Some((sequence, Mark { is_closed: body[1] != 0, boot, segment, end, offsets, head }))
+        Some((sequence, HeadRecord { is_closed: body[1] != 0, boot, segment, end, offsets, head }))
     };
     read().map_or(Decoded::Damaged, |(sequence, mark)| Decoded::Known(sequence, mark))
 }
