@@ -70,7 +70,7 @@ fn decide_commands(
         let setting = Setting { ledger: *ledger, now, detail: Detail::Ids };
         let program = programs.get(at).and_then(Option::as_ref);
         let prints = KeyPrints::default();
-        let prepared = Prepared { request, at, program, several: false, prints, near: &[] };
+        let prepared = Prepared { request, at, program, several: false, prints, hint: &[] };
         let mut receipt = Receipt::EMPTY;
         let other = state.execute(setting, prepared, batch, written, &mut receipt)?;
         outcomes.push(other.unwrap_or(Decided::Done(receipt)));

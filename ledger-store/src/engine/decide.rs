@@ -11,7 +11,7 @@ use super::written::WrittenHere;
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Atomicity, Mode, Receipt, Request, Submission};
-use crate::writer::{Ahead, Batch, COMMANDS_AHEAD, Decided, Prepared, Setting, State};
+use crate::writer::{Batch, COMMANDS_PREFETCHED, Decided, Prefetched, Prepared, Setting, State};
 
 impl Engine {
     /// Decides one piece of work. Changes the state and adds the resulting entries to the batch.
@@ -150,14 +150,14 @@ impl Commands<'_> {
         let Self { requests, outcomes, atomicity, .. } = self;
         let several = *atomicity == Atomicity::AsOne && requests.len() > 1;
         let mut refused = false;
-        let mut ahead = Ahead::default();
+        let mut prefetched = Prefetched::default();
         for at in 0..requests.len() {
-            if ahead.is_taken() {
-                let end = requests.len().min(at + COMMANDS_AHEAD);
-                state.look_ahead(self.setting.ledger, &requests[at..end], &mut ahead);
+            if prefetched.is_taken() {
+                let end = requests.len().min(at + COMMANDS_PREFETCHED);
+                state.prefetch(self.setting.ledger, &requests[at..end], &mut prefetched);
                 outcomes.resize_with(end, || Decided::Done(Receipt::EMPTY));
             }
-            let (prints, near) = ahead.take();
+            let (prints, hint) = prefetched.take();
             if refused && *atomicity != Atomicity::Independent {
                 outcomes[at] = Decided::Cancelled;
                 continue;
@@ -170,7 +170,7 @@ impl Commands<'_> {
                 continue;
             }
             let program = self.programs.get(at).and_then(Option::as_ref);
-            let prepared = Prepared { request: &mut requests[at], at, program, several, prints, near };
+            let prepared = Prepared { request: &mut requests[at], at, program, several, prints, hint };
             let Decided::Done(receipt) = &mut outcomes[at] else {
                 unreachable!("the outcome was set to `Done` above")
             };

@@ -25,12 +25,12 @@ pub(crate) struct Place(u32);
 
 /// The result of prefetching an account: the slot where it probably is. Another account may have moved there since.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Near {
+pub(crate) struct AccountHint {
     hash: u64,
     slot: u32,
 }
 
-impl Near {
+impl AccountHint {
     const NOWHERE: u32 = u32::MAX;
 }
 
@@ -212,22 +212,24 @@ impl AccountTable {
         &self,
         ledger: u32,
         addresses: &[&'a str],
-        near: &mut SmallVec<[Near; N]>,
+        hint: &mut SmallVec<[AccountHint; N]>,
         mut absent: impl FnMut(&'a str),
     ) -> u64 {
-        near.extend(
-            addresses.iter().map(|address| Near { hash: self.hash(ledger, address), slot: Near::NOWHERE }),
+        hint.extend(
+            addresses
+                .iter()
+                .map(|address| AccountHint { hash: self.hash(ledger, address), slot: AccountHint::NOWHERE }),
         );
-        for (near, address) in near.iter_mut().zip(addresses) {
-            let wanted = Entry::new(near.hash, 0).hash;
-            match self.index.find(spread(near.hash), |entry| entry.hash == wanted) {
-                Some(entry) => near.slot = entry.slot,
+        for (hint, address) in hint.iter_mut().zip(addresses) {
+            let wanted = Entry::new(hint.hash, 0).hash;
+            match self.index.find(spread(hint.hash), |entry| entry.hash == wanted) {
+                Some(entry) => hint.slot = entry.slot,
                 None => absent(address),
             }
         }
         // An account fills two cache lines; read from both.
-        let accounts = near.iter().filter(|near| near.slot != Near::NOWHERE);
-        accounts.filter_map(|near| self.slot(near.slot)).fold(0, |seen, account| {
+        let accounts = hint.iter().filter(|hint| hint.slot != AccountHint::NOWHERE);
+        accounts.filter_map(|hint| self.slot(hint.slot)).fold(0, |seen, account| {
             let totals = account.holdings.first().map_or(0, HoldingState::glance);
             seen ^ u64::from(account.ledger) ^ totals ^ account.address.len() as u64
         })
@@ -235,21 +237,21 @@ impl AccountTable {
 
     /// Returns the hash, the slot and the number of the account with this address, if it is in the slot that was
     /// prefetched.
-    pub(crate) fn find_near(
+    pub(crate) fn find_by_hint(
         &mut self,
-        near: &Near,
+        hint: &AccountHint,
         ledger: u32,
         address: &str,
     ) -> Option<(u64, (Place, u32))> {
-        if near.slot == Near::NOWHERE {
+        if hint.slot == AccountHint::NOWHERE {
             return None;
         }
-        let account = self.slot_mut(near.slot).as_mut()?;
+        let account = self.slot_mut(hint.slot).as_mut()?;
         if account.ledger != ledger || account.address != address {
             return None;
         }
         account.used = true;
-        Some((near.hash, (Place(near.slot), account.account)))
+        Some((hint.hash, (Place(hint.slot), account.account)))
     }
 
     /// Returns the account in a slot.

@@ -3,8 +3,8 @@
 use ledger_core::{Rejection, Timestamp};
 use ledger_journal::Position;
 
-use super::accounts::Near;
-use super::ahead::KeyPrints;
+use super::accounts::AccountHint;
+use super::prefetch::KeyPrints;
 use crate::error::ReadError;
 use crate::scripts::Compiled;
 use crate::submission::{Detail, Receipt, Request};
@@ -30,7 +30,7 @@ pub(crate) struct Prepared<'a> {
     /// The fingerprints of its keys, if known.
     pub(crate) prints: KeyPrints,
     /// The prefetched accounts: source and destination of each posting.
-    pub(crate) near: &'a [Near],
+    pub(crate) hint: &'a [AccountHint],
 }
 
 /// The outcome of a command before its batch is on disk.

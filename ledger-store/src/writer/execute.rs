@@ -90,7 +90,7 @@ impl State {
         receipt: &mut Receipt,
     ) -> Result<Result<(), Rejection>, ReadError> {
         let Setting { ledger, now, detail } = setting;
-        let Prepared { request, at, program, prints, near, .. } = prepared;
+        let Prepared { request, at, program, prints, hint, .. } = prepared;
         let Request { command, idempotency, schema_version } = request;
         let schema = match self.requested_schema(ledger, schema_version.as_deref())? {
             Ok(schema) => schema,
@@ -107,7 +107,7 @@ impl State {
             return Ok(Err(rejection));
         }
         let mut loaded = Loaded { hints: Hints { prints, ..Hints::default() }, facts: Facts::default() };
-        let slots = match self.load_facts((ledger, near), command, schema, &mut loaded, batch, written)? {
+        let slots = match self.load_facts((ledger, hint), command, schema, &mut loaded, batch, written)? {
             Ok(slots) => slots,
             Err(rejection) => return Ok(Err(rejection)),
         };

@@ -3,8 +3,8 @@
 use ledger_core::{AccountAddress, Metadata};
 use smallvec::SmallVec;
 
-use super::ahead::KeyPrints;
 use super::locate::Located;
+use super::prefetch::KeyPrints;
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
 

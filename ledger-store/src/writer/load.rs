@@ -8,7 +8,7 @@ use ledger_core::{
 use ledger_journal::Position;
 use ledger_journal::entry::Recognition;
 
-use super::accounts::{DocumentState, Near, Place};
+use super::accounts::{AccountHint, DocumentState, Place};
 use super::batch::Batch;
 use super::hints::{Hints, Prior};
 use super::holding::HoldingState;
@@ -30,7 +30,7 @@ impl State {
     /// first, so that little is loaded for a command that is too large.
     pub(super) fn load_facts(
         &mut self,
-        (ledger, near): (u32, &[Near]),
+        (ledger, hint): (u32, &[AccountHint]),
         command: &Command,
         schema: Option<&Schema>,
         loaded: &mut Loaded,
@@ -43,7 +43,7 @@ impl State {
         }
         let original = self.find_original(ledger, command.transaction(), hints, batch, written)?;
         let mut wanted = needs(command, original.as_ref());
-        self.find_holdings((ledger, near), &wanted, facts, hints, batch, written)?;
+        self.find_holdings((ledger, hint), &wanted, facts, hints, batch, written)?;
         if self.has_too_many_assets(ledger, &hints.located) {
             return Ok(Err(Rejection::TooManyAssets));
         }
@@ -181,7 +181,7 @@ impl State {
     /// Loads the accounts and volumes that a command moves. `near` holds the prefetched accounts of its postings.
     pub(super) fn find_holdings(
         &mut self,
-        (ledger, near): (u32, &[Near]),
+        (ledger, hint): (u32, &[AccountHint]),
         wanted: &Needs<'_>,
         facts: &mut Facts,
         hints: &mut Hints,
@@ -189,9 +189,9 @@ impl State {
         written: &impl Written,
     ) -> Result<(), ReadError> {
         // If no holding occurs twice, both lists have the same order.
-        let near = if near.len() == wanted.holdings.len() { near } else { &[] };
+        let hint = if hint.len() == wanted.holdings.len() { hint } else { &[] };
         for (at, holding) in wanted.holdings.iter().enumerate() {
-            let mut located = self.locate_near(ledger, holding.account.as_str(), near.get(at))?;
+            let mut located = self.locate_by_hint(ledger, holding.account.as_str(), hint.get(at))?;
             located.asset = self.ledger(ledger).asset(holding.asset.as_str());
             let have = match (located.place(), located.asset) {
                 (Some(place), Some(asset)) => self.accounts.get(place).holding(asset),

@@ -1,6 +1,6 @@
 //! Finds accounts in memory or in the index.
 
-use super::accounts::{DocumentState, Near, NewState, Place};
+use super::accounts::{AccountHint, DocumentState, NewState, Place};
 use super::holding::{HoldingState, Holdings};
 use super::state::State;
 use crate::error::ReadError;
@@ -34,13 +34,13 @@ impl Located {
 
 impl State {
     /// Finds an account like [`State::locate`], but faster if it was prefetched.
-    pub(crate) fn locate_near(
+    pub(crate) fn locate_by_hint(
         &mut self,
         ledger: u32,
         address: &str,
-        near: Option<&Near>,
+        hint: Option<&AccountHint>,
     ) -> Result<Located, ReadError> {
-        match near.and_then(|near| self.accounts.find_near(near, ledger, address)) {
+        match hint.and_then(|hint| self.accounts.find_by_hint(hint, ledger, address)) {
             Some((hash, account)) => Ok(Located::account(hash, Some(account))),
             None => self.locate(ledger, address),
         }

@@ -10,7 +10,6 @@
 //! - [`import`], [`removal`]: logs of other stores, and ledgers that are removed for good.
 
 mod accounts;
-mod ahead;
 mod apply;
 mod batch;
 mod command;
@@ -30,6 +29,7 @@ mod miscount;
 mod names;
 mod numbers;
 mod payload;
+mod prefetch;
 mod recent;
 mod recent_keys;
 mod removal;
@@ -45,12 +45,12 @@ mod transaction;
 mod undo;
 mod written;
 
-pub(crate) use ahead::{Ahead, COMMANDS_AHEAD, KeyPrints};
 pub(crate) use batch::Batch;
 pub(crate) use command::{Decided, Prepared, Setting};
 pub(crate) use fence::Fence;
 pub(crate) use hints::Hints;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use miscount::Miscount;
+pub(crate) use prefetch::{COMMANDS_PREFETCHED, KeyPrints, Prefetched};
 pub(crate) use state::State;
 pub(crate) use written::Written;

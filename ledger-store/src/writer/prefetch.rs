@@ -3,13 +3,13 @@
 use ledger_core::{Command, Movement};
 use smallvec::SmallVec;
 
-use super::accounts::Near;
+use super::accounts::AccountHint;
 use super::state::State;
 use crate::fingerprint::{KeyKind, key_space};
 use crate::submission::Request;
 
 /// Maximum number of commands that are prefetched at once.
-pub(crate) const COMMANDS_AHEAD: usize = 16;
+pub(crate) const COMMANDS_PREFETCHED: usize = 16;
 
 /// The fingerprints of the keys of a command, if they were computed already.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,16 +20,16 @@ pub(crate) struct KeyPrints {
 
 /// The results of prefetching for several commands. Each is taken once.
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub(crate) struct Prefetched {
     /// The fingerprints of each command's keys, and the number of its items in `ends`.
-    commands: SmallVec<[(KeyPrints, usize); COMMANDS_AHEAD]>,
+    commands: SmallVec<[(KeyPrints, usize); COMMANDS_PREFETCHED]>,
     /// The prefetched sources and destinations of postings.
-    ends: SmallVec<[Near; 2 * COMMANDS_AHEAD]>,
+    ends: SmallVec<[AccountHint; 2 * COMMANDS_PREFETCHED]>,
     /// Number of commands and of ends that were taken.
     taken: (usize, usize),
 }
 
-impl Ahead {
+impl Prefetched {
     /// Returns whether the results of all commands were taken.
     pub(crate) fn is_taken(&self) -> bool {
         self.taken.0 == self.commands.len()
@@ -37,7 +37,7 @@ impl Ahead {
 
     /// Returns the results for the next command: the fingerprints of its keys and, for each of its postings, the
     /// prefetched source and destination.
-    pub(crate) fn take(&mut self) -> (KeyPrints, &[Near]) {
+    pub(crate) fn take(&mut self) -> (KeyPrints, &[AccountHint]) {
         let (command, first) = self.taken;
         let (prints, ends) = self.commands[command];
         self.taken = (command + 1, first + ends);
@@ -48,13 +48,13 @@ impl Ahead {
 impl State {
     /// Prefetches the memory that some commands will need. Costs little if it is cached already. Replaces the content
     /// of `ahead`.
-    pub(crate) fn look_ahead(&self, ledger: u32, requests: &[Request], ahead: &mut Ahead) {
-        let Ahead { commands, ends, taken } = ahead;
+    pub(crate) fn prefetch(&self, ledger: u32, requests: &[Request], prefetched: &mut Prefetched) {
+        let Prefetched { commands, ends, taken } = prefetched;
         commands.clear();
         ends.clear();
         *taken = (0, 0);
-        let mut addresses = SmallVec::<[&str; 2 * COMMANDS_AHEAD]>::new();
-        let mut probes = SmallVec::<[(u64, u64); 4 * COMMANDS_AHEAD]>::new();
+        let mut addresses = SmallVec::<[&str; 2 * COMMANDS_PREFETCHED]>::new();
+        let mut probes = SmallVec::<[(u64, u64); 4 * COMMANDS_PREFETCHED]>::new();
         for request in requests {
             let mut probe = |kind, text: &str| {
                 let probe = self.probe_key(ledger, kind, text);
