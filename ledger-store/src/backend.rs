@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use ledger_journal::disk::{Disk, DiskFile, OpenMode, read_patiently};
+use ledger_journal::disk::{Disk, DiskFile, OpenMode, read_with_retry};
 use redb::StorageBackend;
 
 /// Opens the file `path` for redb, or creates it, as `mode` says. Refuses an existing file of length 0: redb would take
@@ -38,7 +38,7 @@ impl StorageBackend for Backend {
 
     /// Reads, and tries a failed read once more. After one error redb refuses every later operation on the file.
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        read_patiently(&*self.file, offset, out)
+        read_with_retry(&*self.file, offset, out)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -13,7 +13,7 @@ use crate::http_client::Connection;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Maximum time for an answer. A later one is a failure.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The client, on a thread of its own.
 pub(super) struct Bystander {
@@ -53,7 +53,7 @@ async fn go_on(address: &str, stopped: &AtomicBool) -> (Histogram, u64) {
         let request = if at.is_multiple_of(4) { &write } else { &read };
         at += 1;
         let began = Instant::now();
-        let answered = tokio::time::timeout(PATIENCE, ask(address, &mut connection, request)).await;
+        let answered = tokio::time::timeout(TIMEOUT, ask(address, &mut connection, request)).await;
         if matches!(answered, Ok(Ok(200))) {
             latency.record(began.elapsed());
         } else {

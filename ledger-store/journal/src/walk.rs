@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::frame::{HEADER_BYTES, Header, Kind, Parsed, header_place};
 use super::{Position, Secret};
-use crate::disk::{DiskFile, read_patiently};
+use crate::disk::{DiskFile, read_with_retry};
 
 /// Reads frames through a moving window of the file.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl<'a> FrameReader<'a> {
             let len = wanted.min(self.end.saturating_sub(range.start)) as usize;
             self.window.resize(len, 0);
             self.window_start = range.start;
-            if let Err(error) = read_patiently(self.file, range.start, &mut self.window) {
+            if let Err(error) = read_with_retry(self.file, range.start, &mut self.window) {
                 self.window.clear();
                 return Err(error);
             }

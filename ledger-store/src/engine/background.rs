@@ -23,7 +23,7 @@ use crate::view::{LedgerHead, MemtableSize, View};
 pub(super) const MERGE_FAN_IN: usize = 16;
 /// Maximum time that the flusher waits for the decider lock. The thread that holds the lock may be waiting for a
 /// flush, so the flusher must look at its requests again.
-const TURN_PATIENCE: Duration = Duration::from_millis(10);
+const TURN_TIMEOUT: Duration = Duration::from_millis(10);
 /// Longest interval between two updates of `HEAD`, the journal's record of the acknowledged entries. After a power
 /// cut, an opening never takes an entry that is older than this for a torn write.
 const TEND_INTERVAL: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ fn unwritten(error: &str) -> String {
 impl Engine {
     /// Runs the flusher thread until it is stopped.
     pub(crate) fn flush_loop(&self) {
-        let mut patience = self.flush_interval;
+        let mut timeout = self.flush_interval;
         let mut failures = Backoff::new();
         loop {
             let mut flushes = self.flushes.lock();
@@ -52,15 +52,15 @@ impl Engine {
                 }
                 flushes = self.flushes.lock();
                 if flushes.requests.is_empty() && !flushes.stop {
-                    let waited = self.flush_wanted.wait_for(&mut flushes, patience);
-                    patience = self.flush_interval;
+                    let waited = self.flush_wanted.wait_for(&mut flushes, timeout);
+                    timeout = self.flush_interval;
                     if waited.timed_out() {
                         drop(flushes);
                         // The thread that holds the lock may itself wait for a flush that it has just requested. So do
                         // not wait for the lock without a limit.
-                        match self.decider.try_lock_for(TURN_PATIENCE) {
+                        match self.decider.try_lock_for(TURN_TIMEOUT) {
                             Some(mut state) => self.flush_gathered(&mut state),
-                            None => patience = TURN_PATIENCE,
+                            None => timeout = TURN_TIMEOUT,
                         }
                     }
                 }

@@ -21,7 +21,7 @@ use crate::writer::{Batch, State};
 pub(super) const BATCH_BYTES: usize = 2 << 20;
 /// How long to wait for the previous commit before more jobs are added to the batch. On a slow disk, larger batches
 /// share the cost of an append.
-const FLUSH_PATIENCE: Duration = Duration::from_millis(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(2);
 
 /// The committer lock: the right to commit next.
 type Turn = ArcMutexGuard<RawMutex, ()>;
@@ -122,7 +122,7 @@ impl Engine {
                 answers.push(self.decide(state, job.work, now, &mut batch, turn.is_some()));
             }
             // While a slow disk makes the previous batch durable, add the jobs that arrived meanwhile to this one.
-            *turn = turn.take().or_else(|| self.committer.try_lock_arc_for(FLUSH_PATIENCE));
+            *turn = turn.take().or_else(|| self.committer.try_lock_arc_for(FLUSH_TIMEOUT));
             if turn.is_some() || batch.submitted >= BATCH_BYTES {
                 break;
             }

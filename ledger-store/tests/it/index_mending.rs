@@ -7,7 +7,7 @@ use ledger_store::{Atomicity, Detail, IndexEvent, Mode, Request, Store, Submissi
 use ledger_testkit::{Faults, SimDisk};
 
 use super::recovery::{DAMAGED, INDEX, path};
-use super::running_store::{PATIENCE, Running, settle, wait_for, wait_until_rebuilt, watch};
+use super::running_store::{Running, TIMEOUT, settle, wait_for, wait_until_rebuilt, watch};
 
 #[test]
 fn damage_that_a_read_meets_rebuilds_the_index() {
@@ -37,11 +37,11 @@ fn writes_go_on_while_the_index_is_rebuilt() {
         let _ = running.oracle.compare(&store);
         // Flush in between, into the old file and into the new one.
         for _ in 0..10 {
-            running.work_patiently(&store, 6);
+            running.work_with_retry(&store, 6);
             store.flush();
         }
         wait_until_rebuilt(&events);
-        running.work_patiently(&store, 20);
+        running.work_with_retry(&store, 20);
         running.check(store, 1);
     }
 }
@@ -107,7 +107,7 @@ fn a_failed_read_does_not_end_the_writing() {
             assert!(store.verify().expect("there is room").is_clean());
             continue;
         }
-        running.work_patiently(&store, 10);
+        running.work_with_retry(&store, 10);
         unavailable +=
             usize::from(events.try_iter().any(|event| matches!(event, IndexEvent::Unavailable { .. })));
         running.check(store, 0);
@@ -195,7 +195,7 @@ fn a_full_index_refuses_writes_until_there_is_room() {
     wait_for(&events, |event| matches!(event, IndexEvent::Unavailable { .. }));
     assert!(paid > 100, "{paid}");
     running.disk.set_full(None).expect("no file is named");
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while let Err(error) = pay(&store, paid) {
         assert!(matches!(error, WriteError::DiskNearlyFull | WriteError::Read(_)), "{error}");
         assert!(Instant::now() < until, "it goes on refusing");
@@ -220,7 +220,7 @@ fn a_rebuild_that_fails_is_tried_again() {
     assert!(running.disk.bytes(path(INDEX)).is_ok(), "the old index is still in its place");
     running.disk.set_faults(Faults::default());
     wait_until_rebuilt(&events);
-    running.work_patiently(&store, 20);
+    running.work_with_retry(&store, 20);
     running.check(store, 1);
 }
 

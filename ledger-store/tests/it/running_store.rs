@@ -12,7 +12,7 @@ use ledger_testkit::{Disk, Oracle, Rng, SetClock, SimDisk, Step, Workload};
 use super::recovery::{INDEX, path};
 
 /// Time limit for the thread that repairs the index: long enough for a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(25);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(25);
 
 /// A store with little memory, so that it reads the index from the disk.
 pub(crate) struct Running {
@@ -72,8 +72,8 @@ impl Running {
 
     /// Works even if commands are refused for a while. Refused commands had no effect.
     #[track_caller]
-    pub(crate) fn work_patiently(&mut self, store: &Store, steps: u32) {
-        let until = Instant::now() + PATIENCE;
+    pub(crate) fn work_with_retry(&mut self, store: &Store, steps: u32) {
+        let until = Instant::now() + TIMEOUT;
         for _ in 0..steps {
             let (now, step) = (self.work.tick(), self.work.step());
             loop {
@@ -93,8 +93,8 @@ impl Running {
 
     /// Compares everything. Repeats reads that are refused while the file is reopened.
     #[track_caller]
-    fn compare_patiently(&mut self, store: &Store) {
-        let until = Instant::now() + PATIENCE;
+    fn compare_with_retry(&mut self, store: &Store) {
+        let until = Instant::now() + TIMEOUT;
         while let Err(difference) = self.oracle.compare(store) {
             let is_refusal = difference.to_string().contains("the index cannot be accessed");
             assert!(is_refusal && Instant::now() < until, "{difference}");
@@ -106,7 +106,7 @@ impl Running {
     #[track_caller]
     pub(crate) fn check(&mut self, store: Store, rebuilt: usize) {
         store.flush();
-        self.compare_patiently(&store);
+        self.compare_with_retry(&store);
         let report = store.verify().expect("there is room");
         let found: Vec<_> = report.violations.iter().map(|violation| violation.code).collect();
         let expected = vec![ViolationCode::IndexRebuilt; rebuilt];
@@ -164,7 +164,7 @@ pub(crate) fn watch(store: &Store) -> Receiver<IndexEvent> {
 /// Waits for an event.
 #[track_caller]
 pub(crate) fn wait_for(events: &Receiver<IndexEvent>, is_it: impl Fn(&IndexEvent) -> bool) -> IndexEvent {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let event = events.recv_timeout(left).expect("it happens");
@@ -182,7 +182,7 @@ pub(crate) fn wait_until_rebuilt(events: &Receiver<IndexEvent>) {
 /// Waits until the index can be written.
 #[track_caller]
 pub(crate) fn settle(store: &Store) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         store.flush();
         if store.status().index.unavailable.is_none() {

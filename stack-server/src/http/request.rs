@@ -351,7 +351,7 @@ pub(crate) async fn discard_import(incoming: Incoming) {
     discard_some(incoming, DISCARD_IMPORT_BYTES_MAX, DISCARD_IMPORT_TIMEOUT).await;
 }
 
-async fn discard_some(mut incoming: Incoming, bytes: usize, patience: Duration) {
+async fn discard_some(mut incoming: Incoming, bytes: usize, timeout: Duration) {
     let mut left = bytes;
     let reading = async {
         while let Some(Ok(frame)) = incoming.frame().await {
@@ -362,7 +362,7 @@ async fn discard_some(mut incoming: Incoming, bytes: usize, patience: Duration) 
         }
     };
     // The response is the same whether all of the body was read or not.
-    let _ = tokio::time::timeout(patience, reading).await;
+    let _ = tokio::time::timeout(timeout, reading).await;
 }
 
 #[cfg(test)]

@@ -288,7 +288,7 @@ pub enum LockOutcome {
 /// # Errors
 ///
 /// The errors of [`DiskFile::read_at`].
-pub fn read_patiently(file: &dyn DiskFile, offset: u64, out: &mut [u8]) -> io::Result<()> {
+pub fn read_with_retry(file: &dyn DiskFile, offset: u64, out: &mut [u8]) -> io::Result<()> {
     file.read_at(offset, out).or_else(|_| file.read_at(offset, out))
 }
 

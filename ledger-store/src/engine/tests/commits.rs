@@ -20,7 +20,7 @@ fn pay(engine: &Engine, reference: &str) -> Result<Vec<Outcome>, WriteError> {
 
 /// Returns a generous time limit for work like `work`, measured on this machine now. A test that waits this long does
 /// not mistake a slow thread for a blocked one.
-fn patience_for(work: impl FnOnce()) -> Duration {
+fn timeout_for(work: impl FnOnce()) -> Duration {
     let begun = Instant::now();
     work();
     (begun.elapsed() * 20).max(Duration::from_millis(100))
@@ -136,7 +136,7 @@ fn a_refusal_waits_for_what_it_was_decided_upon() {
 #[test]
 fn nobody_decides_while_a_batch_waits_for_its_turn() {
     let (engine, journal, clock) = counted();
-    let patience = patience_for(|| assert!(pay(&engine, "").is_ok()));
+    let timeout = timeout_for(|| assert!(pay(&engine, "").is_ok()));
     let asked = clock.0.load(Ordering::SeqCst);
     journal.hold();
     thread::scope(|scope| {
@@ -148,7 +148,7 @@ fn nobody_decides_while_a_batch_waits_for_its_turn() {
         });
         clock.wait_for(asked + 2);
         // If the lock were free, a third batch could commit before the second.
-        let decider = engine.decider.try_lock_for(patience).is_some();
+        let decider = engine.decider.try_lock_for(timeout).is_some();
         journal.release();
         assert!(!decider, "the decider was let go of before the turn was taken");
         assert!(first.join().expect("it returns").is_ok());
@@ -160,7 +160,7 @@ fn nobody_decides_while_a_batch_waits_for_its_turn() {
 #[test]
 fn a_flush_holds_the_batch_under_way_when_it_began() {
     let (engine, journal) = engine(&Options::default());
-    let patience = patience_for(|| {
+    let timeout = timeout_for(|| {
         thread::scope(|scope| {
             engine.begin_flush(&mut engine.decider.lock());
             engine.flushes.lock().stop = true;
@@ -176,7 +176,7 @@ fn a_flush_holds_the_batch_under_way_when_it_began() {
         let flusher = scope.spawn(|| engine.flush_loop());
         // A flusher that does not wait would end before the append returns.
         let begun = Instant::now();
-        while begun.elapsed() < patience && !flusher.is_finished() {
+        while begun.elapsed() < timeout && !flusher.is_finished() {
             thread::yield_now();
         }
         let has_waited = !flusher.is_finished();
