@@ -217,7 +217,7 @@ fn fence(index: &IndexSnapshot, journal: &dyn JournalReader, next: Position) -> 
 const REPLAY_BYTES: usize = 4 << 20;
 
 fn set_heads(state: &mut State, view: &mut View) {
-    for ledger in &state.ledgers {
+    for ledger in state.ledgers.iter() {
         view.heads.set(ledger.head.info.id, ledger.head.clone());
     }
 }
@@ -236,7 +236,7 @@ pub(crate) fn flush_now(
     let chain = journal.read(last).map_err(ReadError::from)?.map(|chunk| chunk.chain());
     let chain =
         chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
-    let heads = state.take_changed_heads();
+    let heads = state.ledgers.take_changed_heads();
     let watermark = Watermark { store: identity.store, next: view.next, chain, hashed };
     flush::write(index, &memtables, &heads, &[], watermark)?;
     while ledger_index::maintain(index, &|| false)? {}
@@ -260,7 +260,7 @@ fn check_is_new(
     let Body::Log(LogRecord { ledger, event: Event::Transaction(transaction), .. }) = &record.body else {
         return Ok(());
     };
-    let Some(head) = state.ledgers.get((*ledger as usize).wrapping_sub(1)) else { return Ok(()) };
+    let Some(head) = state.ledgers.get(*ledger) else { return Ok(()) };
     if transaction.id >= head.head.counters.next_transaction {
         return Ok(());
     }
@@ -325,7 +325,7 @@ fn original_of(
     else {
         return Err(Corrupt { what: "transaction that is not where it should be" }.into());
     };
-    state.metadata_of(log.ledger, &transaction.metadata).map(Some)
+    state.ledgers[log.ledger].metadata_of(&transaction.metadata).map(Some)
 }
 
 /// Calls `each` with the documents of a collection, in key order.
@@ -343,7 +343,7 @@ fn each_document(
 }
 
 fn load_mappings(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenError> {
-    Ok(each_document(index, MAPPINGS, |name, text| state.put_mapping(name, text))?)
+    Ok(each_document(index, MAPPINGS, |name, text| state.ledgers.put_mapping(name, text))?)
 }
 
 fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenError> {
@@ -358,20 +358,20 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
     for (info, section) in ledgers {
         let id = info.id;
         while let Some(tombstone) = removed.next_if(|tombstone| tombstone.info.id < id) {
-            if tombstone.info.id as usize != state.ledgers.len() + 1 {
+            if tombstone.info.id != state.ledgers.len() + 1 {
                 return Err(gap());
             }
-            state.put_tombstone(tombstone);
+            state.ledgers.put_tombstone(tombstone);
         }
-        if id as usize != state.ledgers.len() + 1 {
+        if id != state.ledgers.len() + 1 {
             return Err(gap());
         }
         let counters = index.get(tables::HEADS, &id.to_be_bytes())?;
         let counters =
             counters.ok_or_else(|| OpenError::Damaged { reason: "index: a ledger's head".to_owned() })?;
         let counters = Counters::decode(&counters).map_err(ReadError::from)?;
-        state.put_ledger(info, section, || counters);
-        let head = &state.ledger(id).head;
+        state.ledgers.put(info, section, || counters);
+        let head = &state.ledgers[id].head;
         for (kind, names, count) in
             [(NameKind::Asset, &head.assets, counters.assets), (NameKind::Key, &head.keys, counters.keys)]
         {
@@ -384,10 +384,10 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
         }
     }
     for tombstone in removed {
-        if tombstone.info.id as usize != state.ledgers.len() + 1 {
+        if tombstone.info.id != state.ledgers.len() + 1 {
             return Err(gap());
         }
-        state.put_tombstone(tombstone);
+        state.ledgers.put_tombstone(tombstone);
     }
     Ok(())
 }

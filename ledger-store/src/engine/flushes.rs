@@ -66,7 +66,7 @@ impl Engine {
 
     pub(super) fn begin_flush(&self, state: &mut State) {
         let through = state.next;
-        let heads = state.take_changed_heads();
+        let heads = state.ledgers.take_changed_heads();
         let is_full = self.gathered(state) >= self.shares.memtable;
         let flush = state.begin_flush();
         let request = FlushRequest { begun: Instant::now(), is_full, flush, through, heads };

@@ -90,7 +90,7 @@ impl Engine {
         self.make_room(&mut state);
         let (batch, answers) = self.decide_jobs(&mut state, jobs, &mut turn, &mut turned_away);
         let heads: Vec<(u32, LedgerHead)> =
-            batch.ledgers.iter().map(|ledger| (*ledger, state.ledger(*ledger).head.clone())).collect();
+            batch.ledgers.iter().map(|ledger| (*ledger, state.ledgers[*ledger].head.clone())).collect();
         let turn = turn.unwrap_or_else(|| self.committer.lock_arc());
         drop(state);
         let decided = DecidedBatch { turn, batch, heads, answers, turned_away };

@@ -25,12 +25,12 @@ pub(super) fn create_ledger(
     now: Timestamp,
     batch: &mut Batch,
 ) -> Result<LedgerInfo, WriteError> {
-    if state.ledger_number(&name).is_some() {
+    if state.ledgers.number_of(&name).is_some() {
         return Err(WriteError::LedgerExists);
     }
-    let section = state.section_for(&options.bucket);
+    let section = state.ledgers.section_for(&options.bucket);
     let info = LedgerInfo {
-        id: state.ledgers.len() as u32 + 1,
+        id: state.ledgers.len() + 1,
         name,
         bucket: options.bucket,
         added_at: now,
@@ -50,7 +50,7 @@ pub(super) fn edit_ledger(
     batch: &mut Batch,
 ) -> Result<LedgerInfo, WriteError> {
     let ledger = live(state, name)?;
-    let head = &state.ledger(ledger).head;
+    let head = &state.ledgers[ledger].head;
     let (mut info, section) = (LedgerInfo::clone(&head.info), head.section);
     match edit {
         LedgerEdit::Mapping(text) => {
@@ -80,7 +80,7 @@ pub(super) fn import_logs(
     written: &WrittenHere<'_>,
 ) -> Result<Imported, WriteError> {
     let ledger = live(state, name)?;
-    if state.ledger(ledger).counters().next_log != logs.next {
+    if state.ledgers[ledger].counters().next_log != logs.next {
         return Ok(Imported::Overtaken);
     }
     state.begin_undo(ledger);
@@ -112,13 +112,13 @@ pub(super) fn mark_bucket(
     now: Timestamp,
     batch: &mut Batch,
 ) -> Result<Option<u32>, WriteError> {
-    if *mark == BucketState::Restored && *first == 1 && state.is_bucket_gone(bucket) {
+    if *mark == BucketState::Restored && *first == 1 && state.ledgers.is_bucket_gone(bucket) {
         return Err(WriteError::BucketRemoved);
     }
     let mut next = Some(*first);
     let mut changed = Vec::new();
     for _ in 0..LEDGERS_MARKED {
-        let ledger = next.and_then(|next| state.ledgers.get(next as usize - 1));
+        let ledger = next.and_then(|next| state.ledgers.get(next));
         let Some(ledger) = ledger else {
             next = None;
             break;
@@ -129,7 +129,7 @@ pub(super) fn mark_bucket(
             continue;
         }
         // A section whose removal has begun cannot be restored.
-        if *mark == BucketState::Restored && state.section(section).is_going() {
+        if *mark == BucketState::Restored && state.ledgers.section(section).is_going() {
             continue;
         }
         let deleted_at = match mark {
@@ -157,8 +157,8 @@ pub(super) fn remove_deleted(
     let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
     let until = Timestamp::from_micros(now.as_micros().saturating_sub(retention));
     let mut due = Vec::new();
-    for number in state.removable(until, LEDGERS_MARKED) {
-        let info = LedgerInfo::clone(&state.ledger(number).head.info);
+    for number in state.ledgers.removable(until, LEDGERS_MARKED) {
+        let info = LedgerInfo::clone(&state.ledgers[number].head.info);
         let stored =
             |collection| state.stored_document(&document_key(collection, info.name.as_str().as_bytes()));
         let before = [(MAPPINGS, stored(MAPPINGS)?), (LEDGERS, stored(LEDGERS)?)];
@@ -181,7 +181,7 @@ pub(super) fn remove_deleted(
 
 /// Returns the number of an existing ledger.
 pub(super) fn live(state: &State, name: &LedgerName) -> Result<u32, WriteError> {
-    state.live_ledger(name).ok_or_else(|| WriteError::LedgerNotFound { ledger: name.clone() })
+    state.ledgers.live_number_of(name).ok_or_else(|| WriteError::LedgerNotFound { ledger: name.clone() })
 }
 
 /// Returns the key of the document that describes a ledger.

@@ -90,7 +90,7 @@ impl Engine {
             fingerprints: Fingerprints::new(&identity.secret),
             identity,
             clock: options.clock.clone(),
-            directory: state.directory.clone(),
+            directory: state.ledgers.directory().clone(),
             shares: options.shares(),
             progress: options.progress.clone(),
             flush_interval: options.flush_interval,
@@ -164,7 +164,7 @@ impl Engine {
 
     /// Returns the sections of the journal of which every ledger is removed.
     pub(crate) fn removed_sections(&self) -> BTreeSet<u32> {
-        self.decider.lock().removed_sections()
+        self.decider.lock().ledgers.removed_sections()
     }
 
     /// Makes the `nth` of the writer's next reads fail, counted from 1. 0 cancels it. Returns whether an earlier

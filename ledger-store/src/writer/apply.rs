@@ -102,28 +102,29 @@ impl State {
     ) -> Result<(), ReadError> {
         if let (LEDGERS, Some(value)) = (document.collection, document.value) {
             let (info, section) = decode_ledger(document.key, value)?;
-            if info.id == 0 || info.id as usize > self.ledgers.len() + 1 {
+            if info.id == 0 || info.id > self.ledgers.len() + 1 {
                 return Err(Corrupt { what: "number of a ledger" }.into());
             }
-            if info.id as usize > self.ledgers.len() {
+            if info.id > self.ledgers.len() {
                 self.fence.take_ledger(info.id)?;
             }
             let first = info.first_id.get();
-            self.note_ledger(info.id);
+            self.ledgers.note_change(info.id);
             let counters = Counters { next_log: first, next_transaction: first, ..Counters::NEW };
-            self.put_ledger(info, section, || counters);
+            self.ledgers.put(info, section, || counters);
         }
         if let (LEDGERS, None) = (document.collection, document.value) {
-            let number = self.ledger_number(&read_ledger_name(document.key)?);
+            let number = self.ledgers.number_of(&read_ledger_name(document.key)?);
             let number = number.ok_or(Corrupt { what: "removal of a ledger that is not there" })?;
-            if self.ledger(number).head.info.deleted_at.is_none() {
+            if self.ledgers[number].head.info.deleted_at.is_none() {
                 return Err(Corrupt { what: "removal of a ledger that is not deleted" }.into());
             }
-            self.note_ledger(number);
-            self.remove_ledger(number);
+            self.ledgers.note_change(number);
+            self.ledgers.remove(number);
+            self.schemas.clear();
         }
         if let (MAPPINGS, Some(value)) = (document.collection, document.value) {
-            self.put_mapping(document.key, value)?;
+            self.ledgers.put_mapping(document.key, value)?;
         }
         self.put_document(position, document, &hints.stored, rows)
     }
@@ -148,12 +149,12 @@ impl State {
     ) -> Result<Timestamp, ReadError> {
         let AppliedLog { position, log, hints } = applied;
         let ledger = log.ledger;
-        if ledger == 0 || self.ledgers.len() < ledger as usize {
+        if ledger == 0 || self.ledgers.len() < ledger {
             return Err(Corrupt { what: "entry of a ledger that was not created" }.into());
         }
         self.fence.admit(log)?;
-        self.note_ledger(ledger);
-        let counters = self.ledger(ledger).counters();
+        self.ledgers.note_change(ledger);
+        let counters = self.ledgers[ledger].counters();
         // An import into an empty ledger may start below the ledger's first id.
         let begins = log.imported && counters.is_new();
         if (log.log < counters.next_log && !begins) || log.log == u64::MAX {
@@ -188,32 +189,32 @@ impl State {
             }
             Event::SetMetadata { target: TargetRecord::Account(account), defaults, metadata } => {
                 // Write the account once: the set values override the defaults.
-                let mut given = self.take_metadata(ledger, defaults)?;
-                given.merge(&self.take_metadata(ledger, metadata)?);
+                let mut given = self.ledgers[ledger].take_metadata(defaults)?;
+                given.merge(&self.ledgers[ledger].take_metadata(metadata)?);
                 let place = self.touch(log, account, hints.located.first(), log.date, touched, rows)?;
                 self.merge_account_metadata(place, log.date, &given, touched, (position, rows))?;
             }
             Event::DeleteMetadata { target: TargetRecord::Account(account), key } => {
-                let key = self.take_key(ledger, key)?;
+                let key = self.ledgers[ledger].take_key(key)?;
                 // Removing metadata does not count as a use of the account, so its first usage does not change.
                 let place = self.touch(log, account, hints.located.first(), AFTER_ALL, touched, rows)?;
                 self.delete_account_key(place, log.date, &key, touched, (position, rows))?;
             }
             Event::SetMetadata { target: TargetRecord::Transaction(id), metadata, .. } => {
-                let set = self.take_metadata(ledger, metadata)?;
+                let set = self.ledgers[ledger].take_metadata(metadata)?;
                 self.change_transaction(*id, applied, rows, |document| {
                     document.metadata.merge(&set);
                 })?;
             }
             Event::DeleteMetadata { target: TargetRecord::Transaction(id), key } => {
-                let key = self.take_key(ledger, key)?;
+                let key = self.ledgers[ledger].take_key(key)?;
                 self.change_transaction(*id, applied, rows, |document| {
                     document.metadata.remove(&key);
                 })?;
             }
             // An account that no entry ever named does not come into existence.
             Event::DeleteMetadata { target: TargetRecord::Unknown(_), key } => {
-                self.take_key(ledger, key)?;
+                self.ledgers[ledger].take_key(key)?;
             }
             Event::SetMetadata { target: TargetRecord::Unknown(_), .. } => {
                 return Err(Corrupt { what: "metadata of an account without a number" }.into());

@@ -98,7 +98,7 @@ impl State {
         };
         let schema = schema.as_deref().and_then(|schema| schema.as_ref().ok());
         let named = schema_version.as_deref().zip(schema);
-        let schemas = self.ledger(ledger).counters().schemas;
+        let schemas = self.ledgers[ledger].counters().schemas;
         let mut violation = match resolve(command, named, schemas > 0, self.enforcement) {
             Ok(violation) => violation,
             Err(rejection) => return Ok(Err(rejection)),
@@ -173,7 +173,7 @@ impl State {
         batch: &mut Batch,
     ) -> Result<(), ReadError> {
         let base = entering.base;
-        let section = SectionId(self.ledger(base.ledger).head.section);
+        let section = SectionId(self.ledgers[base.ledger].head.section);
         let mut record = Record {
             position: self.next,
             body: Body::Log(LogRecord {
@@ -202,7 +202,7 @@ impl State {
     fn feed_hashes(&mut self, entering: &Entering<'_, '_>, creation: Option<usize>, batch: &mut Batch) {
         let LedgerBase { ledger, log, .. } = entering.base;
         let (id, date) = (entering.transaction_id(), entering.date);
-        let features = self.ledger(ledger).head.info.features;
+        let features = self.ledgers[ledger].head.info.features;
         if ChainId::legacy(ledger).is_kept(features) {
             batch.unhashed.push_legacy(
                 ledger,
@@ -223,7 +223,7 @@ impl State {
 
     /// Returns the ids and the date for the next entry of a ledger.
     fn next_base(&mut self, ledger: u32, date: Timestamp) -> LedgerBase {
-        let counters = self.ledger(ledger).counters();
+        let counters = self.ledgers[ledger].counters();
         LedgerBase {
             ledger,
             log: counters.next_log,
@@ -234,7 +234,7 @@ impl State {
 
     /// Returns the date for the next entry. The dates of a log never decrease.
     fn date(&mut self, ledger: u32, now: Timestamp) -> Timestamp {
-        self.ledger(ledger).head.counters.last_date.max(now)
+        self.ledgers[ledger].head.counters.last_date.max(now)
     }
 
     /// Runs the script of a command and replaces it by its postings, unless the command is refused first. The script

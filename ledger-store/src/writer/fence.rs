@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use ledger_codec::Corrupt;
 use ledger_journal::entry::{AddressRef, Body, Event, LogRecord, Record, TargetRecord};
 
-use super::ledgers::LedgerState;
+use super::ledgers::Ledgers;
 
 /// The numbers that the journal had used before the writer started.
 #[derive(Debug, Default)]
@@ -52,12 +52,12 @@ impl Fence {
     /// # Errors
     ///
     /// [`Corrupt`] if it does not, because it was loaded from a damaged index.
-    pub(crate) fn check(&self, ledgers: &[LedgerState]) -> Result<(), Corrupt> {
-        if ledgers.len() != self.ledgers as usize {
+    pub(crate) fn check(&self, ledgers: &Ledgers) -> Result<(), Corrupt> {
+        if ledgers.len() != self.ledgers {
             return Err(Corrupt { what: "a ledger is missing" });
         }
         for (ledger, seen) in &self.seen {
-            let Some(ledger) = ledgers.get((*ledger as usize).wrapping_sub(1)) else {
+            let Some(ledger) = ledgers.get(*ledger) else {
                 return Err(Corrupt { what: "a ledger is missing" });
             };
             let counters = &ledger.head.counters;

@@ -84,7 +84,7 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Result<(), ImportRefusal>, ReadError> {
-        let counters = self.ledger(ledger).counters();
+        let counters = self.ledgers[ledger].counters();
         if counters.in_use {
             return Ok(Err(ImportRefusal::InUse));
         }
@@ -108,7 +108,7 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Result<(), ImportRefusal>, ReadError> {
-        let counters = self.ledger(ledger).counters();
+        let counters = self.ledgers[ledger].counters();
         if let Some(id) = imported.id {
             // Histories and dates are searched by id, so ids must ascend.
             if counters.transactions > 0 && id.get() < counters.next_transaction {
@@ -175,7 +175,7 @@ impl State {
         };
         let id = match imported.id {
             Some(id) => id.get(),
-            None => self.ledger(ledger).counters().next_transaction,
+            None => self.ledgers[ledger].counters().next_transaction,
         };
         let mut event = Event::blank();
         self.put_event((ledger, id), &decision, facts, hints, &mut event);
@@ -225,7 +225,7 @@ impl State {
         hints: &Hints,
         batch: &mut Batch,
     ) -> Result<(), ReadError> {
-        let head = &self.ledger(ledger).head;
+        let head = &self.ledgers[ledger].head;
         let (section, features) = (SectionId(head.section), head.info.features);
         let base = LedgerBase {
             ledger,

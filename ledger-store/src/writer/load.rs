@@ -61,7 +61,7 @@ impl State {
     /// Returns whether these holdings have more new assets than the ledger has numbers left.
     pub(super) fn has_too_many_assets(&mut self, ledger: u32, holdings: &[Located]) -> bool {
         let new = holdings.iter().filter(|holding| holding.asset.is_none()).count();
-        new > 0 && self.ledger(ledger).head.assets.len() + new > crate::names::NAMES_MAX
+        new > 0 && self.ledgers[ledger].head.assets.len() + new > crate::names::NAMES_MAX
     }
 
     /// Loads what a command needs apart from holdings: whether its reference is taken, the accounts that get metadata,
@@ -161,7 +161,7 @@ impl State {
         written: &impl Written,
     ) -> Result<Option<KnownTransaction>, ReadError> {
         let Some(id) = id else { return Ok(None) };
-        if id.get() >= self.ledger(ledger).head.counters.next_transaction {
+        if id.get() >= self.ledgers[ledger].head.counters.next_transaction {
             return Ok(None);
         }
         self.reading()?;
@@ -192,7 +192,7 @@ impl State {
         let hint = if hint.len() == wanted.holdings.len() { hint } else { &[] };
         for (at, holding) in wanted.holdings.iter().enumerate() {
             let mut located = self.locate_by_hint(ledger, holding.account.as_str(), hint.get(at))?;
-            located.asset = self.ledger(ledger).asset(holding.asset.as_str());
+            located.asset = self.ledgers[ledger].asset(holding.asset.as_str());
             let have = match (located.place(), located.asset) {
                 (Some(place), Some(asset)) => self.accounts.get(place).holding(asset),
                 _ => None,
@@ -227,7 +227,7 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Option<Timestamp>, ReadError> {
-        let next = self.ledger(ledger).head.counters.next_transaction;
+        let next = self.ledgers[ledger].head.counters.next_transaction;
         let Some(last) = next.checked_sub(1) else { return Ok(None) };
         self.reading()?;
         let last = written.transaction(batch, ledger, TransactionId::new(last))?;

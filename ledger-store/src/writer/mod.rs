@@ -2,12 +2,12 @@
 //!
 //! - [`command`]: a command with its context and outcome. [`execute`] runs the steps: [`load`] finds the facts, the
 //!   core decides, [`numbers`] creates the entry, and [`apply`] changes the state.
-//! - [`state`]: everything that decisions need. [`locate`] finds accounts, [`schema`] and [`documents`] handle schemas
-//!   and documents, [`undo`] takes changes back, and [`replay`] serves recovery.
-//! - [`apply`]: the effect of any entry; [`transaction`], [`touched`], [`names`] and [`keys`] are parts of it.
+//! - [`state`]: everything that decisions need. [`ledgers`] holds the ledgers, [`locate`] finds accounts, [`schema`] and
+//!   [`documents`] handle schemas and documents, [`undo`] takes changes back, and [`replay`] serves recovery.
+//! - [`apply`]: the effect of any entry; [`transaction`], [`touched`] and [`keys`] are parts of it.
 //! - [`batch`]: the entries and rows that one append makes durable.
-//! - [`ahead`], [`accounts`], [`recent_keys`], [`hash_prefix`]: tables in memory, and their prefetching.
-//! - [`import`], [`removal`]: logs of other stores, and ledgers that are removed for good.
+//! - [`accounts`], [`recent_keys`], [`hash_prefix`]: tables in memory, and their [prefetching](prefetch).
+//! - [`import`]: logs of other stores.
 
 mod accounts;
 mod apply;
@@ -21,18 +21,17 @@ mod hints;
 mod holding;
 mod import;
 mod keys;
+mod ledger_state;
 mod ledgers;
 mod load;
 mod locate;
 #[cfg(any(test, debug_assertions, feature = "testing"))]
 mod miscount;
-mod names;
 mod numbers;
 mod payload;
 mod prefetch;
 mod recent;
 mod recent_keys;
-mod removal;
 mod replay;
 mod replay_state;
 mod schema;

@@ -72,7 +72,7 @@ struct Numbers<'a> {
 
 impl<'a> Numbers<'a> {
     fn new(state: &mut State, ledger: u32) -> Self {
-        let counters = *state.ledger(ledger).counters();
+        let counters = *state.ledgers[ledger].counters();
         Self {
             ledger,
             next_account: counters.accounts,
@@ -113,7 +113,7 @@ impl<'a> Numbers<'a> {
 
     /// Returns the reference to the metadata key at index `at`.
     fn key(&mut self, state: &mut State, at: usize, key: &'a str) -> NameRef<'a> {
-        let ledger = &mut state.ledgers[self.ledger as usize - 1];
+        let ledger = &mut state.ledgers[self.ledger];
         if let Some(id) = ledger.key(at, key, &state.fingerprints) {
             return NameRef::Known(id);
         }

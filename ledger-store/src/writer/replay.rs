@@ -17,8 +17,7 @@ impl State {
 
     /// Records that a replayed entry breaks a rule.
     pub(crate) fn report(&mut self, code: ViolationCode, ledger: u32, position: u64, detail: String) {
-        let name =
-            self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| ledger.head.info.name.clone());
+        let name = self.ledgers.get(ledger).map(|ledger| ledger.head.info.name.clone());
         if let Some(replay) = &mut self.replay {
             replay.violations.push(Violation { code, ledger: name, position: Some(position), detail });
         }
@@ -47,13 +46,13 @@ impl State {
 
     /// Tells whether the replay passes over entries of this ledger, because it is removed by then or will be.
     pub(crate) fn is_passed_over(&self, ledger: u32) -> bool {
-        let head = self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| &ledger.head);
+        let head = self.ledgers.get(ledger).map(|ledger| &ledger.head);
         head.is_some_and(|head| head.is_removed || self.holes().any(|section| section == head.section))
     }
 
     /// Returns a section whose entries are gone although not all of its ledgers are removed.
     pub(crate) fn unexplained_hole(&self) -> Option<u32> {
-        self.holes().find(|section| !self.section(*section).is_gone())
+        self.holes().find(|section| !self.ledgers.section(*section).is_gone())
     }
 
     fn holes(&self) -> impl Iterator<Item = u32> {

@@ -62,7 +62,7 @@ impl State {
         if stored.or_read(|| self.stored_document(&place))?.is_some() {
             return Ok(());
         }
-        self.ledger(ledger).counters().schemas += 1;
+        self.ledgers[ledger].counters().schemas += 1;
         let by_position = schema_position_key(ledger, position);
         let document = DocumentRecord {
             collection: SCHEMAS,

@@ -20,11 +20,11 @@ impl Reads for ScriptReads<'_> {
 
     fn balance(&mut self, account: &AccountAddress, asset: &str, color: &str) -> Result<Balance, ReadError> {
         let number = if color.is_empty() {
-            self.state.ledger(self.ledger).asset(asset)
+            self.state.ledgers[self.ledger].asset(asset)
         } else {
             // No account can hold a text that is not an asset.
             let folded = colored_asset(asset, color);
-            folded.and_then(|folded| self.state.ledger(self.ledger).asset(folded.as_str()))
+            folded.and_then(|folded| self.state.ledgers[self.ledger].asset(folded.as_str()))
         };
         let Some(number) = number else { return Ok(Balance::ZERO) };
         let Some(place) = self.state.locate(self.ledger, account.as_str())?.place() else {
@@ -46,7 +46,7 @@ impl Reads for ScriptReads<'_> {
             let account = self.state.accounts.get(place);
             account.holdings.iter().map(|held| (held.asset, held.balance())).collect()
         };
-        let assets = &self.state.ledger(self.ledger).head.assets;
+        let assets = &self.state.ledgers[self.ledger].head.assets;
         let mut found = Vec::new();
         for (number, balance) in held {
             let asset = assets.text(number).ok_or_else(|| missing("an asset"))?;

@@ -3,38 +3,31 @@
 //! It is ahead of the disk by the batches that are not durable yet. It never relies on data that lags behind: changes
 //! since the last flush are in memory, and the index holds the exact state of everything else.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use ledger_codec::Corrupt;
 use ledger_core::schema::Enforcement;
 use ledger_core::script::Scratch;
-use ledger_core::{BucketName, LedgerName};
 use ledger_index::{IndexSnapshot, KeyRow, KnownKeys, Row, TableView, VersionRow};
 use ledger_journal::Position;
 use smallvec::SmallVec;
 
 use super::accounts::{AccountState, AccountTable, Place};
 use super::fence::Fence;
-use super::ledgers::LedgerState;
+use super::ledgers::Ledgers;
 #[cfg(any(test, debug_assertions, feature = "testing"))]
 use super::miscount::Miscount;
 use super::recent::Recent;
 use super::recent_keys::{RecentKey, RecentKeys};
 use super::replay_state::ReplayState;
 use super::schema_cache::SchemaCache;
+use crate::documents::TransactionDocument;
 use crate::documents::overlay::{Before, Merged, Overlay};
-use crate::documents::{TransactionDocument, read_ledger_name};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
-use crate::lookup::{self, missing};
+use crate::lookup;
 use crate::options::Shares;
-use crate::projection::{MemtableSizes, value_of};
-use crate::query::LedgerInfo;
-use crate::sections::SectionLedgers;
-use crate::view::{Counters, Directory, LedgerHead};
+use crate::projection::MemtableSizes;
+use crate::view::Counters;
 
 /// The record for undoing an atomic submission or a dry run.
 pub(crate) struct Undo {
@@ -51,13 +44,7 @@ pub(crate) struct Undo {
 
 /// Everything that a decision needs.
 pub(crate) struct State {
-    /// The ledgers by number, starting with number 1.
-    pub(crate) ledgers: Vec<LedgerState>,
-    pub(crate) directory: Directory,
-    /// The section of the journal of each bucket's latest ledger. Section 0 is for documents.
-    pub(super) buckets: BTreeMap<BucketName, u32>,
-    /// The sections that were ever assigned to a ledger.
-    pub(super) sections: BTreeMap<u32, SectionLedgers>,
+    pub(crate) ledgers: Ledgers,
     pub(crate) accounts: AccountTable,
     /// Recent references and idempotency keys.
     pub(crate) keys: RecentKeys,
@@ -72,9 +59,6 @@ pub(crate) struct State {
     pub(crate) next: Position,
     /// The number of the flush that will write the current changes.
     pub(crate) flush: u64,
-    /// Ledgers that changed since the last flush began, and the latest of them.
-    changed: BTreeSet<u32>,
-    last_changed: u32,
     /// Number of rows and commands in the last batch, from which the capacity for the next is estimated.
     pub(crate) last_rows: MemtableSizes,
     pub(crate) last_commands: usize,
@@ -124,10 +108,7 @@ impl State {
         let known = KnownKeys::load(&index, KeyRow::TABLE, shares.filters, flush)?;
         let index = StoredState::new(index, 0, flushed);
         Ok(Self {
-            ledgers: Vec::new(),
-            directory: Directory::default(),
-            buckets: BTreeMap::new(),
-            sections: BTreeMap::new(),
+            ledgers: Ledgers::default(),
             accounts: AccountTable::new(shares.accounts),
             keys: RecentKeys::new(flush),
             known,
@@ -136,8 +117,6 @@ impl State {
             fingerprints,
             next,
             flush,
-            changed: BTreeSet::new(),
-            last_changed: 0,
             last_rows: MemtableSizes::default(),
             last_commands: 0,
             scratch: Scratch::default(),
@@ -235,100 +214,11 @@ impl State {
         ended
     }
 
-    /// Records that a ledger changed, so that the next flush writes its head.
-    pub(crate) fn note_ledger(&mut self, ledger: u32) {
-        if self.last_changed != ledger {
-            self.last_changed = ledger;
-            self.changed.insert(ledger);
-        }
-    }
-
-    /// Returns the heads that the flush that begins now must write.
-    pub(crate) fn take_changed_heads(&mut self) -> Vec<(u32, LedgerHead)> {
-        self.last_changed = 0;
-        let changed = std::mem::take(&mut self.changed);
-        changed.into_iter().map(|ledger| (ledger, self.ledger(ledger).head.clone())).collect()
-    }
-
     /// Frees memory between submissions.
     pub(crate) fn evict(&mut self) {
         if self.replay.is_none() {
             self.accounts.evict(self.index.flushed);
         }
-    }
-
-    /// Converts stored metadata to metadata with text keys.
-    pub(crate) fn metadata_of(
-        &self,
-        ledger: u32,
-        record: &ledger_journal::entry::MetadataRecord<'_>,
-    ) -> Result<ledger_core::Metadata, ReadError> {
-        let keys = &self.ledgers[ledger as usize - 1].head.keys;
-        let mut metadata = ledger_core::Metadata::with_capacity(record.len());
-        for (key, value) in record {
-            let text = match key {
-                ledger_journal::entry::NameRef::Known(id) => {
-                    keys.text(*id).ok_or_else(|| missing("a metadata key"))?
-                }
-                ledger_journal::entry::NameRef::New(_, text)
-                | ledger_journal::entry::NameRef::Inline(text) => (*text).into(),
-            };
-            metadata.insert(text, value_of(*value));
-        }
-        Ok(metadata)
-    }
-
-    /// Returns the ledger with a number.
-    pub(crate) fn ledger(&mut self, ledger: u32) -> &mut LedgerState {
-        &mut self.ledgers[ledger as usize - 1]
-    }
-
-    /// Returns the number of a ledger that is not deleted.
-    pub(crate) fn live_ledger(&self, name: &LedgerName) -> Option<u32> {
-        let number = self.ledger_number(name)?;
-        self.ledgers[number as usize - 1].head.info.deleted_at.is_none().then_some(number)
-    }
-
-    /// Returns the number of a ledger, deleted or not, unless it was removed for good.
-    pub(crate) fn ledger_number(&self, name: &LedgerName) -> Option<u32> {
-        self.directory.get(name)
-    }
-
-    /// Adds or replaces a ledger that a document describes.
-    pub(crate) fn put_ledger(&mut self, info: LedgerInfo, section: u32, counters: impl FnOnce() -> Counters) {
-        let at = info.id as usize - 1;
-        self.buckets.insert(info.bucket.clone(), section);
-        self.directory.insert(info.name.clone(), info.id);
-        self.sections.entry(section).or_default().add(&info);
-        let info = Arc::new(info);
-        if let Some(ledger) = self.ledgers.get_mut(at) {
-            if let Some(before) = self.sections.get_mut(&ledger.head.section) {
-                before.take(&ledger.head.info);
-            }
-            ledger.head.info = info;
-        } else {
-            assert_eq!(at, self.ledgers.len(), "ledgers are numbered without a gap");
-            let head = LedgerHead {
-                info,
-                section,
-                assets: crate::names::Names::default(),
-                keys: crate::names::Names::default(),
-                counters: counters(),
-                mapping: None,
-                is_removed: false,
-            };
-            self.ledgers.push(LedgerState::new(head));
-        }
-    }
-
-    /// Sets the mapping of a ledger.
-    pub(crate) fn put_mapping(&mut self, name: &[u8], text: &[u8]) -> Result<(), Corrupt> {
-        let corrupt = Corrupt { what: "mapping of a ledger" };
-        let number = self.ledger_number(&read_ledger_name(name)?).ok_or(corrupt)?;
-        let text = std::str::from_utf8(text).map_err(|_| corrupt)?;
-        self.note_ledger(number);
-        self.ledger(number).head.mapping = Some(text.into());
-        Ok(())
     }
 
     /// Returns the key space and the fingerprint of a reference or an idempotency key.

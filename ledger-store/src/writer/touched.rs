@@ -89,7 +89,7 @@ impl State {
             }
             return Ok(place);
         };
-        let counters = self.ledger(ledger).counters();
+        let counters = self.ledgers[ledger].counters();
         if account.account != counters.accounts {
             return Err(Corrupt { what: "number of a new account" }.into());
         }

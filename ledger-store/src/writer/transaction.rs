@@ -34,7 +34,7 @@ impl State {
         if id == u64::MAX {
             return Err(Corrupt { what: "transaction id" }.into());
         }
-        let counters = self.ledger(ledger).counters();
+        let counters = self.ledgers[ledger].counters();
         counters.next_transaction = counters.next_transaction.max(id + 1);
         counters.transactions += 1;
         let timestamp = transaction.timestamp;
@@ -91,7 +91,7 @@ impl State {
         let (ledger, id, timestamp) = (log.ledger, transaction.id, transaction.timestamp);
         let holding = &transaction.holdings[at];
         let place = self.touch(log, &holding.account, hints.located.get(at), timestamp, touched, rows)?;
-        let asset = self.take_asset(ledger, &holding.asset)?;
+        let asset = self.ledgers[ledger].take_asset(&holding.asset)?;
         self.note_change(place);
         if holding.is_new {
             self.add_holding(ledger, holding, (place, asset), rows)?;
@@ -153,7 +153,7 @@ impl State {
         (place, asset): (Place, u32),
         rows: &mut MemtableBuilder,
     ) -> Result<(), Corrupt> {
-        let counters = self.ledger(ledger).counters();
+        let counters = self.ledgers[ledger].counters();
         if holding.holding != counters.holdings {
             return Err(Corrupt { what: "number of a new holding" });
         }
@@ -181,12 +181,12 @@ impl State {
         let space = subject_space(ledger, Subject::Transaction);
         for (at, (key, value)) in transaction.metadata.iter().enumerate() {
             let known = match key {
-                NameRef::Known(id) => self.ledgers[ledger as usize - 1].last_print(at, *id),
+                NameRef::Known(id) => self.ledgers[ledger].last_print(at, *id),
                 NameRef::New(..) | NameRef::Inline(_) => None,
             };
             let key = match known {
                 Some(key) => key,
-                None => self.with_key(ledger, key, |state, key| state.fingerprints.key(space, key))?,
+                None => self.ledgers[ledger].with_key(key, |key| self.fingerprints.key(space, key))?,
             };
             let term = self.fingerprints.term_of(key, &shown(*value));
             rows.terms.push(TermRow::new(space, term, transaction.id, position, true));
@@ -208,7 +208,7 @@ impl State {
         let mut given: Vec<(Place, Metadata)> = Vec::with_capacity(transaction.account_metadata.len());
         let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
         for (at, (account, metadata)) in transaction.account_metadata.iter().enumerate() {
-            let metadata = self.take_metadata(ledger, metadata)?;
+            let metadata = self.ledgers[ledger].take_metadata(metadata)?;
             // Accounts with defaults are new: this entry creates them.
             let hint = at.checked_sub(transaction.defaults);
             let hint = hint.and_then(|at| hints.located.get(transaction.holdings.len() + at));

@@ -44,7 +44,7 @@ impl State {
 
     /// Makes changes of this ledger undoable as well. It must not have changed since the undo began.
     pub(crate) fn include_in_undo(&mut self, ledger: u32) {
-        let counters = *self.ledger(ledger).counters();
+        let counters = *self.ledgers[ledger].counters();
         if let Some(undo) = &mut self.undo
             && undo.ledgers.iter().all(|(included, _)| *included != ledger)
         {
@@ -79,7 +79,7 @@ impl State {
             self.keyed.undo(&key, previous);
         }
         for (ledger, counters) in undo.ledgers {
-            let ledger = self.ledger(ledger);
+            let ledger = &mut self.ledgers[ledger];
             ledger.head.counters = counters;
             ledger.head.assets.truncate(counters.assets as usize);
             ledger.head.keys.truncate(counters.keys as usize);
