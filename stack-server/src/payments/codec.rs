@@ -107,7 +107,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads an optional text. The outer `None` means that the bytes do not have the expected form.
-    #[expect(clippy::option_option, reason = "one is for invalid bytes, the other for an absent field")]
+    #[expect(clippy::option_option, reason = "the outer is for invalid bytes, the inner for an absent field")]
     pub(crate) fn optional_text(&mut self) -> Option<Option<&'a str>> {
         match self.byte()? {
             0 => Some(None),
