@@ -331,8 +331,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Replaces the configuration of an installation. The tasks that the new configuration contains continue, and the
-    /// others stop.
+    /// Replaces the configuration of an installation. Its tasks continue with the new configuration, except those that
+    /// [`stop_changes`] stops.
     ///
     /// # Errors
     ///
