@@ -1,4 +1,4 @@
-//! The authorization server of a store: its issuer, its vault and its keys.
+//! The authorization server of a store: its issuer, vault and keys.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -31,30 +31,31 @@ use crate::limits::{
 use crate::log::{self, Level};
 use crate::outbound::redacted;
 
-/// Below which path the authorization server is mounted; its issuer ends with it.
+/// The path of the authorization server. The name of its issuer ends with it.
 pub(crate) const MOUNT: &str = "/api/auth";
 
-/// The choices of an operator about the authorization server.
+/// The operator's settings of the authorization server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorizationSettings {
-    /// The address by which clients reach this server, without a path; `None` is the address that it listens on.
+    /// The address by which clients reach this server, without a path. `None` means the address on which the server
+    /// listens.
     pub public_url: Option<String>,
-    /// Where the key is that seals private values.
+    /// The source of the key that encrypts private values.
     pub key: KeySource,
-    /// How long a key signs before the next one does.
+    /// How long a key signs before the next key replaces it.
     pub key_rotation: Duration,
-    /// Clients that are not stored.
+    /// Clients of the configuration. They are not stored.
     pub clients: Vec<StaticClient>,
-    /// Wrong secrets a minute that an address, or a client, may send.
+    /// Maximum number of wrong secrets per minute, for each address and for each client.
     pub wrong_secrets_per_minute: u32,
-    /// Proxies whose `X-Forwarded-For` is believed.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpAddr>,
-    /// The provider that lets people log in; `None` is nobody.
+    /// The provider through which people log in. If `None`, they cannot log in.
     pub provider: Option<ProviderSettings>,
 }
 
 impl AuthorizationSettings {
-    /// With a key, and defaults for everything else.
+    /// Creates settings with this key, and defaults for everything else.
     pub fn new(key: KeySource) -> Self {
         Self {
             public_url: None,
@@ -68,7 +69,7 @@ impl AuthorizationSettings {
     }
 }
 
-/// The reason why an authorization server cannot be made of its settings; for the operator.
+/// The reason why the settings of an authorization server are refused. The error is for the operator.
 #[derive(Debug, Error)]
 pub(crate) enum AuthorityError {
     #[error(transparent)]
@@ -77,7 +78,7 @@ pub(crate) enum AuthorityError {
     Clients(#[from] HashError),
 }
 
-/// Limits of slow work: how much of it runs at once, and how much may wait.
+/// Limits of slow work: how much of it runs at the same time, and how much may wait.
 #[derive(Debug)]
 pub(crate) struct Slots {
     running: Semaphore,
@@ -89,11 +90,11 @@ impl Slots {
         Self { running: Semaphore::new(running), waiting: Semaphore::new(running + waiting) }
     }
 
-    /// Does the work on a thread of its own.
+    /// Runs the work on a separate thread.
     ///
     /// # Errors
     ///
-    /// 503 if too many wait already; 500 if the work panics.
+    /// 503 if too many callers already wait; 500 if the work panics.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -106,7 +107,7 @@ impl Slots {
     }
 }
 
-/// The vault and the keys, once they are open.
+/// The opened vault, the keys, and the known secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
     pub(crate) vault: Arc<Vault>,
@@ -120,14 +121,14 @@ pub(crate) struct Authority {
     issuer: String,
     settings: AuthorizationSettings,
     opened: Mutex<Option<Opened>>,
-    /// Stands while nothing was revoked since.
+    /// The current epoch, which ends at the next revocation or change of keys.
     epoch: Mutex<Epoch>,
-    /// Held by who changes keys.
+    /// A thread holds this lock while it changes the keys.
     changing: Mutex<()>,
     pub(crate) provider: Option<Provider>,
     pub(crate) statics: StaticClients,
     pub(crate) rates: Rates,
-    /// Logins that were begun, by address: each is a document until it ends or expires.
+    /// Limits the started logins of each address. Each is a document until it ends or expires.
     pub(crate) logins: Rates,
     pub(crate) signing: Slots,
     pub(crate) hashing: Slots,
@@ -140,11 +141,11 @@ impl fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// The authorization server of a store at an address. Nothing is opened or made yet.
+    /// Creates the authorization server of a store. Nothing is opened or stored yet.
     ///
     /// # Errors
     ///
-    /// If the public address is none; for the operator.
+    /// Fails if the public address, the provider or a client is not valid. The error is for the operator.
     pub(crate) fn new(
         store: &Store,
         mut settings: AuthorizationSettings,
@@ -171,7 +172,7 @@ impl Authority {
         })
     }
 
-    /// The `iss` of its tokens.
+    /// Returns the issuer, which is the `iss` of the tokens.
     pub(crate) fn issuer(&self) -> &str {
         &self.issuer
     }
@@ -180,16 +181,17 @@ impl Authority {
         &self.store
     }
 
-    /// The time by which tokens, codes and sessions expire, in seconds since the Unix epoch.
+    /// Returns the time in seconds since the Unix epoch. Tokens, codes and sessions expire by this clock.
     pub(crate) fn now(&self) -> u64 {
         clock::now(&self.store)
     }
 
-    /// Opens vault and keys; what is missing is made. This may take a while: RSA keys are made of large primes.
+    /// Opens the vault and the keys, and creates them if they are missing. This may take a while, because RSA keys
+    /// consist of large primes.
     ///
     /// # Errors
     ///
-    /// For the operator: which file or document cannot be used.
+    /// Fails if a file or a document cannot be used. The error is for the operator.
     pub(crate) fn open(&self) -> Result<Opened, OpenKeysError> {
         let mut opened = self.lock();
         if let Some(opened) = opened.as_ref() {
@@ -201,21 +203,21 @@ impl Authority {
         Ok(opened.insert(Opened { vault, keys, known }).clone())
     }
 
-    /// Vault and keys, if they are open.
+    /// Returns the vault and the keys, if they are open.
     pub(crate) fn opened_already(&self) -> Option<Opened> {
         self.lock().clone()
     }
 
-    /// As [`Authority::open`], for requests.
+    /// Opens the vault and the keys like [`Authority::open`], for requests.
     ///
     /// # Errors
     ///
-    /// 500, with the reason in the log.
+    /// 500. The log contains the reason.
     pub(crate) fn opened(&self) -> Result<Opened, ApiError> {
         Ok(self.open()?)
     }
 
-    /// Reads the keys again and ends the trust in what was verified with those before.
+    /// Reads the keys again, and ends the epoch of the previous keys.
     fn reload(&self, opened: &Opened) -> Result<(), ApiError> {
         let keys = Arc::new(KeyRing::open(&self.store, &opened.vault)?);
         *self.lock() = Some(Opened { keys, ..opened.clone() });
@@ -223,34 +225,34 @@ impl Authority {
         Ok(())
     }
 
-    /// The current epoch: tokens that were verified under it are good while it stands.
+    /// Returns the current epoch. Tokens that were verified in it are valid until it ends.
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends the trust in what was verified so far: something was revoked.
+    /// Ends the current epoch, because something was revoked. All tokens must then be verified again.
     pub(crate) fn end_epoch(&self) {
         let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *epoch).end();
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Opened>> {
-        // It is replaced in one step: a thread that panicked left it whole.
+        // Ignore poisoning: the value is replaced in one step, so a panic leaves it complete.
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes what has expired, and lets the next key sign if that is due.
+    /// Removes expired documents and keys, and rotates the keys if that is due.
     ///
     /// # Errors
     ///
-    /// Those of any read or write.
+    /// Fails if the store cannot be read or written, or if there are too many keys.
     pub(crate) fn keep_house(&self) -> Result<(), ApiError> {
         refused::sweep(&self.store, self.now())?;
-        // Without keys nobody has asked for a token yet.
+        // If the keys are not open, no request has needed them yet.
         let Some(opened) = self.lock().clone() else { return Ok(()) };
         let now = self.store.now();
         let is_due = opened.keys.is_due(self.settings.key_rotation, now);
-        // Retired keys first: they may be what leaves no room for the next one.
+        // Remove retired keys first: the number of keys is limited.
         self.sweep_keys(now)?;
         if is_due { self.rotate() } else { Ok(()) }
     }
@@ -264,7 +266,7 @@ impl Authority {
         Ok(())
     }
 
-    /// The address behind a request: that of the connection, or what trusted proxies say.
+    /// Returns the address of a request's client: that of the connection, or the one that trusted proxies report.
     pub(crate) fn address(&self, peer: IpAddr, forwarded: &[&str]) -> IpAddr {
         let hops = forwarded.iter().flat_map(|line| line.split(',')).map(str::trim);
         let hops: Vec<&str> = hops.collect();
@@ -281,11 +283,11 @@ impl Authority {
         address
     }
 
-    /// Lets the next key sign.
+    /// Rotates the keys: the next key signs from now on.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if there are too many keys; what any write may meet.
+    /// `VALIDATION` if there are too many keys. Also fails if the store cannot be written.
     pub(crate) fn rotate(&self) -> Result<(), ApiError> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = self.opened()?;
@@ -295,11 +297,11 @@ impl Authority {
         Ok(())
     }
 
-    /// Removes a key. What it signed is refused from now on.
+    /// Removes a key. Tokens that it signed are refused from now on.
     ///
     /// # Errors
     ///
-    /// `NOT_FOUND`; what any write may meet.
+    /// `NOT_FOUND` if there is no such key. Also fails if the store cannot be written.
     pub(crate) fn revoke_key(&self, id: &str) -> Result<(), ApiError> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = self.opened()?;
@@ -312,11 +314,11 @@ impl Authority {
     }
 }
 
-/// Refuses a public address that is no `http` or `https` address, or has a path, a query or a fragment.
+/// Refuses a public address that is not an `http` or `https` address, or that has a path, a query or a fragment.
 ///
 /// # Errors
 ///
-/// For a person.
+/// Returns the reason, for the operator.
 pub(crate) fn check_base(base: &str) -> Result<(), UrlError> {
     check_issuer(base)?;
     let (_, origin) = base.split_once("://").unwrap_or_default();

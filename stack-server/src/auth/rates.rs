@@ -1,7 +1,8 @@
-//! How often somebody may be wrong about a secret.
+//! Limits of wrong secrets.
 //!
-//! Wrong secrets are counted by address and by client. Only an address is refused for its count, so that nobody locks
-//! somebody else out; that of a client decides only how a wrong secret is answered. The counts need not outlive a restart.
+//! The server counts wrong secrets by address and by client. Only the count of an address leads to refusals without a
+//! check, so that an attacker cannot lock out a client. The count of a client only changes the error for a wrong
+//! secret. A restart resets all counts.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,17 +12,17 @@ use std::time::Instant;
 
 use crate::limits::RATES_MAX;
 
-/// The decision about a try.
+/// The decision about an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Within,
-    /// The rate of the client is exceeded, perhaps by others.
+    /// There were too many attempts for the client, possibly from other addresses.
     ClientExceeded,
-    /// The rate of the address is exceeded: the try is refused, and not counted.
+    /// There were too many attempts from the address. The attempt is refused and not counted.
     Refused,
 }
 
-/// Tries that are left, and when that was so.
+/// A token bucket: the number of attempts that were left at a time.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     left: f64,
@@ -35,11 +36,11 @@ type Buckets<K> = HashMap<K, Bucket>;
 struct Counts {
     addresses: Buckets<IpAddr>,
     clients: Buckets<String>,
-    /// From where clients were right.
+    /// Clients and addresses with a right secret, and the time of the last one.
     right: HashMap<(String, IpAddr), Instant>,
 }
 
-/// The part of an address that is counted as one client. Somebody with one IPv6 address has the whole network of it.
+/// Returns the part of an address that is counted. The user of one IPv6 address usually controls its whole /64 network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -55,13 +56,13 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// Allows this number of wrong secrets a minute, for each address and for each client.
+    /// Creates counts that allow this number of wrong secrets per minute, for each address and for each client.
     pub(crate) fn new(per_minute: u32) -> Self {
         Self { per_minute: f64::from(per_minute), counts: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
-        // Whatever a thread that panicked left is a count all the same.
+        // Ignore poisoning: after a panic the counts are still valid.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,14 +72,14 @@ impl Rates {
         (bucket.left + refilled).min(self.per_minute)
     }
 
-    /// Takes a try, if there is one; whether there was.
+    /// Takes an attempt from a bucket. Returns whether there was one left.
     fn take<K: Eq + Hash + Clone>(&self, buckets: &mut Buckets<K>, key: &K, now: Instant) -> bool {
         let left = self.left(buckets, key, now);
         if left < 1.0 {
             return false;
         }
         if buckets.len() >= RATES_MAX && !buckets.contains_key(key) {
-            // Full buckets are as good as none.
+            // A full bucket is equivalent to none.
             let refill = |bucket: &Bucket| now.saturating_duration_since(bucket.at).as_secs_f64() < 60.0;
             buckets.retain(|_, bucket| refill(bucket));
             if buckets.len() >= RATES_MAX {
@@ -89,8 +90,8 @@ impl Rates {
         true
     }
 
-    /// Counts a try before its secret is checked, so that tries at the same time count too. One that was right is given
-    /// back ([`Rates::give_back`]).
+    /// Counts an attempt before its secret is checked, so that concurrent attempts count, too. If the secret is right,
+    /// the caller gives the attempt back with [`Rates::give_back`].
     pub(crate) fn try_once(&self, client: &str, address: IpAddr, now: Instant) -> Verdict {
         let mut counts = self.lock();
         let counts = &mut *counts;
@@ -104,7 +105,7 @@ impl Rates {
         }
     }
 
-    /// Whether an address may try, or a client was right from there before.
+    /// Returns whether an address has attempts left, or a client has already sent a right secret from there.
     pub(crate) fn is_welcome(&self, client: &str, address: IpAddr, now: Instant) -> bool {
         let counts = self.lock();
         let address = network(address);
@@ -112,7 +113,7 @@ impl Rates {
             || counts.right.contains_key(&(client.to_owned(), address))
     }
 
-    /// Gives back a try that was counted.
+    /// Gives back a counted attempt.
     pub(crate) fn give_back(&self, client: &str, address: IpAddr) {
         let mut counts = self.lock();
         let counts = &mut *counts;
@@ -122,12 +123,12 @@ impl Rates {
         }
     }
 
-    /// Remembers a right secret.
+    /// Remembers that a client has sent a right secret from an address.
     pub(crate) fn right(&self, client: &str, address: IpAddr, now: Instant) {
         let mut counts = self.lock();
         let key = (client.to_owned(), network(address));
         if counts.right.len() >= RATES_MAX && !counts.right.contains_key(&key) {
-            // The older half goes.
+            // Forget the older half.
             let mut dates: Vec<Instant> = counts.right.values().copied().collect();
             let middle = dates.len() / 2;
             let (_, median, _) = dates.select_nth_unstable(middle);
@@ -161,7 +162,7 @@ mod tests {
         assert!(!rates.is_welcome("a", HERE, now) && rates.is_welcome("a", THERE, now));
         assert_eq!(rates.try_once("b", THERE, now), Verdict::Within);
         assert_eq!(rates.try_once("a", THERE, now), Verdict::ClientExceeded, "others were wrong about it");
-        // Tries that are refused do not put off the next one.
+        // Refused attempts do not delay the next one.
         for second in 1..6 {
             assert_eq!(rates.try_once("a", HERE, now + Duration::from_secs(second)), Verdict::Refused);
         }

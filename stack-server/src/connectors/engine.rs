@@ -124,7 +124,7 @@ impl Engine {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner).get(installation).cloned()
     }
 
-    /// Makes a runner for an installation; `None` where nothing runs.
+    /// Creates the runner of an installation. Returns `None` if this process runs no tasks.
     pub(super) fn prepare(
         &self,
         installation: &Installation,
@@ -141,7 +141,7 @@ impl Engine {
         Ok(Some(runner))
     }
 
-    /// Runs an installation: every task of it that is active.
+    /// Starts all active tasks of an installation.
     pub(super) fn begin(&self, installation: &Installation) -> Result<(), InstallationError> {
         let Some(runner) = self.prepare(installation)? else { return Ok(()) };
         let id = &installation.id.installation;

@@ -15,16 +15,16 @@ use crate::connectors::{Failure, Retry};
 use crate::limits::{PROVIDER_ANSWER_BYTES_MAX, PROVIDER_CONNECT_TIMEOUT, RETRY_AFTER_MAX};
 use crate::outbound::{Answered, Client, Identity, Outbound, Question, Target};
 
-/// The tools that every connector gets.
+/// The HTTP client, address policy and folder that all connectors share.
 #[derive(Clone, Debug)]
 pub(crate) struct Tools {
     client: Arc<Client>,
     policy: Outbound,
     /// The operator's addresses of providers, by the name of the connector.
     addresses: BTreeMap<String, String>,
-    /// How long to wait for an answer.
+    /// Timeout for a response.
     timeout: Duration,
-    /// The folder below which files may lie.
+    /// The folder that must contain the directories of all connectors.
     folder: PathBuf,
 }
 
@@ -34,16 +34,16 @@ impl Tools {
         Self { client, policy, addresses, timeout, folder: std::env::temp_dir() }
     }
 
-    /// The same with another folder for files than the system's folder for temporary files.
+    /// Sets the folder for files. The default is the system's folder for temporary files.
     pub(crate) fn within(self, folder: Option<PathBuf>) -> Self {
         Self { folder: folder.unwrap_or(self.folder), ..self }
     }
 
-    /// A folder that a caller gave. It need not exist.
+    /// Returns the path of a directory from a configuration. The directory need not exist.
     ///
     /// # Errors
     ///
-    /// If it does not lie below the folder for files, or leads out of it by a link.
+    /// Fails if the path is not absolute, contains `..`, or is not below the folder for files after resolving links.
     pub(crate) fn directory(&self, text: &str) -> Result<PathBuf, ParameterError> {
         let path = Path::new(text);
         let refusal = || {
@@ -55,16 +55,16 @@ impl Tools {
             return Err(refusal());
         }
         let root = self.folder.canonicalize().map_err(|_| refusal())?;
-        // Links of folders that exist are followed; the rest is made by the connector.
+        // Resolve links in the part of the path that exists. The connector creates the rest.
         let existing = path.ancestors().find_map(|part| part.canonicalize().ok()).ok_or_else(refusal)?;
         if existing.starts_with(&root) { Ok(path.to_owned()) } else { Err(refusal()) }
     }
 
-    /// A provider at an address that a caller gave.
+    /// Returns a provider with an address from a configuration.
     ///
     /// # Errors
     ///
-    /// If it is no address, or none that callers may have the server reach.
+    /// Fails if the address is not valid, contains a user, or is forbidden for outbound requests.
     pub(crate) fn provider(&self, endpoint: &str, secrets: &[&str]) -> Result<Provider, ParameterError> {
         let base = endpoint.trim_end_matches('/');
         let target = Target::parse(base)?;
@@ -75,11 +75,11 @@ impl Tools {
         Ok(Provider::new(self.client.clone(), base, secrets, self.timeout))
     }
 
-    /// A provider at the operator's address for it, or else at one that a caller gave.
+    /// Returns a provider with the operator's address for it, or otherwise with the address from the configuration.
     ///
     /// # Errors
     ///
-    /// Those of [`Tools::provider`].
+    /// Returns errors of [`Tools::provider`].
     pub(crate) fn provider_of(
         &self,
         name: &str,
@@ -92,11 +92,12 @@ impl Tools {
         self.provider(endpoint, secrets)
     }
 
-    /// The same for a provider that asks for a client certificate and its key, in PEM form.
+    /// Returns a provider like [`Tools::provider_of`], with a client certificate and its key in PEM form.
     ///
     /// # Errors
     ///
-    /// Those of [`Tools::provider`], and if certificate and key are none, or no pair.
+    /// Returns errors of [`Tools::provider`]. Also fails if the certificate or the key is not valid, or if they do not
+    /// belong together.
     pub(crate) fn provider_with_identity(
         &self,
         name: &str,
@@ -111,10 +112,10 @@ impl Tools {
         Ok(provider)
     }
 
-    /// A provider with a fixed address, or the one that the operator has for it.
+    /// Returns a provider with the operator's address for it, or otherwise with a fixed address.
     pub(crate) fn known_provider(&self, name: &str, address: &str, secrets: &[&str]) -> Provider {
         match self.addresses.get(name) {
-            // What the operator says is trusted.
+            // The operator's addresses are trusted, so no policy applies.
             Some(address) => {
                 let client = Arc::new(Client::new(Outbound::Any));
                 Provider::new(client, address.trim_end_matches('/'), secrets, self.timeout)
@@ -124,11 +125,11 @@ impl Tools {
     }
 }
 
-/// A provider at its address.
+/// A client of one provider.
 pub(crate) struct Provider {
     client: Arc<Client>,
     base: String,
-    /// Texts that no error may contain.
+    /// Texts that must not appear in errors.
     secrets: Vec<Box<str>>,
     timeout: Duration,
 }
@@ -136,7 +137,7 @@ pub(crate) struct Provider {
 /// Headers of a request.
 pub(crate) type Headers<'a> = &'a [(&'static str, &'a str)];
 
-/// Headers whose values no error shows.
+/// Headers whose values must not appear in errors.
 const SECRET_HEADERS: [&str; 2] = ["authorization", "x-auth-token"];
 
 /// The effect of a request at the provider.
@@ -146,7 +147,7 @@ enum Effect {
     Change,
 }
 
-/// Most characters of a provider's answer in an error.
+/// Maximum number of characters of a provider's response in an error.
 const SHOWN_CHARS_MAX: usize = 200;
 
 impl Provider {
@@ -156,12 +157,12 @@ impl Provider {
         Self { client, base: base.to_owned(), secrets, timeout }
     }
 
-    /// The JSON text that a path answers with.
+    /// Sends a GET request and returns the body of the response.
     pub(crate) async fn get(&self, path: &str, headers: Headers<'_>) -> Result<Bytes, Failure> {
         self.ask(Method::GET, Effect::None, path, headers, Bytes::new()).await
     }
 
-    /// The JSON text with which a question is answered that changes nothing and still needs a body.
+    /// Sends a POST request that only reads, and returns the body of the response.
     pub(crate) async fn search(
         &self,
         path: &str,
@@ -171,7 +172,7 @@ impl Provider {
         self.ask(Method::POST, Effect::None, path, headers, Bytes::from(body)).await
     }
 
-    /// The JSON text with which something that is sent is answered.
+    /// Sends a POST request that changes something, and returns the body of the response. Most refusals are final.
     pub(crate) async fn post(
         &self,
         path: &str,
@@ -209,7 +210,7 @@ impl Provider {
             return Ok(answered.body);
         }
         let mut failure = self.refused(path, headers, &answered);
-        // What is sent and refused is refused again, unless the provider asks for patience.
+        // Do not repeat a refused change. With these statuses, a repetition may succeed.
         let is_final = effect == Effect::Change
             && answered.status.is_client_error()
             && !matches!(answered.status.as_u16(), 408 | 409 | 425 | 429);
@@ -221,7 +222,7 @@ impl Provider {
 
     fn refused(&self, path: &str, headers: Headers<'_>, answered: &Answered) -> Failure {
         let said = String::from_utf8_lossy(&answered.body);
-        // Tokens of a session are not known in advance.
+        // `secrets` does not contain login tokens, so take them from the headers.
         let sent = headers.iter().filter(|(name, _)| SECRET_HEADERS.contains(name));
         let tokens = sent.map(|(_, value)| value.rsplit(' ').next().unwrap_or_default());
         let tokens = tokens.filter(|token| !token.is_empty());
@@ -233,19 +234,20 @@ impl Provider {
         Failure { reason, retry, status: answered.status.as_u16() }
     }
 
-    /// A text without what no error may show.
+    /// Replaces the secrets in a text.
     fn hidden(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(&**secret, "***"))
     }
 }
 
-/// The pause that a provider asks for, in seconds or until a date. It is bounded: a provider must not stop a task for
-/// good. The date counts from that of the answer, because the clocks of provider and server may differ.
+/// Returns the pause that the header `Retry-After` requests, in seconds or until a date. The pause is bounded, so that
+/// a provider cannot stop a task for good. A date is compared with the `Date` of the response, because the clocks of
+/// provider and server may differ.
 fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let asked = text(RETRY_AFTER)?.trim();
     let pause = if !asked.is_empty() && asked.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than a number holds are a long time too.
+        // A number that is too large for `u64` is a long pause, too.
         asked.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs)
     } else {
         let until = parse_http_date(asked).ok()?;
@@ -268,22 +270,22 @@ fn header_map(headers: Headers<'_>) -> Result<HeaderMap, Failure> {
     Ok(map)
 }
 
-/// The JSON value in an answer. Amounts are not taken from it.
+/// Parses the JSON of a response. Do not read amounts from the result: it does not keep all digits.
 ///
 /// # Errors
 ///
-/// Fails if the answer is no JSON.
+/// Fails if the response is not JSON.
 pub(crate) fn parsed(body: &[u8]) -> Result<serde_json::Value, Failure> {
     serde_json::from_slice(body).map_err(|error| Failure::later(format!("the answer is no JSON: {error}")))
 }
 
-/// Fields in the form of a query.
+/// Returns fields as a URL-encoded form.
 pub(crate) fn form(fields: &[(&str, &str)]) -> String {
     let escaped = fields.iter().map(|(name, value)| format!("{name}={}", escape(value)));
     escaped.collect::<Vec<_>>().join("&")
 }
 
-/// Escapes a value in the query or the path of an address.
+/// Percent-encodes a value for the query or the path of an address.
 pub(crate) fn escape(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         match byte {
@@ -316,7 +318,7 @@ mod tests {
             ("120", seconds(120)),
             ("Sun, 06 Nov 1994 08:51:37 GMT", seconds(120)),
             ("Sunday, 06-Nov-94 08:51:37 GMT", seconds(120)),
-            // A date that has passed.
+            // A date in the past.
             ("Sun, 06 Nov 1994 08:49:00 GMT", seconds(0)),
             ("", None),
             ("-1", None),
@@ -326,7 +328,7 @@ mod tests {
             assert_eq!(pause(asked, date), expected, "{asked:?}");
         }
         assert_eq!(asked_pause(&HeaderMap::new()), None);
-        // Without a date of the answer, the clock of this server counts.
+        // Without a valid date in the response, the server uses its clock.
         assert_eq!(pause("Sun, 06 Nov 1994 08:51:37 GMT", "today"), seconds(0));
     }
 

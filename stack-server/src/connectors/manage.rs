@@ -1,4 +1,4 @@
-//! Installations that come, change and go.
+//! Installation, configuration, reset and removal of connectors.
 
 use std::future::Future;
 
@@ -33,11 +33,12 @@ use crate::payments::transfer::Transfer;
 use crate::uuid::Uuid;
 
 impl Engine {
-    /// Installs a connector. Its tasks run when this returns; those that the installation waits for have ended.
+    /// Installs a connector and starts its tasks. Returns after the synchronous tasks have ended.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if the configuration makes no sense or the name is taken; then nothing is installed.
+    /// `VALIDATION` if the configuration is not valid, the name is taken, or the connector cannot be set up. Then
+    /// nothing is installed.
     pub(crate) async fn install(&self, row: &'static Row, body: &[u8]) -> Result<ConnectorId, ApiError> {
         let values = Values::read(body, row.parameters)?;
         let engine = self.clone();
@@ -57,7 +58,7 @@ impl Engine {
         Ok(installation.id)
     }
 
-    /// An installation that is not recorded yet, with its first tasks. Its connector finds what it needs.
+    /// Checks a connector, and returns a new installation with its first tasks. The installation is not recorded yet.
     pub(super) async fn new_installation(
         &self,
         row: &'static Row,
@@ -96,11 +97,12 @@ impl Engine {
         })
     }
 
-    /// Runs the first tasks of an installation, and waits for those that the installation waits for.
+    /// Starts the first tasks of an installation, and waits for the synchronous ones.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if one of these fails; then the installation is of no use.
+    /// `VALIDATION` if the installation cannot run or a synchronous task fails. The caller must then remove the
+    /// installation.
     async fn begin_first(
         &self,
         installation: &Installation,
@@ -123,11 +125,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes an installation with everything that it brought in.
+    /// Removes an installation with all its records.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if it is not there.
+    /// `VALIDATION` if there is no such installation.
     pub(crate) async fn uninstall(&self, id: &ConnectorId) -> Result<(), ApiError> {
         let (engine, id) = (self.clone(), id.clone());
         to_the_end(async move {
@@ -137,7 +139,7 @@ impl Engine {
         .await
     }
 
-    /// Stops and removes an installation.
+    /// Stops and removes an installation. `tells` says whether to store an event for the removal.
     async fn remove(&self, id: &ConnectorId, tells: bool) -> Result<(), ApiError> {
         let snapshot = self.0.payments.snapshot();
         installation::find(&snapshot, id)?.ok_or_else(not_installed)?;
@@ -156,7 +158,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs an installation that was stopped and is still there.
+    /// Starts an installation that was stopped, if it still exists.
     async fn begin_again(&self, id: &ConnectorId) {
         let (engine, id) = (self.clone(), id.clone());
         let begun = blocking::answer(move || {
@@ -168,11 +170,11 @@ impl Engine {
         }
     }
 
-    /// Lets a connector clean up behind an installation that is gone.
+    /// Lets a connector remove the files of a removed installation.
     async fn cleaned(&self, installation: &Installation) {
         let Ok((row, values)) = self.values(installation) else { return };
         if let Some(clean) = row.clean {
-            // What is left behind harms nobody.
+            // Ignore errors: leftover files do no harm.
             let _ = blocking::answer(move || {
                 clean(&values);
                 Ok(())
@@ -181,7 +183,8 @@ impl Engine {
         }
     }
 
-    /// From now on nobody is shown the installation, also if the process ends here.
+    /// Marks an installation as leaving. From then on clients do not see it, even if the process ends before the
+    /// removal is complete.
     fn mark_leaving(&self, id: &ConnectorId) -> Result<Installation, ApiError> {
         let payments = &self.0.payments;
         let _alone = payments.change_installations();
@@ -192,12 +195,12 @@ impl Engine {
         })
     }
 
-    /// Deletes everything that an installation brought in, and the installation last. The commit that deletes it writes
-    /// the event that it is gone, unless nobody is told.
+    /// Deletes all records of an installation, and finally the installation. If `tells` is true, the last commit also
+    /// stores the event.
     pub(super) fn finish_removal(&self, id: &ConnectorId, tells: bool) -> Result<(), ApiError> {
         let store = &self.0.payments.store;
         let prefix = id.installation.bytes();
-        // Pools lose their accounts first: they are found by them.
+        // Remove the accounts from their pools first, because the pools are found through the accounts.
         for found in record::with_prefix::<Account>(&store.snapshot(), None, prefix)? {
             for pool in pool::pools_of(&store.snapshot(), &found.value.id)? {
                 let member = Member { pool, account: found.value.id.clone() };
@@ -211,7 +214,7 @@ impl Engine {
             }
         }
         record::delete_all::<Payment>(store, prefix)?;
-        // The transactions stay in their ledger.
+        // The ledger keeps the transactions of the postings.
         record::delete_all::<Posting>(store, prefix)?;
         record::delete_all::<PostingRule>(store, prefix)?;
         record::delete_all::<AccountBalance>(store, prefix)?;
@@ -229,7 +232,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes the account of an installation off a bank account.
+    /// Removes the installation's accounts from a bank account.
     fn separate(&self, bank_account: &Uuid, id: &ConnectorId) -> Result<(), ApiError> {
         record::change(&self.0.payments.store, |snapshot| {
             let found = bank_account::find(snapshot, bank_account)?;
@@ -239,11 +242,12 @@ impl Engine {
         })
     }
 
-    /// Replaces an installation by an empty one with the same name and configuration and another id.
+    /// Replaces an installation with an empty one that has the same name and configuration, and another id.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if it is not there, or cannot be set up any more; then it stays with everything that it brought in.
+    /// `VALIDATION` if there is no such installation, or if the new one cannot be set up. Then the old one remains with
+    /// all its records.
     pub(crate) async fn reset(&self, id: &ConnectorId) -> Result<ConnectorId, ApiError> {
         let (engine, id) = (self.clone(), id.clone());
         to_the_end(async move { engine.reset_alone(&id).await }).await
@@ -254,7 +258,8 @@ impl Engine {
         let found = installation::find(&self.0.payments.snapshot(), id)?.ok_or_else(not_installed)?;
         let (row, values) = self.values(&found.value)?;
         let (new, starts) = self.new_installation(row, &values).await?;
-        // Before anybody sees it, so nobody holds the lock of the new one and waits for that of the old one.
+        // Lock the new installation before clients can see it. Otherwise another change could hold this lock while it
+        // waits for the lock of the old installation.
         let _new_alone = self.change_alone(&new.id.installation).await;
         self.end(&id.installation).await;
         let engine = self.clone();
@@ -272,14 +277,14 @@ impl Engine {
             return Err(error);
         }
         let (engine, old) = (self.clone(), id.clone());
-        // The new one is installed. The rest of the old one goes at the next start.
+        // The new installation already runs. If this removal fails, the next start completes it.
         if let Err(error) = blocking::answer(move || engine.finish_removal(&old, true)).await {
             log_fault(&new.name, error.reason());
         }
         Ok(new.id)
     }
 
-    /// Records an installation with its first tasks in the commit that marks the one as leaving which it replaces.
+    /// Records a new installation with its first tasks, and marks the old one as leaving, in one commit.
     pub(super) fn replace(
         &self,
         old: &ConnectorId,
@@ -300,7 +305,7 @@ impl Engine {
         })
     }
 
-    /// Undoes [`Engine::replace`]: the old installation runs again, and the new one goes.
+    /// Undoes [`Engine::replace`]: removes the new installation and starts the old one again.
     async fn restore(&self, old: &ConnectorId, new: &ConnectorId) -> Result<(), ApiError> {
         self.end(&new.installation).await;
         let (engine, returning, going) = (self.clone(), old.clone(), new.clone());
@@ -326,11 +331,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives an installation another configuration; its tasks go on with it.
+    /// Replaces the configuration of an installation. Its tasks continue with the new configuration, except those that
+    /// [`stop_changes`] stops.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if it is not there, or the configuration makes no sense; then the old one stays.
+    /// `VALIDATION` if there is no such installation, or if the configuration is not valid. Then the old configuration
+    /// remains.
     pub(crate) async fn configure(
         &self,
         row: &'static Row,
@@ -350,7 +357,7 @@ impl Engine {
             let (writer, target) = (engine.clone(), id.clone());
             let changed =
                 blocking::answer(move || writer.replace_config(&target, &name, &config, &starts, now)).await;
-            // The installation runs, with the old configuration if the new one is refused.
+            // Start the installation again. If the new configuration was refused, it runs with the old one.
             engine.begin_again(&id).await;
             changed
         })
@@ -367,7 +374,7 @@ impl Engine {
     ) -> Result<(), ApiError> {
         let payments = &self.0.payments;
         let _alone = payments.change_installations();
-        // What was done when it was installed is not done again.
+        // Synchronous tasks only run during the installation.
         let lasting: Vec<Start> = starts.iter().filter(|start| !start.is_synchronous).cloned().collect();
         let later = record::change(&payments.store, |snapshot| {
             let Versioned { value, version } = installation::find(snapshot, id)?.ok_or_else(not_installed)?;
@@ -387,8 +394,8 @@ impl Engine {
     }
 }
 
-/// Runs a change of an installation to its end, also if the caller goes away: a change that stops in the middle would
-/// leave the installation without a runner.
+/// Completes a change of an installation even if the client disconnects. An interrupted change would leave the
+/// installation without a runner.
 async fn to_the_end<T: Send + 'static>(
     change: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<T, ApiError> {
@@ -398,12 +405,12 @@ async fn to_the_end<T: Send + 'static>(
     }
 }
 
-/// The refusal of a connector that cannot begin.
+/// Returns the error for a connector that cannot be set up.
 fn not_set_up(reason: &str) -> ApiError {
     ApiError::validation(format!("the connector could not be set up: {reason}"))
 }
 
-/// Refuses a name that another installation has.
+/// Refuses the name of another installation.
 fn check_name(snapshot: &Snapshot, installation: &Installation) -> Result<(), ApiError> {
     let others = installation::all(snapshot)?;
     let taken = others

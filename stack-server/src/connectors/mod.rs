@@ -1,8 +1,9 @@
-//! Connectors: the code that speaks to payment providers, and the engine that runs their tasks.
+//! Connectors: the clients of payment providers, and the engine that runs their tasks.
 //!
-//! A connector is a row of [`registry`], a configuration, and an implementation of [`Connector`] in a file of its own.
-//! It fetches one page at a time and stores nothing: the engine records the page, the state behind it and the tasks
-//! that follow in one commit, so that a crash at any point repeats a page at most.
+//! A connector consists of a row of [`registry`], a configuration and an implementation of [`Connector`] in a separate
+//! file. It fetches one page at a time and stores nothing. The engine records the page, the next state and the new
+//! tasks in one commit. Only a page with more than 200 records takes several commits, and the last one contains the
+//! state. So after a crash the connector fetches at most one page again.
 
 mod banking_circle;
 pub(crate) mod clock;
@@ -49,60 +50,61 @@ use crate::payments::task::Schedule;
 use crate::payments::words::{InitiationType, PaymentStatus, PaymentType};
 use crate::uuid;
 
-/// The answer of a connector, some time later.
+/// A future with the result of a connector.
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 /// The client of a payment provider.
 pub(crate) trait Connector: Send + Sync {
-    /// The tasks that begin with the installation.
+    /// Returns the tasks to start when the connector is installed or configured.
     fn first_tasks(&self) -> Vec<Start>;
 
-    /// Checks that the connector finds what it needs in this server, before it replaces an installation.
+    /// Checks that this server has everything that the connector needs, such as its directory. The engine calls this
+    /// before it installs or resets a connector.
     ///
     /// # Errors
     ///
-    /// The reason why it could not be set up.
+    /// Fails if the connector cannot be set up.
     fn check(&self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Does one step of a task: fetches a page, from the place that the state tells.
+    /// Executes one step of a task: fetches the page at the position in the task's state.
     fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page>;
 
-    /// Moves money, or asks what became of it.
+    /// Moves money, or asks the provider for the state of an earlier order.
     fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid>;
 }
 
-/// The step of a task.
+/// The input of one step of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
     pub(crate) connector: ConnectorId,
     /// The descriptor of the task: a JSON object.
     pub(crate) descriptor: String,
-    /// The state that the step before returned: a JSON object.
+    /// The state after the previous step: a JSON object.
     pub(crate) state: String,
     pub(crate) now: Timestamp,
 }
 
 impl Work {
-    /// A member of the descriptor; empty if it is not there.
+    /// Returns a member of the descriptor, or an empty text if there is none.
     pub(crate) fn field(&self, name: &str) -> String {
         member(&self.descriptor, name)
     }
 
-    /// A member of the state; empty if it is not there.
+    /// Returns a member of the state, or an empty text if there is none.
     pub(crate) fn kept(&self, name: &str) -> String {
         member(&self.state, name)
     }
 
-    /// The id of an account of this installation; `None` without a reference.
+    /// Returns the id of an account of this installation, or `None` if the reference is empty.
     pub(crate) fn account(&self, reference: &str) -> Option<AccountId> {
         (!reference.is_empty())
             .then(|| AccountId { connector: self.connector.clone(), reference: reference.to_owned() })
     }
 }
 
-/// The text of a member of a JSON object.
+/// Returns a member of a JSON object as text.
 fn member(object: &str, name: &str) -> String {
     let value: serde_json::Value = serde_json::from_str(object).unwrap_or_default();
     match &value[name] {
@@ -112,7 +114,7 @@ fn member(object: &str, name: &str) -> String {
     }
 }
 
-/// A JSON object of texts.
+/// Returns a JSON object whose members are texts.
 fn object(members: &[(&str, &str)]) -> String {
     let mut json = Json::new(Numbers::Plain);
     json.raw("{").list(members, |json, (name, value)| {
@@ -128,95 +130,95 @@ pub(crate) struct Page {
     pub(crate) batch: Batch,
     /// The state for the next step; `None` keeps the old one.
     pub(crate) state: Option<String>,
-    /// Tasks to begin.
+    /// Tasks to start.
     pub(crate) children: Vec<Start>,
-    /// Whether there is more to fetch at once.
+    /// Whether the next step follows without a pause.
     pub(crate) has_more: bool,
-    /// The reason why some records were passed over.
+    /// The reason why records of the page were skipped.
     pub(crate) warning: Option<String>,
 }
 
-/// A task to begin.
+/// A task to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Start {
     pub(crate) descriptor: String,
     pub(crate) schedule: Schedule,
     pub(crate) restart: Restart,
-    /// Whether the installation waits until it has ended.
+    /// Whether the request that installs the connector waits until the task has ended.
     pub(crate) is_synchronous: bool,
 }
 
 impl Start {
-    /// A task that runs again and again.
+    /// Returns a task that runs again after each polling period.
     pub(crate) fn periodic(descriptor: String) -> Self {
         let schedule = Schedule::Periodic;
         Self { descriptor, schedule, restart: Restart::IfNotActive, is_synchronous: false }
     }
 
-    /// A task that runs once, as soon as may be.
+    /// Returns a task that runs once, as soon as possible.
     pub(crate) fn once(descriptor: String, restart: Restart) -> Self {
         Self { descriptor, schedule: Schedule::Once(None), restart, is_synchronous: false }
     }
 }
 
-/// Whether a task that already exists begins again.
+/// Whether to start a task again if it already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restart {
-    /// It stays as it is.
+    /// The task stays unchanged.
     Never,
-    /// It begins again unless it is active.
+    /// The task starts again unless it is active.
     IfNotActive,
 }
 
-/// Why a step failed.
+/// The reason why a step failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) reason: String,
-    /// Whether to try again, and how long to wait at least.
+    /// Whether and when to try again.
     pub(crate) retry: Retry,
-    /// The HTTP status of the provider's answer; 0 without one.
+    /// The HTTP status of the provider's error response; 0 for all other failures.
     pub(crate) status: u16,
 }
 
-/// Whether a step is tried again.
+/// Whether and when a step is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// Never: the task has failed.
+    /// Never. The task has failed.
     Never,
-    /// After a pause that grows.
+    /// After a pause that doubles with each failure, up to the polling period.
     Later,
-    /// Not before this time has passed, as the provider asks.
+    /// After at least this time, which the provider requested.
     After(Duration),
 }
 
 impl Failure {
-    /// A fault of the provider or of the way to it.
+    /// Creates a failure after which the step is tried again, for example after a fault of the provider or the network.
     pub(crate) fn later(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), retry: Retry::Later, status: 0 }
     }
 
-    /// A fault that no repetition mends.
+    /// Creates a failure that ends the task, because trying again cannot succeed.
     pub(crate) fn final_(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), retry: Retry::Never, status: 0 }
     }
 }
 
-/// An order to move money.
+/// An order to a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// To send it.
+    /// Sends money.
     Send(Transfer),
-    /// To ask what became of what was sent.
+    /// Asks for the state of money that was sent.
     Look { provider_id: String, kind: InitiationType, source: String },
-    /// To take some of it back.
+    /// Takes back a transfer or a part of it.
     Reverse { transfer: Transfer, provider_id: String },
 }
 
-/// Money on its way.
+/// The data of a transfer or payout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Transfer {
     pub(crate) kind: InitiationType,
-    /// The provider's names of the accounts; the source is empty where there is none.
+    /// The provider's references of the accounts. The source is empty if there is none.
     pub(crate) source: String,
     pub(crate) destination: String,
     pub(crate) amount: Balance,
@@ -225,14 +227,14 @@ pub(crate) struct Transfer {
     /// The key by which the provider recognises a repetition.
     pub(crate) idempotency_key: String,
     pub(crate) metadata: Metadata,
-    /// The metadata of the source account, as the connector brought it in.
+    /// The metadata of the source account, as the connector fetched it.
     pub(crate) source_metadata: Metadata,
-    /// The bank account of which the destination was made, if it was.
+    /// The bank account from which the destination was created, if any.
     pub(crate) bank_account: Option<BankDetails>,
 }
 
 impl Transfer {
-    /// The amount as decimal text, and the code of its currency.
+    /// Returns the amount as decimal text, and the code of its currency.
     ///
     /// # Errors
     ///
@@ -242,7 +244,7 @@ impl Transfer {
         found.map_err(|error| Failure::final_(format!("{}: {error}", self.asset)))
     }
 
-    /// The idempotency key for providers that want a UUID.
+    /// Returns the idempotency key as a UUID, for providers that require one.
     fn idempotency_uuid(&self) -> String {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&blake3::hash(self.idempotency_key.as_bytes()).as_bytes()[..16]);
@@ -250,7 +252,7 @@ impl Transfer {
     }
 }
 
-/// The numbers of a bank account. They are secrets of its owner and are not printed.
+/// The details of a bank account. `Debug` hides them, because they are secrets of the owner.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct BankDetails {
     pub(crate) account_number: String,
@@ -270,16 +272,16 @@ impl fmt::Debug for BankDetails {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Paid {
     pub(crate) outcome: Outcome,
-    /// The payment as which it will be fetched, if that is known.
+    /// The type and reference of the payment that the provider will list for this order, if known.
     pub(crate) payment: Option<(PaymentType, String)>,
-    /// The provider's name of the transfer.
+    /// The provider's id of the transfer.
     pub(crate) provider_id: String,
-    /// The provider's record of the transfer: a JSON text.
+    /// The provider's record of the transfer as JSON text; empty if there is none.
     pub(crate) raw: String,
 }
 
 impl Paid {
-    /// The answer for a transfer whose payment has a status at the provider.
+    /// Returns the result of an order from the status of its payment. `word` is the provider's word for the status.
     fn of_status(provider_id: String, status: PaymentStatus, word: &str) -> Self {
         let outcome = match status {
             PaymentStatus::Succeeded => Outcome::Done,
@@ -292,11 +294,11 @@ impl Paid {
     }
 }
 
-/// Where an order stands.
+/// The state of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    /// To be asked for again.
+    /// The provider has not decided yet. The task asks again later.
     UnderWay,
     Failed(String),
 }

@@ -1,4 +1,5 @@
-//! MODULR: accounts with their balances, their transactions, and beneficiaries; payments to both.
+//! MODULR: fetches accounts with their balances and transactions, and beneficiaries. Sends payments to accounts and
+//! beneficiaries.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -48,7 +49,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter { shown: Shown::CatalogueOnly, ..optional("pageSize", Kind::Number, "100") },
 ];
 
-/// Maximum number of rows of a page that the provider gives.
+/// Maximum number of rows per request that the provider accepts.
 const PAGE_MAX: u64 = 500;
 
 const ACCOUNTS: List = List {
@@ -100,7 +101,7 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigErr
     }))
 }
 
-/// Tells whether an answer says that it is the last page.
+/// Returns whether the response says that no page follows.
 fn is_last(answer: Option<&Row<'_>>, place: &Place) -> bool {
     let total = answer.and_then(|answer| answer.text("totalPages").parse::<u64>().ok());
     total.is_some_and(|total| place.page >= total)
@@ -128,7 +129,7 @@ impl Connector for Modulr {
                 "fetch-transactions" => {
                     let account = escape(&work.field("accountID"));
                     let mut path = format!("/accounts/{account}/transactions?{paging}");
-                    // The filter takes whole days.
+                    // The provider's filter only supports whole days.
                     if let Some((day, _)) = place.since.split_once('T') {
                         path.push_str(&format!("&fromTransactionDate={day}"));
                     }
@@ -164,7 +165,7 @@ impl Modulr {
         self.provider.get(path, &headers).await
     }
 
-    /// The date of a request and its signature.
+    /// Returns the date and the signature of a request.
     fn signed(&self, now: Timestamp, nonce: &str) -> (String, String) {
         let date = http_date(now);
         let tag = hmac::sign(&self.secret, format!("date: {date}\nx-mod-nonce: {nonce}").as_bytes());
@@ -176,7 +177,7 @@ impl Modulr {
         (date, authorization)
     }
 
-    /// Sends money. The provider answers a repeated nonce with the payment that it made before.
+    /// Sends money. If the nonce of a request repeats, the provider returns the payment of the first request.
     async fn send(&self, transfer: &Transfer) -> Result<Paid, Failure> {
         if transfer.source.is_empty() {
             return Err(Failure::final_("MODULR needs a source account"));
@@ -206,7 +207,7 @@ impl Modulr {
     }
 }
 
-/// A date as HTTP writes it: `Mon, 25 Jul 2016 16:36:07 GMT`.
+/// Formats a date for HTTP, for example `Mon, 25 Jul 2016 16:36:07 GMT`.
 fn http_date(at: Timestamp) -> String {
     let since = Duration::from_micros(at.as_micros().max(0) as u64);
     fmt_http_date(SystemTime::UNIX_EPOCH + since)
@@ -281,7 +282,7 @@ fn payment_type(word: &str) -> PaymentType {
     }
 }
 
-/// The state of a payment that was sent. Its transactions have ids of their own, so no payment is named.
+/// Returns the state of an order. Its transactions have separate ids, so the result names no payment.
 fn paid(made: &serde_json::Value) -> Result<Paid, Failure> {
     let (id, word) = (made["id"].as_str().unwrap_or_default(), made["status"].as_str().unwrap_or_default());
     if id.is_empty() {

@@ -1,8 +1,9 @@
-//! Money that is moved: the tasks that bring transfer initiations to their end.
+//! Tasks that execute transfer initiations.
 //!
-//! Such a task asks the connector, notes what came of it as a step of the initiation, and asks again while the money is
-//! under way. That it begins is noted before the provider is called, and what tells the provider that a repetition is
-//! one is made of that step: after a crash the same call is made again, and the money moves once.
+//! A task sends an order to the connector, records the result as a step of the initiation, and asks again until the
+//! provider has decided. Before the task calls the provider, it records a step with the status of an order in progress.
+//! The idempotency key is derived from the number of this step. After a crash the task repeats the call with the same
+//! key, so the provider moves the money only once.
 
 use ledger_core::{Balance, Timestamp};
 use ledger_store::{DocumentChange, Expected, Snapshot};
@@ -21,21 +22,21 @@ use crate::payments::service::{Payments, installed};
 use crate::payments::task::{Schedule, Task};
 use crate::payments::words::{AccountType, InitiationStatus, PaymentType, TaskStatus};
 
-/// The direction of a task of money.
+/// Whether a task pays or reverses a transfer initiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Pay,
     Reverse,
 }
 
-/// The keys of the descriptors of such tasks.
+/// The keys in the descriptors of these tasks.
 const PAY: &str = "initiate-payment";
 const REVERSE: &str = "reverse-payment";
 
-/// The member of a step's metadata that has the provider's name of the transfer.
+/// The key in a step's metadata for the provider's id of the transfer.
 const PROVIDER_ID: &str = "transfer_id";
 
-/// The task that brings an initiation to its end.
+/// Returns the task that executes an initiation.
 pub(super) fn start(initiation: &Initiation, action: Action, now: Timestamp) -> Start {
     let (name, key) = match action {
         Action::Pay => ("Initiate payment", PAY),
@@ -50,7 +51,7 @@ pub(super) fn start(initiation: &Initiation, action: Action, now: Timestamp) -> 
     Start { schedule, ..Start::once(descriptor, Restart::IfNotActive) }
 }
 
-/// The action and the initiation of a task of money; `None` for other tasks.
+/// Returns the action and the initiation of a task, or `None` if the task executes no initiation.
 pub(super) fn of_task(descriptor: &str) -> Option<(Action, InitiationId)> {
     let value: serde_json::Value = serde_json::from_str(descriptor).ok()?;
     let action = match value["key"].as_str()? {
@@ -61,15 +62,15 @@ pub(super) fn of_task(descriptor: &str) -> Option<(Action, InitiationId)> {
     Some((action, InitiationId::parse(value["transferID"].as_str()?)?))
 }
 
-/// The next step of a task of money.
+/// The next step of a task that moves money.
 pub(super) enum Next {
-    /// The provider is asked.
+    /// Send this order to the provider.
     Ask(Box<Order>),
-    /// All is done.
+    /// Do nothing: the task has ended.
     Nothing,
 }
 
-/// Notes that an initiation is under way, and says what to ask the provider.
+/// Records that an initiation is in progress, and returns the order for the provider.
 pub(super) fn prepare(
     payments: &Payments,
     task: &Task,
@@ -87,7 +88,7 @@ pub(super) fn prepare(
         let processing = match (action, initiation.status()) {
             (Action::Pay, S::Validated | S::AskRetried) => S::Processing,
             (Action::Reverse, S::AskReversed) => S::ReverseProcessing,
-            // The provider was asked already, or may have been.
+            // The provider may already have received the order.
             (Action::Pay, S::Processing) | (Action::Reverse, S::ReverseProcessing) => {
                 let next = order(payments, snapshot, &initiation, action).map_err(undecided)?;
                 let changes = if matches!(next, Next::Nothing) { ended() } else { vec![] };
@@ -106,19 +107,19 @@ pub(super) fn prepare(
     })
 }
 
-/// The refusal of an order for which the provider may have been asked before: it stays open and is tried again, because
-/// the money may have moved.
+/// Makes the refusal of an order temporary. This is for orders that the provider may already have received: the money
+/// may have moved, so the order must stay open and be tried again.
 pub(super) fn undecided(error: ApiError) -> ApiError {
     if error.is_temporary() { error } else { ApiError::busy(error.message) }
 }
 
-/// A task that has ended.
+/// Returns a task with the status of a task that has ended.
 pub(super) fn terminated(task: &Task, now: Timestamp) -> Task {
     let (status, error) = (TaskStatus::Terminated, String::new());
     Task { status, error, updated_at: now, ..task.clone() }
 }
 
-/// The order for the provider.
+/// Returns the order for the provider, or [`Next::Nothing`] if there is nothing to reverse.
 fn order(
     payments: &Payments,
     snapshot: &Snapshot,
@@ -165,7 +166,7 @@ fn order(
     Ok(Next::Ask(Box::new(order)))
 }
 
-/// The number of the step with which the provider was asked: repetitions of a call have the same.
+/// Returns the number of steps before the current order was in progress. It is the same for all repetitions of a call.
 fn begun_steps(initiation: &Initiation) -> usize {
     use InitiationStatus as S;
     let is_begun = |step: &Step| matches!(step.status, S::Processing | S::ReverseProcessing);
@@ -173,7 +174,7 @@ fn begun_steps(initiation: &Initiation) -> usize {
     initiation.steps.len() - first
 }
 
-/// The metadata of a source account. Money of a counterparty is not ours to move.
+/// Returns the metadata of a source account. Refuses an `EXTERNAL` account, because it belongs to a counterparty.
 pub(super) fn metadata_of_source(snapshot: &Snapshot, source: &AccountId) -> Result<Metadata, ApiError> {
     let found = record::find::<Account>(snapshot, &source.key())?;
     match found {
@@ -185,7 +186,7 @@ pub(super) fn metadata_of_source(snapshot: &Snapshot, source: &AccountId) -> Res
     }
 }
 
-/// The numbers of a bank account, for the provider.
+/// Returns the decrypted details of a bank account for the provider.
 fn details(payments: &Payments, account: &BankAccount) -> Result<BankDetails, ApiError> {
     let numbers = account.open(&payments.sealer)?;
     Ok(BankDetails {
@@ -197,7 +198,7 @@ fn details(payments: &Payments, account: &BankAccount) -> Result<BankDetails, Ap
     })
 }
 
-/// The step that follows what came of an order, and whether the task ends with it.
+/// Records the result of an order as a step of its initiation. Returns whether the task has ended.
 pub(super) fn note(
     payments: &Payments,
     task: &Task,
@@ -249,7 +250,7 @@ fn failed(step: &mut Step, action: Action, reason: &str) {
     reason.clone_into(&mut step.error);
 }
 
-/// Applies an answer of the connector to an initiation; returns whether the initiation has ended.
+/// Applies a response of the connector to an initiation. Returns whether the order has ended.
 fn apply(initiation: &mut Initiation, step: &mut Step, action: Action, paid: &Paid, now: Timestamp) -> bool {
     step.error.clear();
     if !paid.provider_id.is_empty() {
@@ -282,7 +283,7 @@ fn add_payment(initiation: &mut Initiation, kind: PaymentType, reference: &str, 
     initiation.payments.push(RelatedPayment { payment, created_at: now, status, error });
 }
 
-/// The same amount below zero.
+/// Returns the amount with the opposite sign.
 fn negated(amount: &Balance) -> Balance {
     let text = amount.to_string();
     let turned = text.strip_prefix('-').map_or_else(|| format!("-{text}"), str::to_owned);

@@ -1,4 +1,4 @@
-//! Requests of callers to move money: each begins a task, except the one that the caller waits for.
+//! Requests to move money. Each request starts a task, except [`make_transfer`], whose client waits for the provider.
 
 use ledger_store::Expected;
 
@@ -19,11 +19,11 @@ use crate::payments::transfer as stored;
 use crate::payments::words::{InitiationType, TransferStatus};
 use crate::uuid::Uuid;
 
-/// Begins to bring an initiation to its end.
+/// Starts the task that pays or reverses a transfer initiation.
 ///
 /// # Errors
 ///
-/// `VALIDATION` if its connector moves no money, and what any write may meet.
+/// `VALIDATION` if the connector is not installed or moves no money. Also fails if the store cannot be written.
 pub(crate) async fn begin(engine: &Engine, id: &InitiationId, action: Action) -> Result<(), ApiError> {
     let row = engine.row(&id.connector.provider)?;
     if !row.abilities.pays {
@@ -46,7 +46,7 @@ pub(crate) async fn begin(engine: &Engine, id: &InitiationId, action: Action) ->
     Ok(())
 }
 
-/// Runs a task that was recorded.
+/// Starts a recorded task, if its installation runs in this process.
 fn run(engine: &Engine, task: Option<Task>) {
     if let Some(task) = task
         && let Some(runner) = engine.runner(&task.connector.installation)
@@ -55,11 +55,12 @@ fn run(engine: &Engine, task: Option<Task>) {
     }
 }
 
-/// Records a transfer and begins to bring it to its end.
+/// Records a transfer and starts the task that executes it.
 ///
 /// # Errors
 ///
-/// `VALIDATION` if the connector makes no such transfers, and what any write may meet.
+/// `VALIDATION` if the connector is not installed or makes no such transfers. Also fails if the store cannot be
+/// written.
 pub(crate) async fn begin_transfer(
     engine: &Engine,
     connector: &ConnectorId,
@@ -97,12 +98,12 @@ pub(crate) async fn begin_transfer(
     Ok(id)
 }
 
-/// Makes a transfer while the caller waits, stores nothing of it, and returns the provider's record of it. Payments
-/// show it once the provider lists it.
+/// Executes a transfer while the client waits, and returns the provider's record of the transfer. The server does not
+/// store the transfer. It becomes a payment when the provider lists it.
 ///
 /// # Errors
 ///
-/// `VALIDATION` if the connector makes no such transfers, `INTERNAL` if the provider refuses.
+/// `VALIDATION` if the connector makes no such transfers, `INTERNAL` if the provider refuses or does not answer.
 pub(crate) async fn make_transfer(
     engine: &Engine,
     connector: &ConnectorId,
@@ -123,7 +124,7 @@ pub(crate) async fn make_transfer(
     }
 }
 
-/// The refusal of a provider, as it reads.
+/// Returns the error for a refusal of the provider, with the provider's reason.
 fn refused(reason: String) -> ApiError {
     ApiError::new(Code::Internal, reason)
 }

@@ -1,5 +1,5 @@
-//! Records of providers, read member by member. Numbers keep their digits. A member of another form than expected
-//! counts as absent, so that one bad member never hides the rest.
+//! Access to the members of providers' JSON records. Numbers keep their digits. A member with an unexpected type counts
+//! as absent, so that one bad member does not hide the others.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The object in a JSON text; `None` for all other values.
+    /// Returns the object in a JSON text, or `None` for other values.
     pub(super) fn of(raw: &'a RawValue) -> Option<Self> {
         if !raw.get().starts_with('{') {
             return None;
@@ -29,7 +29,7 @@ impl<'a> Row<'a> {
         Some(Self { raw, members })
     }
 
-    /// The text of the object, as the provider sent it.
+    /// Returns the text of the object, as the provider sent it.
     pub(super) fn raw(&self) -> String {
         self.raw.get().to_owned()
     }
@@ -39,48 +39,48 @@ impl<'a> Row<'a> {
         (found.get() != "null").then_some(found)
     }
 
-    /// A text, or the digits of a number; empty if it is neither.
+    /// Returns a text or the digits of a number. Other values result in an empty text.
     pub(super) fn text(&self, name: &str) -> String {
         self.member(name).map(text_of).unwrap_or_default()
     }
 
-    /// An object; `None` if there is none.
+    /// Returns an object, or `None` if there is none.
     pub(super) fn object(&self, name: &str) -> Option<Self> {
         self.member(name).and_then(Self::of)
     }
 
-    /// An object; one without members if there is none.
+    /// Returns an object, or an object without members if there is none.
     pub(super) fn row(&self, name: &str) -> Self {
         self.object(name).unwrap_or(Self { raw: RawValue::NULL, members: vec![] })
     }
 
-    /// The members that are texts.
+    /// Returns the members whose values are texts.
     pub(super) fn texts(&self) -> Metadata {
         let texts = self.members.iter().filter(|(_, value)| value.get().starts_with('"'));
         texts.map(|(Text(name), value)| (name.clone().into_owned(), text_of(value))).collect()
     }
 
-    /// The elements of a list; `None` if there is no list.
+    /// Returns the elements of a list, or `None` if there is no list.
     pub(super) fn list(&self, name: &str) -> Option<Vec<&'a RawValue>> {
         self.member(name).and_then(elements)
     }
 
-    /// A date and time. One without an offset is in UTC.
+    /// Returns a date. A date without an offset is in UTC.
     pub(super) fn date(&self, name: &str) -> Option<Timestamp> {
         parse_date(&self.text(name))
     }
 
-    /// A whole number; `None` for everything else.
+    /// Returns a whole number, or `None` for other values.
     pub(super) fn whole(&self, name: &str) -> Option<Balance> {
         Balance::parse(&self.text(name)).ok()
     }
 
-    /// A boolean; `false` if there is none.
+    /// Returns a boolean, or `false` if there is none.
     pub(super) fn flag(&self, name: &str) -> bool {
         self.member(name).is_some_and(|value| value.get() == "true")
     }
 
-    /// The amount of a currency in its smallest unit.
+    /// Returns an amount in the smallest unit of a currency.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl<'a> Row<'a> {
         currency::minor_units(&text, code).map_err(|error| self.unfit(&error))
     }
 
-    /// The refusal of this record.
+    /// Returns the reason why this record is skipped, with the beginning of its id.
     pub(super) fn unfit(&self, reason: &dyn fmt::Display) -> Unfit {
         let names = ["id", "paymentId", "accountId"];
         let id = names.iter().map(|name| self.text(name)).find(|id| !id.is_empty()).unwrap_or_default();
@@ -98,31 +98,31 @@ impl<'a> Row<'a> {
         Unfit(format!("record {id:?} was passed over: {reason}"))
     }
 
-    /// A text that must be there.
+    /// Returns a required text.
     ///
     /// # Errors
     ///
-    /// Fails if it is absent or empty.
+    /// Fails if the member is absent or empty.
     pub(super) fn required(&self, name: &str) -> Result<String, Unfit> {
         let text = self.text(name);
         if text.is_empty() { Err(self.unfit(&format_args!("it has no {name}"))) } else { Ok(text) }
     }
 
-    /// A date that must be there.
+    /// Returns a required date.
     ///
     /// # Errors
     ///
-    /// Fails if it is absent or no date.
+    /// Fails if the member is absent or not a date.
     pub(super) fn required_date(&self, name: &str) -> Result<Timestamp, Unfit> {
         self.date(name).ok_or_else(|| self.unfit(&format_args!("{name} is no date")))
     }
 }
 
-/// The reason why a record is not ingested. The others of its page are.
+/// The reason why a record is skipped. The other records of its page are ingested.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unfit(pub(super) String);
 
-/// The elements of a JSON list; `None` for all other values.
+/// Returns the elements of a JSON list, or `None` for other values.
 pub(super) fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {
     if !raw.get().starts_with('[') {
         return None;
@@ -139,7 +139,8 @@ fn text_of(raw: &RawValue) -> String {
     .unwrap_or_default()
 }
 
-/// Reads the forms of dates that providers use: a space for the `T`, an offset without a colon, or no offset.
+/// Parses the date formats of the providers, for example with a space instead of `T`, with an offset without a colon,
+/// without an offset, or without a time.
 fn parse_date(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if !text.is_ascii() {

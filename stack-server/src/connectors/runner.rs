@@ -25,7 +25,7 @@ use crate::uuid::Uuid;
 use ledger_core::Timestamp;
 use ledger_store::{DocumentChange, Expected, Snapshot};
 
-/// More tasks of an installation than there will ever be at once.
+/// Number of permits for running tasks. An installation never runs this many tasks at the same time.
 const ALIVE_MAX: u32 = 1 << 24;
 
 /// The parts that the tasks of all installations share.
@@ -33,7 +33,7 @@ const ALIVE_MAX: u32 = 1 << 24;
 pub(super) struct Context {
     pub(super) payments: Arc<Payments>,
     pub(super) clock: Arc<dyn Clock>,
-    /// Where tasks run.
+    /// The runtime of the tasks.
     pub(super) runtime: Handle,
 }
 
@@ -43,21 +43,21 @@ pub(super) struct Runner {
     installation: ConnectorId,
     pub(super) connector: Arc<dyn Connector>,
     period: Duration,
-    /// Those that fetch at once.
+    /// Limits the number of tasks that fetch at the same time.
     slots: Semaphore,
-    /// Each task that runs holds one; who has all knows that none runs.
+    /// Each running task holds a permit. [`Runner::stop`] acquires all permits, so that it waits until no task runs.
     alive: Arc<Semaphore>,
     stop: watch::Sender<bool>,
     active: Mutex<BTreeSet<Uuid>>,
 }
 
-/// How a step of a task ended.
+/// The result of a step of a task.
 enum Stepped {
     /// The next step follows at once.
     GoesOn,
-    /// All is fetched.
+    /// The task has nothing left to do in this run.
     Done,
-    /// The task is not tried again.
+    /// The task has failed for good.
     Failed,
     /// The next step follows after this pause.
     Pause(Duration),
@@ -84,7 +84,7 @@ impl Runner {
         }
     }
 
-    /// Runs a task, unless it runs already.
+    /// Starts a task, unless it already runs or the runner stops.
     pub(super) fn start(self: &Arc<Self>, task: Task) {
         let Ok(alive) = self.alive.clone().try_acquire_owned() else { return };
         if *self.stop.borrow() || !self.lock().insert(task.id) {
@@ -97,16 +97,16 @@ impl Runner {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops every task and waits for it. What is being recorded is recorded.
+    /// Stops all tasks, and waits until they have ended. Writes in progress complete.
     pub(super) async fn stop(&self) {
         self.stop.send_replace(true);
-        // Never closed; the permits are kept so that nothing begins any more.
+        // The semaphore is never closed. Keep the permits, so that no task can start any more.
         if let Ok(all) = self.alive.acquire_many(ALIVE_MAX).await {
             all.forget();
         }
     }
 
-    /// Runs a task to its end, for somebody who waits for it.
+    /// Runs a task to its end while the caller waits. Fails after the first failed step.
     pub(super) async fn run_to_end(self: Arc<Self>, mut task: Task) -> Result<(), TaskError> {
         loop {
             match self.step(&mut task, &mut 0).await {
@@ -145,18 +145,18 @@ impl Runner {
         }
     }
 
-    /// Lets a task go that has ended, unless it was begun again in between.
+    /// Marks a task as ended in this runner. Returns the task if it was started again in the meantime.
     async fn next_run(&self, task: &Task) -> Option<Task> {
         self.lock().remove(&task.id);
         let (payments, installation, id) =
             (self.context.payments.clone(), self.installation.installation, task.id);
         let found = blocking::answer(move || Ok(task::find(&payments.snapshot(), &installation, &id)?)).await;
         let again = found.ok().flatten()?.value;
-        // Whoever began it meanwhile has put it there.
+        // If the id is already present, another call of `start` runs the task.
         (again.status == TaskStatus::Active && self.lock().insert(task.id)).then_some(again)
     }
 
-    /// Sleeps; `false` if the runner stops meanwhile.
+    /// Sleeps. Returns `false` if the runner stops meanwhile.
     async fn sleep(&self, pause: Duration) -> bool {
         let mut stopped = self.stop.subscribe();
         tokio::select! {
@@ -170,7 +170,7 @@ impl Runner {
         left <= 0 || self.sleep(Duration::from_micros(left as u64)).await
     }
 
-    /// Fetches a page and records it.
+    /// Executes one step of a task: fetches and records a page, or moves money.
     async fn step(self: &Arc<Self>, task: &mut Task, failures: &mut u32) -> Stepped {
         let mut stopped = self.stop.subscribe();
         if *stopped.borrow() {
@@ -196,7 +196,7 @@ impl Runner {
         }
     }
 
-    /// Asks the provider to move money, or what became of it, and notes the answer.
+    /// Sends the order of a task to the provider, and records the response.
     async fn move_money(&self, task: &mut Task, subject: Subject, failures: &mut u32) -> Stepped {
         let now = self.context.clock.now();
         let (payments, asked, asking) = (self.context.payments.clone(), subject.clone(), task.clone());
@@ -211,7 +211,7 @@ impl Runner {
             Err(error) => Err(Failure::final_(error.message)),
         };
         let came = match next {
-            // A runner that stops waits for the answer too: it must not be lost.
+            // Wait for the response even if the runner stops: the response must not be lost.
             Ok(order) => self.pay(*order).await,
             Err(refused) => Err(refused),
         };
@@ -229,11 +229,11 @@ impl Runner {
         }
     }
 
-    /// Asks the provider to move money. After [`PAY_TIMEOUT`] the call ends without an answer; the next one has the same
-    /// idempotency key.
+    /// Sends an order to the provider. Fails if there is no response within [`PAY_TIMEOUT`]. The next attempt has the
+    /// same idempotency key.
     pub(super) async fn pay(&self, order: Order) -> Result<Paid, Failure> {
         let connector = self.connector.clone();
-        // On a task of its own, so that a panic ends this call alone.
+        // Use a separate runtime task, so that a panic ends only this call.
         let asking = AbortOnDrop(tokio::spawn(async move { connector.pay(&order).await }));
         tokio::select! {
             biased;
@@ -255,12 +255,13 @@ impl Runner {
             now: self.context.clock.now(),
         };
         let connector = self.connector.clone();
-        // On a task of its own, so that a panic ends this task alone.
+        // Use a separate runtime task, so that a panic ends only this task of the installation.
         let fetching = AbortOnDrop(tokio::spawn(async move { connector.poll(&work).await }));
         fetching.finish().await.unwrap_or_else(|_| Err(Failure::final_("the connector failed; see the log")))
     }
 
-    /// Records a page with the state behind it and the tasks that follow, and begins those. Says whether there is more.
+    /// Records a page with the next state and the new tasks, and starts these tasks. Returns whether there is more to
+    /// fetch.
     async fn record(self: &Arc<Self>, task: &mut Task, mut page: Page) -> Result<bool, ApiError> {
         let now = self.context.clock.now();
         let before = task.clone();
@@ -295,7 +296,7 @@ impl Runner {
         Ok(page.has_more)
     }
 
-    /// Notes why a step failed, and says when to try again.
+    /// Records why a step failed. Returns whether and when to try again.
     async fn failed(&self, task: &mut Task, failure: Failure, failures: &mut u32) -> Stepped {
         let mut ends = failure.retry == Retry::Never;
         let before = task.clone();
@@ -314,7 +315,7 @@ impl Runner {
             });
             if let Err(error) = noted.await {
                 log_fault(&self.installation.provider, error.reason());
-                // The record says that the task is active, so it goes on after a pause.
+                // The stored task is still active, so it continues after a pause.
                 *task = before;
                 ends = false;
             }
@@ -332,15 +333,15 @@ impl Runner {
     }
 }
 
-/// A pause that is up to a fifth longer, so that not all come back at once.
+/// Returns a pause that is up to a fifth longer, so that tasks do not all try again at the same time.
 fn jittered(pause: Duration) -> Duration {
     let mut random = [0];
-    // Without random bytes the pause is what it is.
+    // Without random bytes the pause remains unchanged.
     let _ = getrandom::fill(&mut random);
     pause + pause * u32::from(random[0]) / (5 * 256)
 }
 
-/// A task of the runtime that is aborted when its waiter is dropped.
+/// A runtime task that is aborted when this handle is dropped.
 struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
 
 impl<T> AbortOnDrop<T> {
@@ -355,13 +356,15 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// The failure of a task that this server caused. The task shows the message for clients, and the log the cause.
+/// Converts an error of this server to the failure of a task. The task shows the message for clients, and the log shows
+/// the cause.
 fn later(error: ApiError) -> Failure {
     error.log_cause();
     Failure::later(error.message)
 }
 
-/// The documents of tasks that begin, and the tasks. One that was there keeps its id, its date and its state.
+/// Returns the tasks to start, and the changes that record them. A task that already exists keeps its id, creation date
+/// and state.
 pub(super) fn start_changes(
     snapshot: &Snapshot,
     connector: &ConnectorId,
@@ -394,8 +397,9 @@ pub(super) fn start_changes(
     Ok((tasks, changes))
 }
 
-/// The documents of tasks that a new configuration stops, periodic ones first: periodic tasks that it does not begin, and
-/// if it begins none, also the tasks that those had begun. Orders to move money go on.
+/// Returns the changes that stop tasks after a new configuration, periodic tasks first. They stop the periodic tasks
+/// that the configuration does not contain. If it contains no periodic task, they also stop the tasks that run once.
+/// Orders to move money continue.
 pub(super) fn stop_changes(
     snapshot: &Snapshot,
     connector: &ConnectorId,

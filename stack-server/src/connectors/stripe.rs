@@ -1,5 +1,5 @@
-//! STRIPE: accounts, balances and balance transactions of a platform and of the accounts connected to it; transfers,
-//! payouts and reversals.
+//! STRIPE: fetches accounts, balances and balance transactions of a platform and its connected accounts. Sends
+//! transfers, payouts and reversals.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const PROVIDER: &str = "STRIPE";
 
 const ADDRESS: &str = "https://api.stripe.com";
 
-/// The account of the platform itself.
+/// The reference of the platform's own account.
 pub(super) const ROOT: &str = "root";
 
 pub(crate) const ROW: Row = Row {
@@ -49,7 +49,7 @@ const PARAMETERS: &[Parameter] = &[
     optional("pageSize", Kind::Number, "10"),
 ];
 
-/// Most rows of a page that the provider gives.
+/// Maximum number of rows per request that the provider accepts.
 const PAGE_MAX: u64 = 100;
 
 struct Stripe {
@@ -71,7 +71,7 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigErr
     }))
 }
 
-/// The names of tasks, which tell what they do.
+/// The names of the tasks. The name determines what a task does.
 const MAIN: &str = "Main task to periodically fetch transactions";
 const ACCOUNTS: &str = "Fetch accounts from client";
 const PAYMENTS: &str = "Fetch payments from client";
@@ -161,7 +161,7 @@ impl Stripe {
         parsed(path, &answered)
     }
 
-    /// The next page of a list that begins anew each time. `read` adds each of its records to the page.
+    /// Fetches the next page of a list. Each run reads the whole list. `read` adds one record to the page.
     async fn list(
         &self,
         work: &Work,
@@ -224,15 +224,15 @@ impl Stripe {
         Ok(page)
     }
 
-    /// Walks the balance transactions of an account: first into the past until its end, then, each time, from the
-    /// newest that is known to the newest there is. The state is saved with each page.
+    /// Fetches the next page of an account's balance transactions. The task first reads back to the oldest transaction.
+    /// After that, each run reads the transactions that are newer than the newest known one.
     async fn transactions(&self, work: &Work, account: &str) -> Result<Page, Failure> {
         let state = Timeline::of(work);
         let answer = self.get(&state.path(work, self.page_size), account).await?;
         let listed = Listed::of(&answer)?;
         let (state, goes_on) = state.after(&listed.rows, listed.has_more);
         let mut page = Page { state: Some(state.json()), has_more: goes_on, ..Page::default() };
-        // News come newest first; they are taken oldest first.
+        // The provider lists the newest transaction first. Record the oldest first.
         let payments = listed.rows.iter().rev();
         page.batch.payments =
             payments.filter_map(|row| stripe_mapping::payment(row, work, account)).collect();
@@ -247,7 +247,7 @@ impl Stripe {
             ("destination", &*transfer.destination),
             ("description", &*transfer.description),
         ];
-        // Callers of old transfers expect their metadata at the provider.
+        // Clients of the transfers of stack 1.10 expect their metadata at the provider.
         let named: Vec<_> =
             transfer.metadata.iter().map(|(key, value)| (format!("metadata[{key}]"), value)).collect();
         form.extend(named.iter().map(|(name, value)| (&**name, &***value)));
@@ -283,7 +283,7 @@ impl Stripe {
     }
 }
 
-/// The JSON text of an answer, as the provider sent it.
+/// Returns the JSON text of a response, as the provider sent it.
 fn parsed(path: &str, body: &[u8]) -> Result<Box<RawValue>, Failure> {
     let path = path.split('?').next().unwrap_or_default();
     serde_json::from_slice(body).map_err(|error| Failure::later(format!("{path}: {error}")))
@@ -295,7 +295,7 @@ fn record(answer: &RawValue) -> Result<Record<'_>, Failure> {
 
 /// A page of a list.
 struct Listed<'a> {
-    /// Those that have an id: without one, nobody could ask for what follows.
+    /// The records with an id. Without an id, the next page could not be requested.
     rows: Vec<Record<'a>>,
     has_more: bool,
 }
@@ -310,11 +310,11 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// The account of the platform, which the provider does not list.
+/// Returns the platform's own account, which the provider does not list.
 fn root() -> NewAccount {
     NewAccount {
         reference: ROOT.to_owned(),
-        // It has none; a date that changes would make another account of it each time.
+        // The provider has no date for this account. Use a fixed one, so that every run reads the same account.
         created_at: Timestamp::from_micros(0),
         default_asset: String::new(),
         name: ROOT.to_owned(),
@@ -337,7 +337,7 @@ fn account_of(row: &Record<'_>, id: String, kind: AccountType, asset: &str) -> N
     }
 }
 
-/// The amount and the currency of a transfer as the provider takes them.
+/// Returns the amount and the currency of a transfer in the provider's form.
 fn minor_amount(transfer: &Transfer) -> Result<(String, String), Failure> {
     let code = currency::currency(&transfer.asset).filter(|code| stripe_mapping::is_supported(code));
     let code = code.ok_or_else(|| Failure::final_(format!("{} is not supported", transfer.asset)))?;

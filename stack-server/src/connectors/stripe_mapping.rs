@@ -1,4 +1,4 @@
-//! Balance transactions of STRIPE as payments and adjustments of them.
+//! Conversion of STRIPE's balance transactions to payments and adjustments.
 
 use ledger_core::{Balance, Timestamp};
 
@@ -13,39 +13,39 @@ use PaymentStatus as S;
 /// Currencies whose decimals at this provider are not those of ISO 4217.
 const UNSUPPORTED: [&str; 10] = ["MGA", "BHD", "JOD", "KWD", "OMR", "TND", "ISK", "HUF", "UGX", "TWD"];
 
-/// Whether amounts of a currency can be told apart from others.
+/// Returns whether a currency is known and has the decimals of ISO 4217 at this provider.
 pub(super) fn is_supported(code: &str) -> bool {
     currency::decimals(code).is_some() && !UNSUPPORTED.contains(&code)
 }
 
-/// A date in seconds since the epoch.
+/// Returns a date that the provider gives in seconds since the epoch.
 pub(super) fn date(row: &Row<'_>, name: &str) -> Option<Timestamp> {
     let micros = row.text(name).parse::<i64>().ok()?.checked_mul(1_000_000)?;
     Some(Timestamp::from_micros(micros)).filter(|at| (Timestamp::MIN..=Timestamp::MAX).contains(at))
 }
 
-/// The id of a member that is expanded, or not.
+/// Returns the id of a member, which is either an id or an expanded object.
 pub(super) fn id_of(row: &Row<'_>, name: &str) -> String {
     row.object(name).map_or_else(|| row.text(name), |expanded| expanded.text("id"))
 }
 
-/// The payment behind a balance transaction.
+/// The payment to which a balance transaction belongs.
 struct About<'r, 'a> {
     /// The charge, payout or transfer that is the payment.
     original: &'r Row<'a>,
     kind: PaymentType,
     status: PaymentStatus,
-    /// The amount less refunds.
+    /// The amount minus refunds or reversals.
     amount: Balance,
     initial_amount: Balance,
     scheme: Scheme,
-    /// The change to a payment that already existed.
+    /// The change of an existing payment; `None` if the balance transaction is the payment itself.
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
 }
 
-/// The payment that a balance transaction of an account tells of; `None` if it tells of none.
+/// Returns the payment to which a balance transaction of an account belongs, or `None` if there is none.
 pub(super) fn payment(row: &Row<'_>, work: &Work, account: &str) -> Option<NewPayment> {
-    // One that is not expanded, or not there.
+    // Skip the transaction if its source is missing or not expanded.
     let source = row.object("source")?;
     let charge = source.object("charge");
     let about = about(row, &source, charge.as_ref())?;
@@ -90,7 +90,7 @@ pub(super) fn payment(row: &Row<'_>, work: &Work, account: &str) -> Option<NewPa
         raw: Some(raw),
         adjustments: adjustments.into_iter().collect(),
         metadata,
-        // What happened later tells more.
+        // The payment in a later balance transaction is more recent.
         revision: Some(happened_at.min(work.now)),
     })
 }
@@ -134,7 +134,7 @@ fn about<'r, 'a>(row: &Row<'_>, source: &'r Row<'a>, charged: Option<&'r Row<'a>
     }
 }
 
-/// The amount of a record less another amount of it, which may be absent.
+/// Returns the amount of a record minus another amount, which may be absent.
 fn left(row: &Row<'_>, less: &str) -> Option<Balance> {
     Some(row.whole("amount")? - row.whole(less).unwrap_or(Balance::ZERO))
 }
@@ -197,12 +197,12 @@ fn transfer<'r, 'a>(
     })
 }
 
-/// The card of a charge.
+/// Returns the scheme of the card with which a charge was paid.
 fn card(charge: &Row<'_>) -> Scheme {
     brand(&charge.row("payment_method_details").row("card").text("brand"))
 }
 
-/// The scheme of a card's brand; `other` for one that clients do not know.
+/// Returns the scheme of a card brand, or `other` for an unknown brand.
 fn brand(word: &str) -> Scheme {
     let brands = [
         Scheme::Visa,

@@ -1,11 +1,11 @@
-//! How far the balance transactions of an account of STRIPE are walked.
+//! Positions in the balance transactions of a STRIPE account.
 
 use crate::connectors::http::escape;
 use crate::connectors::rows::Row;
 use crate::connectors::{Work, stripe_mapping};
 use crate::http::response::{Json, Numbers};
 
-/// How far the balance transactions of an account are walked.
+/// The range of an account's balance transactions that has been fetched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Timeline {
     oldest: String,
@@ -38,7 +38,8 @@ impl Timeline {
         format!("/v1/balance_transactions?limit={size}&{place}&{expand}")
     }
 
-    /// The state after a page, newest first, and whether another page follows at once.
+    /// Returns the state after a page, and whether to fetch another page at once. The newest row of a page is the
+    /// first.
     pub(super) fn after(mut self, listed: &[Row<'_>], has_more: bool) -> (Self, bool) {
         let place = |row: &Row<'_>| {
             let date = stripe_mapping::date(row, "created").map(|at| at.to_string()).unwrap_or_default();
@@ -49,7 +50,7 @@ impl Timeline {
             if let Some(first) = listed.first() {
                 (self.newest, self.newest_date) = place(first);
             }
-            // A provider that gives the same page for ever must not be asked for ever.
+            // Stop if the provider returns the same page again.
             let goes_on = has_more && self.newest != known;
             return (self, goes_on);
         }
@@ -60,9 +61,9 @@ impl Timeline {
         if let Some(last) = listed.last() {
             (self.oldest, self.oldest_date) = place(last);
         }
-        // Without anything there is no history to walk, and the next run begins again.
+        // If there is no transaction yet, the next run starts from the beginning.
         self.no_more_history = !has_more && !self.oldest.is_empty();
-        // The end of the past is followed by the news since the walk began.
+        // After the oldest transaction, fetch those that are newer than the first page.
         let goes_on = self.no_more_history || (has_more && self.oldest != known);
         (self, goes_on)
     }

@@ -1,4 +1,4 @@
-//! The engine with a provider in memory and a clock that stands still.
+//! Tests of the engine with an in-memory provider and a manual clock.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -30,16 +30,16 @@ mod power_cuts;
 mod random_work;
 mod world;
 
-/// The next answers of the provider, and the requests that it got.
+/// The next responses of the provider, and the requests that it has received.
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Result<Page, Failure>>,
     states: Vec<String>,
-    /// Whether the installation waits for a task.
+    /// Whether the connector has a synchronous task.
     has_setup: bool,
-    /// Whether the configuration has it fetch nothing.
+    /// Whether the connector has no tasks.
     is_idle: bool,
-    /// The number of orders that it got, none of which it answers.
+    /// Number of received orders. The provider never responds to them.
     orders: usize,
 }
 
@@ -85,7 +85,7 @@ struct Bench {
     runtime: tokio::runtime::Runtime,
 }
 
-/// An engine whose only connector, TEST, is built by this.
+/// Returns an engine whose only connector is TEST, which `build` creates.
 fn engine<C: Connector + 'static>(
     store: &Store,
     clock: &ManualClock,
@@ -125,7 +125,7 @@ impl Bench {
         self.provider.0.lock().expect("no panic").answers.extend(answers);
     }
 
-    /// Gives an installation the same configuration anew.
+    /// Configures an installation again with the default configuration.
     fn configure(&self, id: &ConnectorId, is_idle: bool) {
         self.provider.0.lock().expect("no panic").is_idle = is_idle;
         let row = self.engine.row("test").expect("the row");
@@ -137,7 +137,7 @@ impl Bench {
         self.runtime.block_on(self.engine.install(row, b"{}")).expect("installed")
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition is true. `what` describes the condition if the wait fails.
     #[track_caller]
     fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
         let began = Instant::now();
@@ -216,7 +216,7 @@ fn a_failure_is_shown_and_tried_again_later() {
     bench.until("it waits", |bench| bench.clock.waiting() == 1);
     let task = bench.tasks(&id).remove(0);
     assert_eq!((task.status, &*task.error), (TaskStatus::Active, "down"));
-    // The first pause is a second, and up to a fifth more.
+    // The first pause is between 1 s and 1.2 s.
     bench.clock.advance(Duration::from_millis(1_200));
     bench.until("it has recovered", |bench| bench.tasks(&id)[0].error.is_empty());
     assert_eq!(bench.payments().len(), 1);
@@ -281,7 +281,7 @@ fn removing_an_installation_removes_all_of_it() {
     bench.runtime.block_on(bench.engine.uninstall(&id)).expect("removed");
     assert_eq!((bench.payments().len(), bench.tasks(&id).len()), (0, 0));
     assert!(bench.runtime.block_on(bench.engine.uninstall(&id)).is_err());
-    // Its name is free.
+    // The name can be used again.
     let other = bench.install();
     assert_ne!(other, id);
     bench.worker.stop();

@@ -1,4 +1,4 @@
-//! Transfers of the first generation of the API: each is a task that moves money once and notes how that ended.
+//! Transfers of the payments API of stack 1.10. The task of a transfer moves the money once and records the result.
 
 use ledger_core::{Balance, Timestamp};
 use ledger_store::{Expected, Snapshot};
@@ -16,7 +16,7 @@ use crate::payments::transfer as stored;
 use crate::payments::words::{AccountType, InitiationType, TransferStatus};
 use crate::uuid::Uuid;
 
-/// The key of the descriptors of such tasks.
+/// The key in the descriptors of these tasks.
 const KEY: &str = "transfer";
 
 /// The request for a transfer.
@@ -29,13 +29,13 @@ pub(crate) struct NewTransfer {
     pub(crate) metadata: Metadata,
 }
 
-/// The task that makes a transfer.
+/// Returns the task that executes a transfer.
 pub(super) fn start(id: &Uuid) -> Start {
     let named = [("name", "Initiate transfer"), ("key", KEY), ("transferID", &*id.to_string())];
     Start::once(object(&named), Restart::Never)
 }
 
-/// The order to the provider.
+/// Returns the data of the order for the provider.
 pub(super) fn order_of(
     new: NewTransfer,
     kind: InitiationType,
@@ -56,7 +56,7 @@ pub(super) fn order_of(
     }
 }
 
-/// The thing for which a task moves money.
+/// The initiation or transfer that a task executes.
 #[derive(Clone, Debug)]
 pub(super) enum Subject {
     Initiation(Action, InitiationId),
@@ -64,7 +64,7 @@ pub(super) enum Subject {
 }
 
 impl Subject {
-    /// The subject of a task; `None` for tasks that move no money.
+    /// Returns the subject of a task, or `None` if the task moves no money.
     pub(super) fn of_task(task: &Task) -> Option<Self> {
         if let Some((action, id)) = money::of_task(&task.descriptor) {
             return Some(Self::Initiation(action, id));
@@ -76,7 +76,7 @@ impl Subject {
         Some(Self::Transfer(task.connector.clone(), Uuid::parse(value["transferID"].as_str()?)?))
     }
 
-    /// Notes that the money is under way, and says what to ask the provider.
+    /// Records that the order is in progress, and returns the order for the provider.
     pub(super) fn prepare(&self, payments: &Payments, task: &Task, now: Timestamp) -> Result<Next, ApiError> {
         match self {
             Self::Initiation(action, id) => money::prepare(payments, task, id, *action, now),
@@ -84,7 +84,7 @@ impl Subject {
         }
     }
 
-    /// Notes how the provider answered, and says whether the task ends with it.
+    /// Records the response of the provider. Returns whether the task has ended.
     pub(super) fn note(
         &self,
         payments: &Payments,
@@ -126,7 +126,7 @@ fn prepare(
             let order = order(snapshot, transfer).map_err(money::undecided)?;
             return Ok((vec![], Next::Ask(Box::new(order))));
         }
-        // Before the provider is asked: after a crash nobody else would know that it may have been.
+        // Record this before the provider is called. After a crash, it shows that the order may have been sent.
         let sent = stored::Transfer { is_sent: true, ..transfer.clone() };
         let order = order(snapshot, transfer)?;
         Ok((vec![record::put(&sent, Expected::Version(version))], Next::Ask(Box::new(order))))

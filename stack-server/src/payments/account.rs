@@ -146,7 +146,7 @@ pub(crate) fn encode_link(out: &mut Encoder, account: Option<&AccountId>, home: 
 }
 
 /// Reads a link that [`encode_link`] wrote. The outer `None` means that the bytes are not a link.
-#[expect(clippy::option_option, reason = "outer is about the bytes, inner about the field")]
+#[expect(clippy::option_option, reason = "the outer is for invalid bytes, the inner for an absent field")]
 pub(crate) fn decode_link(input: &mut Decoder<'_>, home: &ConnectorId) -> Option<Option<AccountId>> {
     let connector = match input.byte()? {
         0 => return Some(None),

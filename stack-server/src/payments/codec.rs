@@ -1,4 +1,4 @@
-//! How records lie in the bytes of their documents, and how values become keys that sort as the values do.
+//! The binary encoding of records, and keys that sort in the order of their values.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(crate) type Metadata = BTreeMap<String, String>;
 pub(crate) struct Encoder(Vec<u8>);
 
 impl Encoder {
-    /// The bytes so far.
+    /// Returns the written bytes.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
@@ -64,7 +64,7 @@ impl Encoder {
     }
 }
 
-/// Reads what an [`Encoder`] wrote. Every method gives `None` where the bytes are something else.
+/// Reads the fields that an [`Encoder`] wrote. Every method returns `None` if the bytes do not have the expected form.
 #[derive(Debug)]
 pub(crate) struct Decoder<'a>(&'a [u8]);
 
@@ -106,8 +106,8 @@ impl<'a> Decoder<'a> {
         self.text().map(str::to_owned)
     }
 
-    /// The outer `None` is for bytes that are something else.
-    #[expect(clippy::option_option, reason = "one is about the bytes, the other about the field")]
+    /// Reads an optional text. The outer `None` means that the bytes do not have the expected form.
+    #[expect(clippy::option_option, reason = "the outer is for invalid bytes, the inner for an absent field")]
     pub(crate) fn optional_text(&mut self) -> Option<Option<&'a str>> {
         match self.byte()? {
             0 => Some(None),
@@ -129,24 +129,24 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Bytes that sort as dates do.
+/// Returns a key that sorts in the order of dates.
 pub(crate) fn date_key(at: Timestamp) -> [u8; 8] {
-    // With the sign turned over, numbers below zero come first.
+    // Invert the sign bit, so that negative numbers come first.
     ((at.as_micros() as u64) ^ (1 << 63)).to_be_bytes()
 }
 
-/// Most bytes of a text in a key. Longer texts sort by these, and then by their ids.
+/// Maximum number of bytes of a text in a key. Longer texts sort by this prefix, and then by their ids.
 const TEXT_KEY_BYTES_MAX: usize = 256;
 
-/// Bytes that sort as texts do, by their first part.
+/// Returns a key that sorts in the order of the first bytes of texts.
 pub(crate) fn text_key(text: &str) -> Vec<u8> {
     text.as_bytes()[..text.len().min(TEXT_KEY_BYTES_MAX)].to_vec()
 }
 
-/// Most digits of a number in a key. Longer numbers sort by their length and these.
+/// Maximum number of digits of a number in a key. Longer numbers sort by their length and their first digits.
 const NUMBER_KEY_DIGITS_MAX: usize = 200;
 
-/// Bytes that sort as integers of any sign do.
+/// Returns a key that sorts in the order of integers, including negative ones.
 pub(crate) fn number_key(number: &Balance) -> Vec<u8> {
     let mut digits = Vec::with_capacity(24);
     number.write_to(&mut digits);
@@ -159,7 +159,7 @@ pub(crate) fn number_key(number: &Balance) -> Vec<u8> {
     key.extend_from_slice(&(digits.len() as u16).to_be_bytes());
     key.extend_from_slice(&digits[..digits.len().min(NUMBER_KEY_DIGITS_MAX)]);
     if is_negative {
-        // The longer it is, the less it is.
+        // A longer negative number is smaller, so invert all bytes.
         for byte in &mut key {
             *byte = !*byte;
         }

@@ -1,4 +1,4 @@
-//! Ingestion: what a connector fetched becomes records, each once however often it is fetched.
+//! Ingestion: converts fetched data to records. Fetching the same data again changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub(crate) struct Batch {
 }
 
 /// Maximum number of items in one commit. Each may take two documents, one of them the posting of a payment, and an
-/// event for each publisher, and a commit has at most 1000 changes. The connectors ask for pages of at most 100 records,
-/// so only a provider that sends more than it was asked for needs several commits.
+/// event for each publisher, and a commit has at most 1000 changes. The connectors ask for pages of at most 100
+/// records, so only a provider that sends more than it was asked for needs several commits.
 const ITEMS_MAX: usize = 200;
 
 impl Batch {
@@ -34,7 +34,7 @@ impl Batch {
         self.accounts.len() + self.balances.len() + self.payments.len()
     }
 
-    /// Takes the first items off.
+    /// Removes and returns the first items.
     fn take(&mut self, mut most: usize) -> Self {
         let mut first = |have: usize| {
             let taken = have.min(most);
@@ -47,7 +47,7 @@ impl Batch {
         Self { accounts, balances, payments }
     }
 
-    /// Removes what no document can hold, and says what that was.
+    /// Removes the items that do not fit into a document. Returns a message about the first removed item.
     pub(crate) fn remove_unfit(&mut self) -> Option<String> {
         let mut removed: Option<String> = None;
         let mut note = |fits: bool, what: &str, reference: &str| {
@@ -77,19 +77,20 @@ impl Batch {
     }
 }
 
-/// Most bytes of an item: half a document, so that adjustments and metadata have room.
+/// Maximum size of an item in bytes: half a document, so that adjustments and metadata can be added later.
 const ITEM_BYTES_MAX: usize = DOCUMENT_BYTES_MAX / 2;
 
 fn length(metadata: &BTreeMap<String, String>) -> usize {
     metadata.iter().map(|(key, value)| key.len() + value.len() + 8).sum()
 }
 
-/// Records what was fetched together with what `finish` makes of it: the state of the task that fetched it, and the
-/// tasks that follow. A batch that is too long for one commit is recorded in parts; the last of them has the state.
+/// Records fetched data together with the changes of `finish`, such as the state of the task and new tasks. A batch
+/// that is too long for one commit is recorded in several commits. The last one contains the changes of `finish`.
 ///
 /// # Errors
 ///
-/// `VALIDATION` if the installation is gone, those of `finish`, and what any write may meet.
+/// `VALIDATION` if the installation does not exist any more. Returns errors of `finish`. Also fails if the store cannot
+/// be written.
 pub(crate) fn ingest<T>(
     payments: &Payments,
     connector: &ConnectorId,
@@ -114,7 +115,7 @@ pub(crate) fn ingest<T>(
     })
 }
 
-/// The documents that a batch changes, the events that tell of it, and the payments that it changes.
+/// Returns the changes of documents for a batch, including their events, and the changed payments.
 fn recorded(
     payments: &Payments,
     snapshot: &Snapshot,
@@ -137,10 +138,10 @@ fn recorded(
     Ok(Recorded { changes, payments, answer: () })
 }
 
-/// Records by key, as they were found and as they become.
+/// Changed records by key: the expected version, the new record, and whether an event is published for it.
 type Changing<R> = BTreeMap<Vec<u8>, (Expected, R, bool)>;
 
-/// The records of a batch. One that is named twice is merged twice and written once.
+/// The changed records of a batch. A record that occurs twice in the batch is merged twice and written once.
 struct Merged<'a> {
     connector: &'a ConnectorId,
     snapshot: &'a Snapshot,
@@ -150,7 +151,7 @@ struct Merged<'a> {
     payments: Changing<Payment>,
 }
 
-/// The current state of a record: from earlier in the batch, or as it is stored.
+/// Returns the current state of a record: from an earlier item of the batch, or as stored.
 fn known<R: Record + Clone>(
     changing: &Changing<R>,
     snapshot: &Snapshot,
@@ -193,7 +194,7 @@ impl<'a> Merged<'a> {
             reference: news.reference.clone(),
         };
         let (expected, stored) = known(&self.payments, self.snapshot, &id.key())?;
-        // One that has grown too long stays as it is: nothing else may wait for it.
+        // A payment that would become too long stays unchanged, so that it does not block other records.
         if let Some(payment) = news.merged(self.connector, stored, now).filter(has_room) {
             self.payments.insert(payment.key(), (expected, payment, true));
         }
@@ -233,7 +234,7 @@ impl<'a> Merged<'a> {
     }
 }
 
-/// Whether a payment's document has room for what it has become.
+/// Returns whether a payment fits into a document.
 fn has_room(payment: &Payment) -> bool {
     let mut out = Encoder::default();
     payment.encode(&mut out);

@@ -2,8 +2,8 @@
 //! requested transfers.
 //!
 //! Each kind of record is a collection of documents (`record.rs`), with an ordered key for each field by which its list
-//! can be sorted (`page.rs`). Keys begin with the installation of the connector, so that the removal of an installation
-//! can remove its records. Changes of several records are one commit.
+//! can be sorted (`page.rs`). The keys of fetched records begin with the installation of the connector, so that the
+//! removal of an installation can find them. Changes of several records are one commit.
 //!
 //! This module depends neither on the wire format nor on a provider: `api/payments/` writes the JSON, and `connectors/`
 //! fetches the data.

@@ -1,8 +1,8 @@
-//! Pages of documents in any order of their further keys, from a place that a cursor keeps.
+//! Pages of documents, sorted by one or more additional keys, from the position in a cursor.
 //!
-//! The index of the first key leads. Documents with one and the same first key are gathered and put in the order of
-//! the other keys, so that only the groups are read that a page touches. The key of the document comes last, which
-//! makes the order total.
+//! A page is read in the order of the index of the first sort key. Documents with the same first key form a group,
+//! which is sorted by the other keys in memory. So a page only reads the groups that it contains. The key of the
+//! document is the last sort key, so that the order is total.
 
 use std::cmp::Ordering;
 
@@ -10,51 +10,51 @@ use ledger_store::{Collection, DOCUMENTS_PAGE_MAX, Direction, Document, Document
 
 use crate::payments::record::{further_key, prefixed};
 
-/// A key of an order.
+/// A sort key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OrderKey {
-    /// The index that has it.
+    /// The index with the values of the key.
     pub(crate) index: u32,
     pub(crate) direction: Direction,
 }
 
-/// The place of a document in an order: its keys, and the key of the document.
+/// The position of a document in an order: its sort keys, and the key of the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) keys: Vec<Vec<u8>>,
     pub(crate) document: Vec<u8>,
 }
 
-/// Where a page begins.
+/// The start or end of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum From {
     Start,
     After(Position),
-    /// The page ends before this place.
+    /// The page ends before this position.
     Before(Position),
 }
 
-/// Which documents are listed, and how.
+/// The documents to list, with their order, the start of the page and its size.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     pub(crate) collection: Collection,
     /// The common prefix of the secondary keys of all rows.
     pub(crate) prefix: Vec<u8>,
-    /// At least one key.
+    /// The sort keys; at least one.
     pub(crate) order: Vec<OrderKey>,
     pub(crate) from: From,
     pub(crate) size: usize,
-    /// Whether some documents are passed over, so that more are read at once than a page has.
+    /// Whether some documents are skipped. Then each read fetches more documents than a page contains.
     pub(crate) is_filtered: bool,
-    /// A further key that all rows have: an index and the key.
+    /// The value of an index that all rows have. Only documents with this key are read.
     pub(crate) narrowed: Option<(u32, Vec<u8>)>,
 }
 
-/// Rows of a list.
+/// A page of a list.
 #[derive(Debug)]
 pub(crate) struct Page<T> {
     pub(crate) rows: Vec<T>,
-    /// The places of the first and the last row, where there are rows before or behind them.
+    /// The position of the first row, if there are rows before it, and of the last row, if there are rows after it.
     pub(crate) previous: Option<Position>,
     pub(crate) next: Option<Position>,
 }
@@ -67,7 +67,7 @@ fn reversed(direction: Direction) -> Direction {
 }
 
 impl Listing {
-    /// The page, of what `accept` makes of a document; `None` passes over it.
+    /// Reads the page. `accept` converts a document to a row, or returns `None` to skip it.
     pub(crate) fn page<T>(
         &self,
         snapshot: &Snapshot,
@@ -107,7 +107,7 @@ impl Listing {
     }
 }
 
-/// A walk over the documents of a listing, up to one more than a page has.
+/// Reads the documents of a listing, up to one row more than a page contains.
 struct Walk<'a, T, A> {
     listing: &'a Listing,
     order: Vec<OrderKey>,
@@ -128,7 +128,7 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
         self.begin(&mut range, is_grouped);
         let is_whole = self.listing.is_filtered || is_grouped;
         range.limit = if is_whole { DOCUMENTS_PAGE_MAX } else { wanted.min(DOCUMENTS_PAGE_MAX) };
-        // The documents of the group that is being read, with their keys.
+        // The rows of the current group with their positions.
         let mut group: Vec<(Position, T)> = Vec::new();
         loop {
             let documents = snapshot.documents_by(self.listing.collection, lead.index, &range)?;
@@ -164,7 +164,7 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
         }
     }
 
-    /// Walks over the documents that have one and the same further key, as over one group.
+    /// Reads the documents with this key in an index as one group.
     fn run_narrowed(&mut self, snapshot: &Snapshot, index: u32, key: &[u8]) -> Result<(), ReadError> {
         let mut range = DocumentRange {
             from: std::ops::Bound::Included(key.to_vec()),
@@ -194,7 +194,7 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
         }
     }
 
-    /// Begins a range at the place of the cursor, or with its whole group.
+    /// Starts a range at the position of the cursor, or at the start of its group.
     fn begin(&self, range: &mut DocumentRange, is_grouped: bool) {
         let Some(after) = &self.after else { return };
         if !is_grouped {
@@ -225,7 +225,7 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
             .unwrap_or_else(|| turned(one.document.cmp(&other.document), self.order[0].direction))
     }
 
-    /// Keeps of a large group only what can come on the page.
+    /// Removes the rows of a large group that cannot be on the page.
     fn bound_group(&self, group: &mut Vec<(Position, T)>) {
         let wanted = self.listing.size + 1;
         if group.len() >= 2 * wanted {
@@ -249,7 +249,7 @@ mod tests {
 
     const COLLECTION: Collection = Collection::new(999).expect("not the store's own");
 
-    /// Documents whose index 0 has few values, and whose index 1 has many.
+    /// Returns a store with documents that have few different keys in index 0, and many in index 1.
     fn filled() -> Store {
         let store = Store::in_memory();
         for number in 0..200_u8 {

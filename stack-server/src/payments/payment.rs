@@ -1,4 +1,4 @@
-//! Payments, and the adjustments that providers report of them.
+//! Payments, and the adjustments that providers report.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) const BY_STATUS: u32 = 5;
 pub(crate) const BY_TYPE: u32 = 6;
 pub(crate) const BY_SCHEME: u32 = 7;
 pub(crate) const BY_ASSET: u32 = 8;
-/// By the date of the last change, for those who follow changes.
+/// Sorts by the date of the last change, for clients that follow changes.
 pub(crate) const BY_CHANGE: u32 = 9;
 
 /// A payment.
@@ -32,39 +32,39 @@ pub(crate) struct Payment {
     pub(crate) source: Option<AccountId>,
     pub(crate) destination: Option<AccountId>,
     pub(crate) status: PaymentStatus,
-    /// As it was first seen.
+    /// The amount in the first record of the payment.
     pub(crate) initial_amount: Balance,
-    /// The amount less refunds and chargebacks.
+    /// The amount minus refunds and chargebacks.
     pub(crate) amount: Balance,
     pub(crate) scheme: Scheme,
     pub(crate) asset: String,
     pub(crate) created_at: Timestamp,
-    /// The provider's record as it was first seen: a JSON object.
+    /// The first record of the provider, a JSON object.
     pub(crate) raw: Option<String>,
-    /// In the order in which they were seen; each reference once.
+    /// The adjustments in the order of their arrival. Each reference occurs once.
     pub(crate) adjustments: Vec<Adjustment>,
     pub(crate) metadata: Metadata,
-    /// The provider's own date of what was seen last: older news are passed over.
+    /// The provider's date of the stored state. A record with an earlier date does not change the state.
     pub(crate) revision: Option<Timestamp>,
-    /// When this record changed last.
+    /// Time of the last change of this record.
     pub(crate) changed_at: Timestamp,
 }
 
-/// Something that happened to a payment: a refund, a failure, a dispute.
+/// A change of a payment, such as a refund, a failure or a dispute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Adjustment {
-    /// The provider's name of the event.
+    /// The provider's id of the change.
     pub(crate) reference: String,
     pub(crate) created_at: Timestamp,
     pub(crate) status: PaymentStatus,
-    /// `None` where only the state changed.
+    /// The amount of the change; `None` if only the status changed.
     pub(crate) amount: Option<Balance>,
-    /// The provider's record: a JSON object.
+    /// The provider's record, a JSON object.
     pub(crate) raw: String,
 }
 
 impl Payment {
-    /// The keys that filters of payments know.
+    /// The filter keys of payments.
     pub(crate) const FILTER: Keys = Keys {
         keys: &[
             ("reference", KeyKind::OrderedText),
@@ -190,7 +190,7 @@ fn decode_adjustment(input: &mut Decoder<'_>) -> Option<Adjustment> {
     })
 }
 
-/// A payment as a connector or a caller describes it.
+/// A payment to record, from a connector or a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewPayment {
     pub(crate) kind: PaymentType,
@@ -210,7 +210,7 @@ pub(crate) struct NewPayment {
 }
 
 impl NewPayment {
-    /// Merges it into the stored payment; `None` if nothing changes.
+    /// Merges this payment into the stored one. Returns `None` if nothing changes.
     pub(crate) fn merged(
         self,
         connector: &ConnectorId,
@@ -220,7 +220,7 @@ impl NewPayment {
         let Some(stored) = stored else { return Some(self.first(connector, now)) };
         let mut merged = stored.clone();
         let is_older = matches!((stored.revision, self.revision), (Some(have), Some(news)) if news < have);
-        // What happened is kept whenever it is told; how things stand is taken from the latest news.
+        // Add new adjustments always, but take the other fields only from the most recent record.
         for adjustment in self.adjustments {
             add_adjustment(&mut merged.adjustments, adjustment);
         }
@@ -235,7 +235,7 @@ impl NewPayment {
             merged.metadata.extend(self.metadata);
         }
         merged.revision = self.revision.max(stored.revision);
-        // News that say nothing new are no change, whatever their date.
+        // A record that differs only in its date is not a change.
         let is_same = merged == Payment { revision: merged.revision, ..stored };
         if is_same {
             return None;
@@ -268,7 +268,7 @@ impl NewPayment {
     }
 }
 
-/// Adds an adjustment whose reference is new.
+/// Adds an adjustment if its reference is new.
 fn add_adjustment(adjustments: &mut Vec<Adjustment>, adjustment: Adjustment) {
     if adjustments.iter().all(|have| have.reference != adjustment.reference) {
         adjustments.push(adjustment);
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(dated(9, 4).merged(&connector(), Some(first.clone()), at(2)), None);
         assert_eq!(dated(10, 6).merged(&connector(), Some(first.clone()), at(2)), None);
         assert!(dated(9, 5).merged(&connector(), Some(first.clone()), at(2)).is_some());
-        // But what they tell of is kept.
+        // Adjustments of older records are added.
         let told = NewPayment { adjustments: vec![refund("r")], ..dated(9, 4) };
         let merged = told.merged(&connector(), Some(first), at(2)).expect("it has an adjustment");
         assert_eq!((merged.amount, merged.adjustments.len()), (10.into(), 1));

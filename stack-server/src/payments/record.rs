@@ -1,4 +1,4 @@
-//! The records of the payments API: each kind is a collection of documents.
+//! Storage of the payments API's records. Each kind of record is a collection of documents.
 
 use std::ops::Bound;
 
@@ -10,29 +10,29 @@ use ledger_store::{
 use crate::http::error::ApiError;
 use crate::payments::codec::{Decoder, Encoder};
 
-/// How often a change is tried again that another one came before.
+/// Maximum number of attempts for a change when other changes conflict with it.
 const ATTEMPTS: usize = 64;
 
-/// Changes of one commit, at most, so that some room is left below the store's own limit.
+/// Maximum number of changes in one commit, somewhat below the limit of the store.
 pub(crate) const CHANGES_MAX: usize = 900;
 
 /// A kind of record.
 pub(crate) trait Record: Sized {
-    /// The documents that hold it.
+    /// The collection of the records' documents.
     const COLLECTION: Collection;
-    /// The name of the kind in reports of damage.
+    /// The name of the kind in errors about damaged data.
     const NAME: &'static str;
 
-    /// The key of its document.
+    /// Returns the key of the record's document.
     fn key(&self) -> Vec<u8>;
 
-    /// The further keys, by which lists are sorted and things are found.
+    /// Returns the additional keys for sorted lists and for lookups.
     fn keys(&self) -> Vec<DocumentKey>;
 
     /// Writes the fields that are not in the key.
     fn encode(&self, out: &mut Encoder);
 
-    /// Reads what [`Record::encode`] wrote; `None` if it is something else.
+    /// Reads the fields that [`Record::encode`] wrote. Returns `None` if the bytes do not have this form.
     fn decode(key: &[u8], input: &mut Decoder<'_>) -> Option<Self>;
 }
 
@@ -43,17 +43,17 @@ pub(crate) struct Versioned<T> {
     pub(crate) version: DocumentVersion,
 }
 
-/// A further key by which a list is sorted.
+/// Returns an additional key for sorted lists.
 pub(crate) fn ordered(index: u32, key: impl Into<Vec<u8>>) -> DocumentKey {
     DocumentKey { index, key: key.into(), unique: false }
 }
 
-/// A further key that one document has.
+/// Returns an additional key that only one document may have.
 pub(crate) fn unique(index: u32, key: impl Into<Vec<u8>>) -> DocumentKey {
     DocumentKey { index, key: key.into(), unique: true }
 }
 
-/// Writes a record.
+/// Returns the change that stores a record.
 pub(crate) fn put<R: Record>(record: &R, expected: Expected) -> DocumentChange {
     let mut out = Encoder::default();
     record.encode(&mut out);
@@ -61,12 +61,12 @@ pub(crate) fn put<R: Record>(record: &R, expected: Expected) -> DocumentChange {
     DocumentChange { collection: R::COLLECTION, key: record.key(), expected, action }
 }
 
-/// Deletes the record with a key.
+/// Returns the change that deletes the record with this key.
 pub(crate) fn delete<R: Record>(key: Vec<u8>, expected: Expected) -> DocumentChange {
     DocumentChange { collection: R::COLLECTION, key, expected, action: DocumentAction::Delete }
 }
 
-/// Reads the record of a document.
+/// Decodes the record in a document.
 pub(crate) fn of<R: Record>(document: &Document) -> Result<Versioned<R>, ReadError> {
     let mut input = Decoder::new(&document.value);
     let value = R::decode(&document.key, &mut input).filter(|_| input.is_empty());
@@ -75,12 +75,13 @@ pub(crate) fn of<R: Record>(document: &Document) -> Result<Versioned<R>, ReadErr
     Ok(Versioned { value, version: document.version })
 }
 
-/// The record with a key.
+/// Returns the record with this key.
 pub(crate) fn find<R: Record>(snapshot: &Snapshot, key: &[u8]) -> Result<Option<Versioned<R>>, ReadError> {
     snapshot.document(R::COLLECTION, key)?.as_ref().map(of).transpose()
 }
 
-/// The records of a range of keys that begin with `prefix`, by key or by a further key, in ascending order.
+/// Returns the records whose key begins with `prefix`, in ascending order. The key is that of the document, or its
+/// additional key in an index.
 pub(crate) fn with_prefix<R: Record>(
     snapshot: &Snapshot,
     index: Option<u32>,
@@ -106,12 +107,12 @@ pub(crate) fn with_prefix<R: Record>(
     }
 }
 
-/// The key that a document has in an index.
+/// Returns the additional key of a document in an index.
 pub(crate) fn further_key(document: &Document, index: u32) -> Option<Vec<u8>> {
     document.keys.iter().find(|key| key.index == index).map(|key| key.key.clone())
 }
 
-/// All keys that begin with a prefix.
+/// Returns the range of all keys that begin with a prefix.
 pub(crate) fn prefixed(prefix: &[u8], direction: Direction) -> DocumentRange {
     DocumentRange {
         from: Bound::Included(prefix.to_vec()),
@@ -121,7 +122,7 @@ pub(crate) fn prefixed(prefix: &[u8], direction: Direction) -> DocumentRange {
     }
 }
 
-/// The first key behind all that begin with a prefix.
+/// Returns the first key after all keys that begin with a prefix, or `None` if there is none.
 fn after(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut key = prefix.to_vec();
     while let Some(last) = key.pop() {
@@ -133,11 +134,12 @@ fn after(prefix: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// Makes changes that depend on what is read, and reads and makes them again while others come before them.
+/// Commits changes that depend on the current state. If another write conflicts with them, calls `changes` again with
+/// the new state.
 ///
 /// # Errors
 ///
-/// Those of `changes`, and what any write may meet.
+/// Returns errors of `changes`. Also fails if the store cannot be written, or if too many writes conflict.
 pub(crate) fn change<T>(
     store: &Store,
     mut changes: impl FnMut(&Snapshot) -> Result<(Vec<DocumentChange>, T), ApiError>,
@@ -156,7 +158,7 @@ pub(crate) fn change<T>(
     Err(ApiError::busy("others change the same at this moment"))
 }
 
-/// The refusal of a write, with the words that clients of this API know.
+/// Converts the error of a write to an error for clients of the payments API.
 pub(crate) fn refused(error: WriteError) -> ApiError {
     match error {
         WriteError::Document(DocumentRejection::KeyTaken { .. }) => ApiError::validation("the name is taken"),
@@ -165,7 +167,7 @@ pub(crate) fn refused(error: WriteError) -> ApiError {
     }
 }
 
-/// Deletes every record whose key begins with a prefix, some at a time.
+/// Deletes all records whose keys begin with a prefix, in several commits if there are many.
 pub(crate) fn delete_all<R: Record>(store: &Store, prefix: &[u8]) -> Result<(), ApiError> {
     loop {
         let range = DocumentRange { limit: CHANGES_MAX, ..prefixed(prefix, Direction::Ascending) };

@@ -1,4 +1,4 @@
-//! Transfers of the first generation of the API: money between accounts of one connector.
+//! Transfers of the payments API of stack 1.10 between accounts of one connector.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::payments::record::{self, Record, ordered};
 use crate::payments::words::TransferStatus;
 use crate::uuid::Uuid;
 
-/// The further key of transfers: by installation and date.
+/// Index of transfers by installation and creation date.
 const BY_DATE: u32 = 1;
 
 /// A transfer.
@@ -27,9 +27,9 @@ pub(crate) struct Transfer {
     pub(crate) destination: String,
     pub(crate) status: TransferStatus,
     pub(crate) error: String,
-    /// The provider's name of it; empty until it is known.
+    /// The provider's id of the transfer; empty until it is known.
     pub(crate) provider_id: String,
-    /// Whether the provider may have been asked to make it.
+    /// Whether the order may have been sent to the provider.
     pub(crate) is_sent: bool,
 }
 
@@ -65,15 +65,15 @@ impl Record for Transfer {
             destination: input.string()?,
             status: TransferStatus::of_number(input.byte()?)?,
             error: input.string()?,
-            // Those of earlier releases end here.
+            // Transfers of earlier releases end here.
             provider_id: if input.is_empty() { String::new() } else { input.string()? },
-            // Those of earlier releases do not say it.
+            // Without this field, assume that the order may have been sent.
             is_sent: input.is_empty() || input.byte()? != 0,
         })
     }
 }
 
-/// The transfers of an installation, newest first.
+/// Returns all transfers of an installation, newest first.
 pub(crate) fn all(snapshot: &Snapshot, installation: &Uuid) -> Result<Vec<Transfer>, ReadError> {
     let found = record::with_prefix::<Transfer>(snapshot, Some(BY_DATE), installation.bytes())?;
     Ok(found.into_iter().rev().map(|found| found.value).collect())

@@ -1,4 +1,4 @@
-//! Accounts at providers and their balances: list, read, create by hand.
+//! Handlers of accounts at providers and their balances.
 
 use hyper::StatusCode;
 use ledger_core::{Asset, Timestamp};
@@ -77,7 +77,7 @@ pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
     list::answer(context, asked, accept, write).await
 }
 
-/// The id of an account in the path.
+/// Returns the id of an account from the path.
 fn id(context: &Context<'_>, at: usize) -> Result<AccountId, ApiError> {
     let text = context.variable(at);
     AccountId::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no id of an account")))
@@ -105,7 +105,7 @@ pub(super) async fn balances(context: &Context<'_>) -> Result<Reply, ApiError> {
         account(&store.snapshot(), &id)?.ok_or_else(|| ApiError::not_found("account not found")).map(drop)
     };
     context.app.blocking(found).await?;
-    // Balances of the future are not known.
+    // Balances in the future are unknown, so end the window now.
     let to = window.to.unwrap_or_else(log::now);
     let accept = move |_: &list::Asked, _: &Snapshot, document: &_| {
         let balance = record::of::<AccountBalance>(document)?.value;

@@ -1,4 +1,4 @@
-//! Bank accounts: list, read, create, forward, metadata.
+//! Handlers of bank accounts.
 
 use hyper::StatusCode;
 use ledger_store::{Expected, Snapshot};
@@ -40,7 +40,7 @@ pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
     list::answer(context, asked, accept, |json, account| forms::bank_account(json, account, None)).await
 }
 
-/// A UUID in the path.
+/// Returns a UUID from the path.
 pub(super) fn uuid(context: &Context<'_>, at: usize) -> Result<Uuid, ApiError> {
     let text = context.variable(at);
     Uuid::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no UUID")))
@@ -128,7 +128,7 @@ pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
         })
     };
     context.app.blocking(write).await?;
-    // The bank account stays even if the connector cannot use it.
+    // The bank account remains even if the connector cannot use it.
     let created = match connector {
         None => created,
         Some(connector) => forward_to(context, created.id, connector).await?,
@@ -136,7 +136,8 @@ pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     Ok(data(context, StatusCode::OK, |json| forms::bank_account(json, &created, None)))
 }
 
-/// Makes the account of a connector for a bank account. The connector gets the numbers when it pays to the account.
+/// Creates the account of a connector for a bank account. The connector receives the numbers when it sends money to the
+/// account.
 async fn forward_to(
     context: &Context<'_>,
     id: Uuid,
@@ -176,7 +177,7 @@ async fn forward_to(
     context.app.blocking(write).await
 }
 
-/// Refuses a connector that makes no accounts of bank accounts.
+/// Refuses a connector that cannot create accounts from bank accounts.
 fn check_ability(engine: &Engine, connector: &ConnectorId) -> Result<(), ApiError> {
     let row = engine.row(&connector.provider)?;
     if row.abilities.bank_accounts {

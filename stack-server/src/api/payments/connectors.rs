@@ -1,4 +1,4 @@
-//! Connectors: what can be installed, what is, its configuration and its tasks.
+//! Handlers of connectors: the catalogue, installations, configurations and tasks.
 
 use std::sync::Arc;
 
@@ -60,12 +60,13 @@ pub(super) async fn install(context: &Context<'_>) -> Result<Reply, ApiError> {
     }))
 }
 
-/// The installation that a path means: by its id, where the path has `count` variable segments, and else the only one of
-/// its connector.
+/// Returns the installation that the path names. A path with `count` variable segments contains the id of the
+/// installation. A shorter path names only the connector, which must then have exactly one installation.
 ///
 /// # Errors
 ///
-/// `NOT_FOUND` for an unknown connector, `VALIDATION` for an installation that is not there.
+/// `NOT_FOUND` if the connector is unknown, `VALIDATION` if there is no such installation, or if a path without an id
+/// has several.
 pub(super) async fn installation(
     context: &Context<'_>,
     count: usize,

@@ -1,4 +1,4 @@
-//! Transfer initiations: list, read, create, and their steps.
+//! Handlers of transfer initiations.
 
 use hyper::StatusCode;
 use ledger_core::{Asset, Balance, Timestamp};
@@ -113,10 +113,10 @@ impl<'de> Fields<'de> for Body<'de> {
     }
 }
 
-/// The first instant of the year 1, which stands for no date.
+/// The first instant of the year 1, which means that there is no date.
 const NO_DATE: Timestamp = Timestamp::from_micros(-62_135_596_800_000_000);
 
-/// An amount above zero.
+/// Parses a positive amount.
 fn amount(digits: Option<&str>) -> Result<Balance, ApiError> {
     let digits = digits.ok_or_else(|| ApiError::validation("amount is required"))?;
     let amount = Balance::parse(digits).map_err(|error| ApiError::validation(format!("amount: {error}")))?;
@@ -134,7 +134,7 @@ fn asset(text: &Text<'_>) -> Result<String, ApiError> {
     }
 }
 
-/// The installation that is to move the money: by its id, or the only one of a provider.
+/// Returns the installation that must move the money. The request names its id, or a provider with one installation.
 fn connector(context: &Context<'_>, body: &Body<'_>) -> Result<ConnectorId, ApiError> {
     if !body.connector.0.is_empty() {
         return connector_id(&body.connector.0);
@@ -188,7 +188,7 @@ fn new_initiation(context: &Context<'_>) -> Result<(Initiation, bool), ApiError>
     Ok((initiation, body.validated))
 }
 
-/// Refuses accounts that are not there, of another installation, or of the wrong kind.
+/// Refuses accounts that do not exist, belong to another installation, or have the wrong type.
 fn check_accounts(snapshot: &Snapshot, initiation: &Initiation) -> Result<(), ApiError> {
     let find = |id: &AccountId| {
         account(snapshot, id)?
@@ -272,7 +272,7 @@ impl<'de> Fields<'de> for StatusBody<'de> {
     }
 }
 
-/// Adds a step to an initiation, if it stands where the step can follow.
+/// Adds a step to an initiation, if `change` accepts the initiation.
 async fn add_step(
     context: &Context<'_>,
     id: &InitiationId,
@@ -294,7 +294,7 @@ async fn add_step(
     context.app.blocking(write).await
 }
 
-/// Refuses a step that cannot follow.
+/// Refuses an initiation that does not have the wanted status.
 fn expect(initiation: &Initiation, wanted: InitiationStatus) -> Result<(), ApiError> {
     if initiation.status() == wanted {
         return Ok(());

@@ -13,22 +13,22 @@ use crate::payments::codec::{Decoder, Encoder, text_key};
 use crate::payments::filter::{Filter, Keys};
 use crate::payments::page::{From, Listing, OrderKey, Page, Position};
 
-/// A list: what it is called in cursors, what it holds, and by what it is sorted.
+/// The definition of a list: its name in cursors, its collection, sort fields and filters.
 pub(super) struct List {
     pub(super) name: &'static str,
     pub(super) collection: Collection,
-    /// The words that callers sort by, each with the index that has the field. The first is by date of creation, which
-    /// is the order unless one is asked for, newest first.
+    /// The sort fields, each with its index. The first one is the creation date. Without a requested order, lists are
+    /// sorted by it, newest first.
     pub(super) sorts: &'static [(&'static str, u32)],
     pub(super) filter: Keys,
-    /// The index of references, if filters of this list can ask for one.
+    /// The index of references, if filters of this list support references.
     pub(super) by_reference: Option<u32>,
 }
 
 /// No filters.
 pub(super) const UNFILTERED: Keys = Keys { keys: &[], has_metadata: false };
 
-/// Parameters that only lists of balances have.
+/// Query parameters of lists of balances.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) asset: Option<String>,
@@ -36,18 +36,18 @@ pub(super) struct Window {
     pub(super) to: Option<Timestamp>,
 }
 
-/// The whole query of a list, as a cursor keeps it.
+/// The complete query of a list, as stored in a cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Query {
     size: usize,
     order: Vec<OrderKey>,
-    /// JSON text; empty without a filter.
+    /// The filter as JSON text; empty if there is none.
     filter: String,
     window: Window,
     from: From,
 }
 
-/// Changed whenever the fields of cursors do.
+/// Version of the layout of cursors. Increase it with each change of their fields.
 const CURSOR_VERSION: u8 = 1;
 
 impl Query {
@@ -115,7 +115,7 @@ impl Query {
     }
 }
 
-/// A list that is asked for, ready to be read.
+/// A validated request for a list.
 pub(super) struct Asked {
     query: Query,
     listing: Listing,
@@ -125,29 +125,29 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// The parameters that only lists of balances have.
+    /// Returns the query parameters of a list of balances.
     pub(super) fn window(&self) -> &Window {
         &self.query.window
     }
 
-    /// Marks the list as one of which rows are passed over for other reasons than its filter.
+    /// Records that the handler skips rows for other reasons than the filter. The list then reads larger parts.
     pub(super) fn passes_over_rows(&mut self) {
         self.listing.is_filtered = true;
     }
 
-    /// Whether reading it may take long.
+    /// Returns whether reading the page may take long.
     fn is_long(&self) -> bool {
         self.listing.is_filtered || self.listing.order.len() > 1
     }
 }
 
 impl List {
-    /// Reads the query of a request. `scope` tells apart lists of one name, and `prefix` is what keys of its rows begin
-    /// with.
+    /// Parses the query of a request. `scope` distinguishes lists with the same name in cursors, and `prefix` is the
+    /// common prefix of the keys of the rows.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` for what makes no sense.
+    /// `VALIDATION` if the cursor, a parameter or the filter is not valid.
     pub(super) fn asked(
         &self,
         context: &Context<'_>,
@@ -155,7 +155,7 @@ impl List {
         prefix: Vec<u8>,
     ) -> Result<Asked, ApiError> {
         let place = Place { list: self.name, ledger: scope };
-        // Beside a cursor nothing counts.
+        // A cursor contains the whole query, so ignore all other parameters.
         let query = match context.query.get("cursor").filter(|cursor| !cursor.is_empty()) {
             Some(cursor) => Query::of_cursor(cursor, context, place)
                 .ok_or_else(|| ApiError::validation("invalid 'cursor' query param"))?,
@@ -230,10 +230,10 @@ impl List {
     }
 }
 
-/// The name of the list of balances, which has parameters of its own.
+/// The name of the list of balances, which has additional query parameters.
 pub(super) const BALANCES: &str = "balances";
 
-/// Reads a page and answers with it. `accept` makes a row of a document, or passes over it; `write` writes a row.
+/// Reads a page and returns it as a response. `accept` converts a document to a row, or skips it. `write` writes a row.
 pub(super) async fn answer<T: Send + 'static>(
     context: &Context<'_>,
     asked: Asked,

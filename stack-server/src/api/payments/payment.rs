@@ -1,4 +1,4 @@
-//! Payments: list, read, create by hand, metadata.
+//! Handlers of payments, and parsers of fields that other handlers of this module share.
 
 use hyper::StatusCode;
 use ledger_core::{Balance, Timestamp};
@@ -58,13 +58,13 @@ pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
     list::answer(context, asked, accept, |json, payment| forms::payment(json, payment, reader)).await
 }
 
-/// The id of a payment in the path.
+/// Returns the id of a payment from the path.
 pub(super) fn id(context: &Context<'_>) -> Result<PaymentId, ApiError> {
     let text = context.variable(0);
     PaymentId::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a payment")))
 }
 
-/// The payment with an id.
+/// Returns the payment with this id.
 pub(super) fn find(snapshot: &Snapshot, id: &PaymentId) -> Result<record::Versioned<Payment>, ApiError> {
     let found = record::find::<Payment>(snapshot, &id.key())?.filter(|found| found.value.id == *id);
     found.ok_or_else(|| ApiError::not_found("payment not found"))
@@ -121,7 +121,7 @@ impl<'de> Fields<'de> for Body<'de> {
     }
 }
 
-/// Reads a body of JSON that must be there.
+/// Parses a required JSON body.
 pub(super) fn body<'a, T: Fields<'a>>(context: &'a Context<'_>) -> Result<T, ApiError> {
     if context.body.trim_ascii().is_empty() {
         return Err(ApiError::validation("the body is missing"));
@@ -131,13 +131,13 @@ pub(super) fn body<'a, T: Fields<'a>>(context: &'a Context<'_>) -> Result<T, Api
     Ok(body)
 }
 
-/// The body as compact JSON, to be kept.
+/// Returns the body as compact JSON for storage.
 pub(super) fn raw(context: &Context<'_>) -> Result<String, ApiError> {
     let value = json::first::<&RawValue>(&context.body).and_then(json::canonical);
     value.map_err(|error| ApiError::validation(format!("invalid body: {error}")))
 }
 
-/// A text that must be there.
+/// Returns a required text.
 pub(super) fn required<'a>(text: &'a Text<'_>, name: &str) -> Result<&'a str, ApiError> {
     match &*text.0 {
         "" => Err(ApiError::validation(format!("{name} is required"))),
@@ -145,7 +145,7 @@ pub(super) fn required<'a>(text: &'a Text<'_>, name: &str) -> Result<&'a str, Ap
     }
 }
 
-/// A reference that must be there and fit into an id.
+/// Returns a required reference that is short enough for an id.
 pub(super) fn reference(text: &Text<'_>) -> Result<String, ApiError> {
     let reference = required(text, "reference")?;
     if reference.len() > REFERENCE_BYTES_MAX {
@@ -154,28 +154,28 @@ pub(super) fn reference(text: &Text<'_>) -> Result<String, ApiError> {
     Ok(reference.to_owned())
 }
 
-/// Clocks of callers may be ahead by so much.
+/// Maximum time by which a date of a client may be in the future, because its clock may be fast.
 const AHEAD_MICROS: i64 = 1_000_000;
 
-/// A date of creation that must be there, and have come.
+/// Returns a required creation date, which must not be in the future.
 pub(super) fn past(at: Option<Timestamp>) -> Result<Timestamp, ApiError> {
     let now = log::now().as_micros();
     at.filter(|at| at.as_micros() <= now + AHEAD_MICROS)
         .ok_or_else(|| ApiError::validation("createdAt is empty or in the future"))
 }
 
-/// A word of a closed set that must be there.
+/// Parses a required word of a closed set.
 pub(super) fn word<T>(text: &Text<'_>, name: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, ApiError> {
     let text = required(text, name)?;
     parse(text).ok_or_else(|| ApiError::validation(format!("invalid {name}: {text:?}")))
 }
 
-/// The id of a connector in a body.
+/// Parses the id of an installation in a body.
 pub(super) fn connector_id(text: &str) -> Result<ConnectorId, ApiError> {
     ConnectorId::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a connector")))
 }
 
-/// The id of an account in a body; empty is none.
+/// Parses the id of an account in a body. An empty text is no account.
 pub(super) fn account_id(text: &Text<'_>, name: &str) -> Result<Option<AccountId>, ApiError> {
     match &*text.0 {
         "" => Ok(None),
@@ -186,13 +186,13 @@ pub(super) fn account_id(text: &Text<'_>, name: &str) -> Result<Option<AccountId
     }
 }
 
-/// The account with an id.
+/// Returns the account with this id.
 pub(super) fn account(snapshot: &Snapshot, id: &AccountId) -> Result<Option<Account>, ApiError> {
     let found = record::find::<Account>(snapshot, &id.key())?;
     Ok(found.map(|found| found.value).filter(|found| found.id == *id))
 }
 
-/// The asset of a payment: a code with its decimals.
+/// Parses the asset of a payment, which must have decimals.
 fn asset(text: &Text<'_>) -> Result<String, ApiError> {
     let asset = required(text, "asset")?;
     let is_asset = ledger_core::Asset::parse(asset).is_ok() && asset.contains('/');
@@ -201,7 +201,7 @@ fn asset(text: &Text<'_>) -> Result<String, ApiError> {
         .ok_or_else(|| ApiError::validation(format!("invalid asset: {asset:?}")))
 }
 
-/// A payment by hand with its connector.
+/// Parses a request for a payment. Returns the payment with its installation.
 fn new_payment(context: &Context<'_>) -> Result<(ConnectorId, NewPayment), ApiError> {
     let body = body::<Body<'_>>(context)?;
     let reference = reference(&body.reference)?;
@@ -264,7 +264,8 @@ pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     Ok(data(context, StatusCode::OK, |json| forms::payment(json, &created, reader)))
 }
 
-/// The payment after a caller's request. A known one keeps its date and its initial amount, and shows the last request.
+/// Returns the payment after a client's request. An existing payment keeps its date and initial amount, and its raw
+/// record becomes the last request.
 fn by_hand(news: NewPayment, connector: &ConnectorId, stored: Option<Payment>, now: Timestamp) -> Payment {
     match stored {
         None => news.merged(connector, None, now).expect("a payment that was not there is new"),
@@ -282,7 +283,7 @@ fn by_hand(news: NewPayment, connector: &ConnectorId, stored: Option<Payment>, n
     }
 }
 
-/// Reads metadata: a JSON object of texts.
+/// Parses metadata: a JSON object whose values are texts.
 pub(super) fn metadata(text: &[u8]) -> Result<Metadata, ApiError> {
     let invalid = |error: String| ApiError::validation(format!("invalid metadata: {error}"));
     let json::Entries(entries) =
@@ -296,7 +297,7 @@ pub(super) fn metadata(text: &[u8]) -> Result<Metadata, ApiError> {
     Ok(metadata)
 }
 
-/// Refuses `null` for the metadata or for one of its values. It neither sets nor deletes anything.
+/// Refuses `null` as the metadata or as a value, because `null` neither sets nor deletes a value.
 fn refuse_null(text: &[u8]) -> Result<(), ApiError> {
     let refusal = |reason: String| ApiError::validation(format!("invalid metadata: {reason}"));
     let given = json::first::<Option<json::Entries<'_, Option<Text<'_>>>>>(text);

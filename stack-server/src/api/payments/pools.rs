@@ -1,4 +1,4 @@
-//! Pools of accounts.
+//! Handlers of pools of accounts.
 
 use std::collections::BTreeSet;
 
@@ -75,12 +75,12 @@ impl<'de> Fields<'de> for Body<'de> {
     }
 }
 
-/// The id of an account that a pool is to have.
+/// Parses the required id of a pool's account.
 fn member(text: &Text<'_>) -> Result<AccountId, ApiError> {
     account_id(text, "accountID")?.ok_or_else(|| ApiError::validation("accountID is required"))
 }
 
-/// Refuses accounts that are not there.
+/// Refuses an account that does not exist.
 fn check_account(snapshot: &Snapshot, id: &AccountId) -> Result<(), ApiError> {
     match account(snapshot, id)? {
         Some(_) => Ok(()),
@@ -128,7 +128,7 @@ pub(super) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
             changes.push(record::delete::<Pool>(found.value.key(), Expected::Version(found.version)));
             Ok((changes, ()))
         })?;
-        // Without the pool nobody is shown its members.
+        // Without the pool, clients no longer see its members. So their deletion need not be part of the same commit.
         record::delete_all::<Member>(store, &Member::prefix(&id))
     };
     context.app.blocking(write).await?;
@@ -149,7 +149,7 @@ pub(super) async fn remove_account(context: &Context<'_>) -> Result<Reply, ApiEr
     change_member(context, id, account, false).await
 }
 
-/// Adds an account to a pool, or removes it.
+/// Adds an account to a pool, or removes it from the pool.
 async fn change_member(
     context: &Context<'_>,
     id: Uuid,
@@ -178,7 +178,8 @@ async fn change_member(
                 record::delete::<Member>(member.key(), Expected::Anything)
             };
             let mut changes = payments.tell(&[Event::Pool(&pool, &members)], log::now());
-            // As it is: so that nobody deletes it meanwhile, and events tell of one change after the other.
+            // Write the unchanged pool, so that concurrent changes and deletions of the pool conflict. Each event then
+            // contains all earlier changes.
             changes.extend([record::put(&pool, Expected::Version(version)), change]);
             Ok((changes, ()))
         })

@@ -1,4 +1,4 @@
-//! Handlers of posting rules, and of explanations of the transactions of a payment.
+//! Handlers of posting rules, and of the explanation of a payment's transactions.
 
 use hyper::StatusCode;
 use ledger_store::Expected;
@@ -89,7 +89,7 @@ pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
     Ok(data(context, StatusCode::OK, |json| write(json, &found.value)))
 }
 
-/// Deletes the rule of an installation. Its transactions stay.
+/// Deletes the rule of an installation. The ledger keeps the transactions.
 pub(super) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
     let (_, found) = installation(context, 2).await?;
     let payments = context.app.payments().clone();

@@ -1,4 +1,4 @@
-//! Fixed keys: bearer values that the operator chose. They are for clients that can send nothing but one value for ever.
+//! Fixed keys: bearer values that the operator has chosen. They are for clients that can only send one constant value.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ use crate::auth::guard::bearer_of;
 /// Minimum number of characters of a key. Shorter texts can be guessed.
 const KEY_CHARS_MIN: usize = 16;
 
-/// Keys of which a request shows one. Only their digests are kept.
+/// The accepted keys. Only their digests are kept.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FixedKeys(Vec<[u8; 32]>);
 
 impl FixedKeys {
-    /// Reads keys, one a line.
+    /// Parses keys, one per line.
     ///
     /// # Errors
     ///
-    /// If there is no key, or one is short or holds a character that no header can.
+    /// Fails if there is no key, or if a key is too short or contains a character other than visible ASCII.
     pub fn parse(text: &str) -> Result<Self, FixedKeysError> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let keys = lines.map(|key| {
@@ -36,7 +36,7 @@ impl FixedKeys {
         if keys.is_empty() { Err(FixedKeysError::Missing) } else { Ok(Self(keys)) }
     }
 
-    /// Whether a request with these headers shows one of the keys.
+    /// Returns whether a request with these headers contains one of the keys.
     pub(crate) fn allow(&self, headers: &HeaderMap) -> bool {
         let Some(shown) = bearer_of(headers) else { return false };
         let digest = *blake3::hash(shown).as_bytes();
@@ -50,16 +50,16 @@ impl fmt::Debug for FixedKeys {
     }
 }
 
-/// A text that holds no fixed keys. The error does not repeat it.
+/// The text does not contain valid fixed keys. The error does not repeat the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FixedKeysError {
-    /// One of the keys has this number of characters.
+    /// A key is too short: it has this number of bytes.
     #[error("a key has at least {KEY_CHARS_MIN} characters, this one has {0}")]
     TooShort(usize),
-    /// One of the keys has a space, or a character outside of ASCII.
+    /// A key contains a character other than visible ASCII, for example a space.
     #[error("a key has only visible ASCII characters")]
     Character,
-    /// There is no key in the text.
+    /// The text contains no key.
     #[error("there is no key")]
     Missing,
 }

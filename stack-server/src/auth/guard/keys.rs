@@ -1,5 +1,5 @@
-//! The keys of an issuer: fetched when they are first needed, again after a while and when a token names one that
-//! is not there, and never oftener than the limits allow.
+//! The public keys of an issuer. The server fetches them when it first needs them, refreshes them regularly, and also
+//! asks again when the known keys did not sign a token. A minimum pause between requests protects the issuer.
 
 use std::fmt;
 use std::pin::pin;
@@ -28,7 +28,7 @@ struct Key {
 }
 
 impl Key {
-    /// The RSA key of an entry that may be used for RS256 signatures; others are passed over.
+    /// Returns the RSA key of an entry if it is for RS256 signatures, or `None` for all other entries.
     fn of(entry: &Value) -> Option<Self> {
         let is_or_absent = |name: &str, wanted: &str| entry.get(name).is_none_or(|value| value == wanted);
         if entry["kty"] != "RSA" || !is_or_absent("use", "sig") || !is_or_absent("alg", "RS256") {
@@ -36,7 +36,7 @@ impl Key {
         }
         let number = |name: &str| {
             let bytes = URL_SAFE_NO_PAD.decode(entry[name].as_str()?.trim_end_matches('=')).ok()?;
-            // Some write a number with zeros before it.
+            // Some issuers write leading zeros.
             let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
             Some(bytes[zeros..].to_vec()).filter(|bytes| !bytes.is_empty())
         };
@@ -52,39 +52,40 @@ impl Key {
     }
 }
 
-/// Whether the key with this modulus and exponent signed a token. Keys of fewer than 2048 bits sign nothing.
+/// Returns whether the key with this modulus and exponent signed a token. Refuses keys with fewer than 2048 bits.
 pub(super) fn is_signed(token: &Token<'_>, modulus: &[u8], exponent: &[u8]) -> bool {
     let key = RsaPublicKeyComponents { n: modulus, e: exponent };
     key.verify(&RSA_PKCS1_2048_8192_SHA256, token.signed.as_bytes(), &token.signature).is_ok()
 }
 
-/// Keys as they were at one time. What was found good with them is as good as they are.
+/// A period without a change of keys and without a revocation. Tokens that were verified in an epoch are valid until
+/// the epoch ends, and must then be verified again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Epoch(Arc<EpochState>);
 
 #[derive(Debug, Default)]
 struct EpochState {
     has_ended: AtomicBool,
-    /// Wakes those that wait for the end.
+    /// Wakes the tasks that wait for the end.
     told: Notify,
 }
 
 impl Epoch {
-    /// Whether the keys are still those of the issuer.
+    /// Returns whether the epoch has not ended.
     pub(crate) fn stands(&self) -> bool {
         !self.0.has_ended.load(Ordering::Acquire)
     }
 
-    /// Says that they are no longer.
+    /// Ends the epoch, and wakes the tasks that wait for the end.
     pub(crate) fn end(&self) {
         self.0.has_ended.store(true, Ordering::Release);
         self.0.told.notify_waiters();
     }
 
-    /// Waits until they are no longer.
+    /// Waits until the epoch ends.
     pub(crate) async fn ended(&self) {
         let mut told = pin!(self.0.told.notified());
-        // Listens before it looks, so that it misses no end.
+        // Register before the check, so that an end between the two is not missed.
         told.as_mut().enable();
         if self.stands() {
             told.await;
@@ -92,7 +93,7 @@ impl Epoch {
     }
 }
 
-/// The keys of one answer of an issuer.
+/// The keys in one response of an issuer.
 #[derive(Debug, Default)]
 struct KeySet {
     keys: Vec<Key>,
@@ -100,11 +101,12 @@ struct KeySet {
 }
 
 impl KeySet {
-    /// Reads a set of keys.
+    /// Parses a JSON set of keys.
     ///
     /// # Errors
     ///
-    /// If it is none, or holds no key that can be used, or two of one name; the text is for the log.
+    /// Fails if the text is not a set of keys, or if it contains no usable key, too many keys, or two keys with the
+    /// same id. The error is for the log.
     fn parse(text: &[u8]) -> Result<Self, AnswerFault> {
         let document: Value = serde_json::from_slice(text)?;
         let entries = document["keys"].as_array().ok_or(AnswerFault::Missing("list of keys"))?;
@@ -120,11 +122,11 @@ impl KeySet {
         Ok(Self { keys, epoch: Epoch::default() })
     }
 
-    /// Whether a key of this set signed the token: the one that it names, or if it names none, any.
+    /// Returns whether a key of this set signed the token. If the token names a key, keys with another id do not count.
     fn signed(&self, token: &Token<'_>) -> bool {
         let may = |key: &&Key| match (&token.key, &key.id) {
             (Some(wanted), Some(id)) => wanted == id,
-            // A key without a name can be the one that is meant.
+            // The token names no key, or the key has no id and may be the named one.
             _ => true,
         };
         self.keys.iter().filter(may).any(|key| key.signed(token))
@@ -135,13 +137,13 @@ impl KeySet {
 #[derive(Debug, Default)]
 struct Known {
     set: Arc<KeySet>,
-    /// When they were last had from the issuer.
+    /// Time of the last successful response.
     fetched: Option<Instant>,
-    /// When the issuer last gave none.
+    /// Time of the last failure; `None` after a successful response.
     failed: Option<Instant>,
 }
 
-/// The keys of an issuer.
+/// The keys of an issuer. Clones share the known keys.
 #[derive(Clone)]
 pub(crate) struct Keys(Arc<Shared>);
 
@@ -149,9 +151,9 @@ struct Shared {
     issuer: String,
     url: Url,
     known: Mutex<Known>,
-    /// When the issuer was last asked. A thread holds this lock while it asks.
+    /// Time of the last request to the issuer. A task holds this lock during the request.
     asked: tokio::sync::Mutex<Option<Instant>>,
-    /// Whether somebody refreshes the keys for all.
+    /// Whether a background refresh is running.
     is_refreshing: AtomicBool,
 }
 
@@ -161,7 +163,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// A refresh for all, until it is dropped.
+/// A background refresh. Dropping it allows the next one.
 struct Refreshing(Keys);
 
 impl Drop for Refreshing {
@@ -171,7 +173,7 @@ impl Drop for Refreshing {
 }
 
 impl Keys {
-    /// Those of the issuer of this name at this address; nothing is fetched yet.
+    /// Creates the keys of the issuer with this name and address. Nothing is fetched yet.
     pub(crate) fn of_issuer(issuer: &str, url: &Url) -> Self {
         Self(Arc::new(Shared {
             issuer: issuer.to_owned(),
@@ -182,8 +184,8 @@ impl Keys {
         }))
     }
 
-    /// Checks the signature of a token. If the keys at hand did not sign it, the issuer is asked once more: it may
-    /// have a new one.
+    /// Checks the signature of a token, and returns the epoch of the keys. If none of the known keys signed the token,
+    /// asks the issuer once more, because it may have a new key.
     pub(crate) async fn check(&self, token: &Token<'_>) -> Option<Epoch> {
         let arrived = Instant::now();
         let (set, age) = self.known();
@@ -198,8 +200,9 @@ impl Keys {
         (age.is_some_and(|age| age < KEYS_KEPT) && set.signed(token)).then(|| set.epoch.clone())
     }
 
-    /// Asks the issuer again before its keys are a minute old, while the caller goes on. Of older keys nobody knows whether
-    /// they were withdrawn, so the caller then waits for the answer. If the issuer gives none, that happens once a minute.
+    /// Refreshes the keys in the background when they are at least half a minute old. Keys that are older than a minute
+    /// may have been withdrawn, so the caller then waits for the response. While the issuer fails, callers wait at most
+    /// once a minute.
     pub(crate) async fn keep_fresh(&self) {
         let (age, failed) = {
             let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -209,7 +212,7 @@ impl Keys {
         let must_wait = age >= KEYS_FRESH && failed.is_none_or(|ago| ago >= KEYS_FRESH);
         if self.0.is_refreshing.swap(true, Ordering::AcqRel) {
             if must_wait {
-                // Who refreshes holds it.
+                // The refreshing task holds this lock.
                 let _ = tokio::time::timeout(KEYS_WAIT, self.0.asked.lock()).await;
             }
             return;
@@ -217,7 +220,7 @@ impl Keys {
         let (refreshing, arrived) = (Refreshing(self.clone()), Instant::now());
         let refresh = tokio::spawn(async move { refreshing.0.refresh(arrived).await });
         if must_wait {
-            // The refresh goes on if it takes longer.
+            // After this timeout the refresh continues in the background.
             let _ = tokio::time::timeout(KEYS_WAIT, refresh).await;
         }
     }
@@ -227,8 +230,8 @@ impl Keys {
         (known.set.clone(), known.fetched.map(|at| at.elapsed()))
     }
 
-    /// Asks the issuer, unless somebody has done so since `wanted`. Between two questions there is a pause, for which
-    /// those wait that come too early: a token may be signed with a key that is newer than the last answer.
+    /// Asks the issuer, unless another task has asked since `wanted`. There is a minimum pause between two requests.
+    /// Early callers wait for it, because their tokens may be signed with a key that is newer than the last response.
     async fn refresh(&self, wanted: Instant) {
         let mut asked = self.0.asked.lock().await;
         if let Some(last) = *asked {
@@ -259,7 +262,7 @@ impl Keys {
         }
     }
 
-    /// The issuer's keys, by its discovery document.
+    /// Fetches the issuer's keys from the address in its discovery document.
     async fn ask(&self) -> Result<KeySet, AnswerError> {
         let discovery = discover(&self.0.url, &self.0.issuer).await?;
         let address = discovery.address("jwks_uri", &self.0.url)?;
@@ -269,14 +272,14 @@ impl Keys {
 
 #[cfg(test)]
 impl Keys {
-    /// Makes the keys older than they are.
+    /// Increases the age of the keys.
     pub(super) fn age(&self, by: Duration) {
         let mut known = self.0.known.lock().expect("no panic");
         known.fetched = known.fetched.and_then(|at| at.checked_sub(by));
         known.failed = known.failed.and_then(|at| at.checked_sub(by));
     }
 
-    /// Waits until nobody asks the issuer.
+    /// Waits until no request to the issuer is running.
     pub(super) async fn settled(&self) {
         drop(self.0.asked.lock().await);
     }

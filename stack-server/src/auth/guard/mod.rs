@@ -1,8 +1,8 @@
 //! The check of a request's token against the scope of its route.
 //!
-//! A token is checked with the keys of its issuer ([`keys`]), once: until it expires it is known by its digest,
-//! and on its connection by its text (`last_token`).
-//! Every failure is the same empty 401, so that nobody learns from the answer what was wrong.
+//! The server verifies a token once with the keys of its issuer ([`keys`]). Until the token expires, the server
+//! recognizes it by its digest, and on the same connection by its text (`last_token`). Every failure results in the
+//! same empty 401, so that the response does not reveal the reason.
 
 pub(crate) mod error;
 pub(crate) mod fetch;
@@ -35,22 +35,22 @@ use pass::Rights;
 use token::Token;
 use verified::{Digest, Verified};
 
-/// Whose tokens are taken, and what they must allow.
+/// The accepted issuers, audiences and scopes of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthSettings {
-    /// The issuers, as their tokens name them: the addresses where their discovery documents are.
+    /// The issuers, as their tokens name them. These are also the addresses of their discovery documents.
     pub issuers: Vec<String>,
-    /// Tokens of the issuers must be made for one of these; none is for anybody. Those of this server's own authorization
-    /// server are made for a client.
+    /// The accepted audiences in tokens of the issuers; if empty, every audience is accepted. Tokens of this server's
+    /// own authorization server are not checked, because they name their client.
     pub audiences: Vec<String>,
-    /// Whether scopes are looked at.
+    /// Whether the scopes of tokens are checked.
     pub check_scopes: bool,
-    /// The word before the colon of a scope of the ledger.
+    /// The part of the ledger's scopes before the colon.
     pub service: String,
-    /// Whether tokens of this server's own authorization server are taken.
+    /// Whether tokens of this server's own authorization server are accepted.
     pub own: bool,
-    /// Whether scopes are looked at on the management routes of the authorization server. Clients of this API manage
-    /// clients with tokens without scopes, so it is a choice of its own.
+    /// Whether scopes are checked on the management routes of the authorization server. This is a separate setting,
+    /// because existing clients of this API use these routes with tokens without scopes.
     pub check_management_scopes: bool,
 }
 
@@ -60,11 +60,11 @@ pub(crate) enum Admission {
     Open,
     /// The token of the request allows it.
     By(Pass),
-    /// No token allows it.
+    /// The request has no token that allows it.
     Refused,
 }
 
-/// Someone whose tokens are taken.
+/// An issuer whose tokens are accepted.
 struct Issuer {
     /// The `iss` of its tokens.
     name: String,
@@ -74,11 +74,11 @@ struct Issuer {
 /// Checks tokens.
 pub(crate) struct Guard {
     issuers: Vec<Arc<Issuer>>,
-    /// Its clock tells when tokens expire.
+    /// The store whose clock determines when tokens expire.
     store: Store,
     own: Option<Arc<Authority>>,
     audiences: Vec<String>,
-    /// The scopes that tokens must have, by service.
+    /// The required scopes of each service.
     rules: Vec<Rule>,
     verified: Verified,
 }
@@ -99,14 +99,14 @@ impl std::fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// A guard that asks the issuers of these settings for their keys, when it first needs them. The store's clock tells
-    /// when tokens expire. If it takes tokens of
-    /// the server's own authorization server, that is opened here.
+    /// Creates a guard with these settings. It fetches the keys of the issuers when it first needs them. The clock of
+    /// the store determines when tokens expire. If the guard accepts tokens of the server's own authorization server,
+    /// this function opens the authorization server.
     ///
     /// # Errors
     ///
-    /// If an issuer is no `http` or `https` address, nobody's tokens are taken, or the authorization server cannot be
-    /// opened; the text is for a person.
+    /// Fails if an issuer is not an `http` or `https` address, if the settings accept no tokens, or if the
+    /// authorization server cannot be opened. The error is for the operator.
     pub(crate) fn new(
         settings: &AuthSettings,
         store: &Store,
@@ -146,7 +146,8 @@ impl Guard {
         })
     }
 
-    /// The scopes of which a route of a service wants one; none where scopes are not looked at.
+    /// Returns the scopes that allow a route of a service: a token needs one of them. Returns none if the scopes of the
+    /// service are not checked.
     pub(crate) fn accepted_scopes(&self, service: Service, scope: Scope) -> Vec<&str> {
         let rule = self.rules.iter().find(|rule| rule.service == service && rule.is_checked);
         match (rule, scope) {
@@ -156,8 +157,8 @@ impl Guard {
         }
     }
 
-    /// Decides whether a request with these headers may use a route of a service that demands this scope. `last` is that
-    /// of its connection.
+    /// Decides whether a request with these headers may use a route of this service that requires this scope. `last` is
+    /// the last token of the connection.
     pub(crate) async fn admit(
         &self,
         headers: &HeaderMap,
@@ -174,7 +175,7 @@ impl Guard {
         }
     }
 
-    /// Whether the token of a request allows to read from a service.
+    /// Returns whether the token of a request allows reading from a service.
     pub(crate) async fn may_read(&self, headers: &HeaderMap, service: Service) -> bool {
         matches!(self.admit(headers, &LastToken::default(), service, Scope::Read).await, Admission::By(_))
     }
@@ -196,7 +197,7 @@ impl Guard {
         Some(pass)
     }
 
-    /// Checks a token that is not known yet.
+    /// Verifies a token that is not known yet.
     async fn verify(&self, text: &str, digest: Digest, now: u64) -> Option<Pass> {
         let token = Token::parse(text)?;
         if !token.is_good_at(now) {
@@ -217,13 +218,13 @@ impl Guard {
         Some(pass)
     }
 
-    /// Whether a token was made for one of the audiences that the operator named, if he named any.
+    /// Returns whether the audience of a token is accepted.
     fn is_for_us(&self, token: &Token<'_>) -> bool {
         let is_named = |name: &&str| self.audiences.iter().any(|audience| audience == name);
         self.audiences.is_empty() || token.audience().iter().any(is_named)
     }
 
-    /// The rights that a token's scopes give.
+    /// Returns the rights that the scopes of a token grant.
     fn rights(&self, token: &Token<'_>) -> Rights {
         let has = |wanted: &str| token.scopes.iter().any(|scope| scope == wanted);
         let mut rights = Rights::default();
@@ -237,7 +238,7 @@ impl Guard {
     }
 }
 
-/// The one bearer token of a request.
+/// Returns the bearer token of a request, if the request has exactly one and it is not too long.
 pub(crate) fn bearer_of(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
@@ -246,12 +247,12 @@ pub(crate) fn bearer_of(headers: &HeaderMap) -> Option<&[u8]> {
     (!token.is_empty() && token.len() <= TOKEN_BYTES_MAX).then_some(token)
 }
 
-/// Whether a text reads as a token.
+/// Returns whether a text has the form of a token.
 #[cfg(feature = "testing")]
 pub(crate) fn reads_as_token(text: &str) -> bool {
     let token = Token::parse(text);
     if let Some(token) = &token {
-        // What is checked is all of the text but the signature.
+        // The signature covers all of the text before it.
         assert!(text.strip_prefix(token.signed).is_some_and(|rest| rest.starts_with('.')), "{text}");
         assert_eq!(Token::parse(text).as_ref(), Some(token), "{text}");
     }

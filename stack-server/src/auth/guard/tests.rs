@@ -1,4 +1,4 @@
-//! Tokens of an issuer elsewhere, over time.
+//! Tests how long the guard accepts tokens of an external issuer.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -15,7 +15,7 @@ use crate::auth::authority::AuthorizationSettings;
 use crate::auth::keys::master::{KeySource, MasterKey};
 use crate::limits::{KEYS_FRESH, KEYS_KEPT};
 
-/// Signs tokens as an issuer elsewhere does.
+/// Returns an authority that signs tokens for the external issuer.
 fn signer() -> Arc<Authority> {
     let key = KeySource::Given(MasterKey::random().expect("random bytes"));
     let settings = AuthorizationSettings::new(key);
@@ -26,7 +26,7 @@ fn public(signer: &Authority) -> Value {
     signer.open().expect("keys").keys.current().public()
 }
 
-/// An issuer elsewhere. Without keys it answers nonsense.
+/// An external issuer. Without keys, its responses are invalid.
 struct Issuer {
     address: SocketAddr,
     keys: Arc<Mutex<Option<Value>>>,
@@ -58,7 +58,7 @@ impl Issuer {
                 let body = body.to_string();
                 let head =
                     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-                // A guard that has gone is no matter.
+                // Ignore a guard that has closed the connection.
                 let _ = stream.write_all(format!("{head}{body}").as_bytes());
             }
         });
@@ -179,7 +179,7 @@ fn a_pass_ends_with_its_token() {
             () = short.ended(signer.now()) => {}
             () = long.ended(signer.now()) => panic!("it lasts ten minutes"),
         }
-        // Requests of others find out that the key was withdrawn.
+        // Another request discovers that the key was withdrawn.
         issuer.give(Some(public(&next)));
         guard.issuers[0].keys.age(KEYS_FRESH);
         let others = async {

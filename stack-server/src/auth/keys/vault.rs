@@ -1,7 +1,8 @@
-//! Seals private values, and computes tags of secrets.
+//! Encryption of private values, and tags of secrets.
 //!
-//! The operator's key seals one random *pepper*, and the private parts of signing keys. The pepper keys the tags of
-//! secrets, codes and refresh tokens. A data directory without the operator's key shows none of them.
+//! The operator's key encrypts one random *pepper* and the private parts of signing keys. The pepper is the HMAC key
+//! for the tags of secrets, codes and refresh tokens. A data directory does not reveal any of them without the
+//! operator's key.
 
 use std::fmt;
 
@@ -16,24 +17,24 @@ use crate::collections::AUTH_VAULT;
 use crate::documents::put;
 use crate::sealing::Sealer;
 
-/// The document that holds the pepper.
+/// The key of the document with the pepper.
 const PEPPER: &[u8] = b"pepper";
 
 /// An HMAC-SHA-256 tag.
 pub(crate) type Tag = [u8; 32];
 
-/// Uses of tags. A tag of one use is never one of another.
+/// The purposes of tags. A value has a different tag for each purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     ClientSecret,
     RefreshToken,
     Code,
     State,
-    /// The value by which a browser shows that it began a login.
+    /// The value with which a browser proves that it has started a login.
     Browser,
     Nonce,
     Verifier,
-    /// This process's memory of the secrets of static clients.
+    /// The right secrets of static clients that this process remembers.
     StaticSecret,
 }
 
@@ -52,7 +53,8 @@ impl Use {
     }
 }
 
-/// Compares two secrets in a time that does not depend on where they differ. Every comparison of secrets is this one.
+/// Compares two secrets in a time that does not depend on where they differ. Use this function for all comparisons of
+/// secrets.
 pub(crate) fn same_secret(one: &[u8], other: &[u8]) -> bool {
     one.ct_eq(other).into()
 }
@@ -70,11 +72,12 @@ impl fmt::Debug for Vault {
 }
 
 impl Vault {
-    /// Opens the vault of a store, or makes it.
+    /// Opens the vault of a store, or creates it.
     ///
     /// # Errors
     ///
-    /// If the key cannot be read, is not the one that sealed the vault, or the store fails; for the operator.
+    /// Fails if the key cannot be read, if another key encrypted the vault, or if the store fails. The error is for the
+    /// operator.
     pub(crate) fn open(store: &Store, source: &KeySource) -> Result<Self, VaultError> {
         let stored = |store: &Store| {
             let found = store.snapshot().document(AUTH_VAULT, PEPPER)?;
@@ -88,7 +91,7 @@ impl Vault {
         match store.change_documents(vec![put(AUTH_VAULT, PEPPER, sealed.clone(), vec![], Expected::Absent)])
         {
             Ok(_) => Self::unsealed(&master, &sealed),
-            // Another thread made it at the same time.
+            // Another thread has created the vault at the same time.
             Err(WriteError::Document(DocumentRejection::Changed { .. })) => {
                 Self::unsealed(&master, &stored(store)?.ok_or(VaultError::Gone)?)
             }
@@ -102,21 +105,21 @@ impl Vault {
         Ok(Self { sealer, pepper: hmac::Key::new(hmac::HMAC_SHA256, &pepper) })
     }
 
-    /// Seals a value under a name; it opens under the same name only.
+    /// Encrypts a value with a name. Decryption requires the same name.
     ///
     /// # Errors
     ///
-    /// If the operating system has no random bytes.
+    /// Fails if the operating system returns no random bytes.
     pub(crate) fn seal(&self, name: &[u8], clear: &[u8]) -> Result<Vec<u8>, NoRandomBytes> {
         Ok(self.sealer.seal(name, clear)?)
     }
 
-    /// Opens a sealed value; `None` if another key or name sealed it, or it was changed.
+    /// Decrypts a value. Returns `None` if it was encrypted with another key or name, or if it was changed.
     pub(crate) fn unseal(&self, name: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         self.sealer.open(name, sealed).ok()
     }
 
-    /// The tag of a value. Without the operator's key nobody computes it.
+    /// Returns the tag of a value. The tag cannot be computed without the operator's key.
     pub(crate) fn tag(&self, of: Use, value: &[u8]) -> Tag {
         let mut context = hmac::Context::with_key(&self.pepper);
         context.update(of.label());
@@ -127,7 +130,7 @@ impl Vault {
     }
 }
 
-/// The sealer of the operator's key for the authorization server alone.
+/// Returns the sealer of the authorization server. Its key is derived from the operator's key.
 fn sealer_of(master: &MasterKey) -> Sealer {
     Sealer::new(&blake3::derive_key("stack-server 2026 authorization server", master.bytes()))
 }
@@ -176,13 +179,13 @@ mod tests {
         assert!(!same_secret(b"abc", b"abd") && !same_secret(b"abc", b"ab") && !same_secret(b"", b"a"));
     }
 
-    /// How clearly a comparison takes longer for secrets that differ late than for those that differ early: Welch's t
-    /// over runs in turn, without the slowest tenth, in which something else held the processor.
+    /// Returns how clearly a comparison takes longer for secrets that differ late than for those that differ early. The
+    /// result is Welch's t over alternating runs, without the slowest tenth, which other processes may have delayed.
     fn t_value(rounds: usize, compare: impl Fn(&[u8], &[u8]) -> bool) -> f64 {
         let secret = vec![7; 16 * 1_024];
         let (mut early, mut late) = (secret.clone(), secret.clone());
         early[0] ^= 1;
-        *late.last_mut().expect("it is long") ^= 1;
+        *late.last_mut().expect("a long secret") ^= 1;
         let mut times = [Vec::new(), Vec::new()];
         for _ in 0..rounds {
             for (guess, times) in [&early, &late].into_iter().zip(&mut times) {
@@ -206,15 +209,15 @@ mod tests {
 
     #[test]
     fn a_comparison_does_not_tell_where_secrets_differ() {
-        // The variable allows longer measurements.
+        // Set this variable for longer measurements.
         let rounds =
             std::env::var("TIMING_ROUNDS").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000);
         let ours = t_value(rounds, same_secret);
-        // The measurement sees it where a comparison does tell.
+        // The measurement must detect that a plain comparison depends on the position.
         let plain = t_value(rounds, |one, other| one == other);
         let found =
             format!("{rounds} comparisons of secrets: t = {ours:.1}; of a plain comparison {plain:.1}");
-        // The test harness keeps what is printed, but not what is written.
+        // The test harness captures printed text, but not text that is written to standard error.
         writeln!(std::io::stderr(), "{found}").expect("standard error is open");
         assert!(plain > 20.0 && ours.abs() < plain / 4.0, "{found}");
     }

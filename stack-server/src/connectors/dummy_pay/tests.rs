@@ -1,4 +1,4 @@
-//! Tests which files DUMMY-PAY reads, and in which order.
+//! Tests how DUMMY-PAY parses and lists files.
 
 use super::file::parse;
 use super::*;

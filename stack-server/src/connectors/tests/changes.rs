@@ -1,4 +1,4 @@
-//! Changes of installations that meet each other, fail or are interrupted.
+//! Tests of concurrent, failed and interrupted changes of installations.
 
 use super::*;
 use crate::http::error::Code;
@@ -31,7 +31,7 @@ fn changes_at_once_leave_no_runner_behind() {
     bench.worker.stop();
 }
 
-/// An installation that brought a payment in.
+/// Installs a connector, and waits until it has fetched a payment.
 fn with_payment(bench: &Bench) -> ConnectorId {
     bench.answer([Ok(page(&[payment("a", 1)], "{}", false))]);
     let id = bench.install();
@@ -45,7 +45,7 @@ fn failed_reset_keeps_the_installation() {
     let id = with_payment(&bench);
     bench.provider.0.lock().expect("no panic").has_setup = true;
     bench.answer([Err(Failure::later("no room"))]);
-    let error = bench.runtime.block_on(bench.engine.reset(&id)).expect_err("it is not set up");
+    let error = bench.runtime.block_on(bench.engine.reset(&id)).expect_err("the setup fails");
     assert_eq!(error.code, Code::Validation);
     assert!(error.message.contains("no room"), "{}", error.message);
     let left: Vec<_> = installed(&bench).into_iter().map(|one| one.id).collect();
@@ -124,7 +124,7 @@ fn configuration_stops_tasks_that_it_does_not_begin() {
     };
     assert_eq!(of(&bench), expected(TaskStatus::Stopped));
     assert_eq!((bench.clock.waiting(), bench.asked()), (0, 2));
-    // Nothing begins them but another configuration, also not a restart.
+    // Only another configuration starts them again. A restart does not.
     let Bench { store, worker, provider, clock, .. } = bench;
     worker.stop();
     let bench = Bench::on(store, provider, clock);

@@ -1,4 +1,4 @@
-//! Orders to a provider that is slow, and orders that are refused before it sees them.
+//! Tests of orders to a slow provider, and of orders that the server refuses before it sends them.
 
 use ledger_store::Expected;
 
@@ -12,7 +12,7 @@ use crate::payments::initiation::{self, Initiation, Step};
 use crate::payments::transfer::{self, Transfer};
 use crate::payments::words::{AccountType, InitiationStatus, InitiationType, TransferStatus};
 
-/// Begins a transfer from an account.
+/// Starts a transfer from an account.
 fn begin(bench: &Bench, id: &ConnectorId, source: &str) {
     let new = NewTransfer {
         amount: Balance::from(5_i64),
@@ -50,7 +50,7 @@ fn slow_order_ends_without_an_answer() {
     bench.worker.stop();
 }
 
-/// A page with an account of somebody else.
+/// Returns a page with an account of a counterparty.
 fn their_account() -> Page {
     let mut accounts = Page::default();
     accounts.batch.accounts.push(NewAccount {
@@ -121,7 +121,7 @@ fn transfer_that_may_have_been_sent_stays_open() {
     begin(&bench, &id, "theirs");
     let orders = |bench: &Bench| bench.provider.0.lock().expect("no panic").orders;
     bench.until("the provider is asked", |bench| orders(bench) == 1 && bench.clock.waiting() == 2);
-    // Only now is it known whose account that is.
+    // Only now the server learns that the account belongs to a counterparty.
     bench.answer([Ok(their_account())]);
     bench.clock.advance(Duration::from_mins(1));
     let error = "the source is an EXTERNAL account";

@@ -1,8 +1,8 @@
-//! Power cuts at every sync while connectors are installed, fetch, are configured, reset and removed, with a rule that
-//! makes a transaction of each payment.
+//! Tests power cuts at every sync while connectors are installed, fetch, are configured, reset and removed. A posting
+//! rule creates a transaction for each payment.
 //!
-//! After each cut the payments of an installation are those that the state of its task counts, and the ledger holds the
-//! transactions of just these. Changes that were answered hold.
+//! After each cut, an installation has exactly the payments that the state of its task counts, and the ledger has
+//! exactly the transactions of these payments. Acknowledged changes are kept.
 
 use ledger_core::{AccountAddress, Asset, LedgerName, LedgerOptions};
 use ledger_store::Expected;
@@ -12,24 +12,24 @@ use super::world::{Pages, World};
 use super::*;
 use crate::payments::postings::rule::{NewRule, PostingRule};
 
-/// Payments of the provider.
+/// Number of payments at the provider.
 const PAYMENTS: usize = 7;
 
-/// Pasts of a disk that lost its power: which writes without a sync survived.
+/// Number of disk states to test after each power cut. They differ in which of the unsynced writes survived.
 const PASTS: u64 = 2;
 
 const SCRIPT: &str = "vars {\nmonetary $amount\n}\nsend $amount (\nsource = @world\ndestination = @till\n)";
 
-/// The answers that a caller got, and the changes that it began.
+/// The acknowledged changes, and the changes that were started.
 #[derive(Default)]
 struct Answered {
-    /// Installations whose installation was answered, by name.
+    /// Names and ids of the installations that were acknowledged.
     installed: Vec<(&'static str, ConnectorId)>,
-    /// Those whose removal was begun.
+    /// Installations whose removal was started.
     going: Vec<ConnectorId>,
-    /// Those whose removal was answered.
+    /// Installations whose removal was acknowledged.
     gone: Vec<ConnectorId>,
-    /// The one whose payments make transactions.
+    /// The installation with the posting rule.
     ruled: Option<ConnectorId>,
 }
 
@@ -37,7 +37,7 @@ fn ledger() -> LedgerName {
     LedgerName::parse("main").expect("a name")
 }
 
-/// Has the payments of an installation make transactions.
+/// Creates the ledger and the posting rule of an installation. Returns `None` if the power failed.
 fn set_rule(world: &World, id: &ConnectorId) -> Option<()> {
     world.store.create_ledger(ledger(), LedgerOptions::default()).ok()?;
     let new = NewRule {
@@ -50,7 +50,7 @@ fn set_rule(world: &World, id: &ConnectorId) -> Option<()> {
     world.store.change_documents(vec![record::put(&rule, Expected::Absent)]).ok().map(drop)
 }
 
-/// Works until the power fails; `None` says that it did.
+/// Runs the workload. Returns `None` if the power failed before the end.
 fn work(world: &World, pages: &Pages, answered: &mut Answered) -> Option<()> {
     let first = world.install("a")?;
     answered.installed.push(("a", first.clone()));
@@ -83,7 +83,7 @@ fn till(world: &World) -> i64 {
     balance.to_string().parse().expect("a small amount")
 }
 
-/// Checks what is stored, before anything runs on it.
+/// Checks the stored data before any task runs.
 fn judge_stored(world: &World, answered: &Answered, place: &str) {
     let seen = world.installations();
     for (name, id) in answered.installed.iter().filter(|(_, id)| !answered.going.contains(id)) {
@@ -108,7 +108,7 @@ fn judge_stored(world: &World, answered: &Answered, place: &str) {
     }
 }
 
-/// Checks that everything goes on to its end.
+/// Checks that all tasks continue and fetch everything.
 fn judge_end(world: &World, pages: &Pages, answered: &Answered, place: &str) {
     let seen = world.installations();
     world.settle(seen.len()).expect("there is power");

@@ -1,4 +1,4 @@
-//! Random work with connectors that come, change and go, against a model: a map of what each installation has fetched.
+//! Compares random changes of installations with a model, which maps each installation to its fetched payments.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Trial {
         self.known.values().filter(|known| !known.is_idle).count()
     }
 
-    /// Every installation that fetches has what the provider has now.
+    /// Updates the model after all installations that are not idle have fetched all payments of the provider.
     fn fetched(&mut self) {
         let amounts = self.pages.0.lock().expect("no panic").amounts.clone();
         for known in self.known.values_mut().filter(|known| !known.is_idle) {
@@ -50,7 +50,7 @@ impl Trial {
         match (rng.below(12), chosen) {
             (0, _) | (1, None) => self.install(),
             (1, Some(name)) => {
-                let known = self.known.remove(&name).expect("it was chosen");
+                let known = self.known.remove(&name).expect("a known name");
                 self.world.run(self.world.engine.uninstall(&known.id)).expect("removed");
             }
             (2, Some(name)) => self.reset(&name),
@@ -90,12 +90,12 @@ impl Trial {
         self.known.insert(name.clone(), Known { id, is_idle: false, payments: BTreeMap::new() });
         self.settle();
         let amounts = self.pages.0.lock().expect("no panic").amounts.clone();
-        self.known.get_mut(&name).expect("it was put").payments = amounts.into_iter().enumerate().collect();
+        self.known.get_mut(&name).expect("inserted").payments = amounts.into_iter().enumerate().collect();
     }
 
     fn reset(&mut self, name: &str) {
         self.pages.0.lock().expect("no panic").is_idle = false;
-        let known = self.known.get_mut(name).expect("it was chosen");
+        let known = self.known.get_mut(name).expect("a known name");
         known.id = self.world.run(self.world.engine.reset(&known.id)).expect("reset");
         known.is_idle = false;
         let amounts = self.pages.0.lock().expect("no panic").amounts.clone();
@@ -105,12 +105,12 @@ impl Trial {
 
     fn configure(&mut self, name: &str, is_idle: bool) {
         self.pages.0.lock().expect("no panic").is_idle = is_idle;
-        let known = self.known.get_mut(name).expect("it was chosen");
+        let known = self.known.get_mut(name).expect("a known name");
         let row = self.world.engine.row("test").expect("the row");
         let body = format!("{{\"name\":{name:?}}}");
         self.world.run(self.world.engine.configure(row, &known.id, body.as_bytes())).expect("configured");
         known.is_idle = is_idle;
-        // It fetches at once if it fetches.
+        // An installation that is not idle fetches at once.
         if !is_idle {
             let amounts = self.pages.0.lock().expect("no panic").amounts.clone();
             known.payments = amounts.into_iter().enumerate().collect();
@@ -118,7 +118,7 @@ impl Trial {
         self.settle();
     }
 
-    /// Opens the server anew, after a power cut or not. Tasks fetch when a server starts.
+    /// Restarts the server, after a power cut if `past` is given. Tasks fetch when a server starts.
     fn restart(&mut self, past: Option<u64>) {
         let next = past.map_or_else(|| self.disk.clone(), |past| self.disk.after_power_cut(past));
         let nothing = World::at_rest(&SimDisk::new(), &self.pages);
@@ -152,7 +152,7 @@ impl Trial {
 
 #[test]
 fn random_work_matches_the_model() {
-    // The variable allows longer campaigns.
+    // Set this variable for longer runs.
     let seeds = std::env::var("CONNECTOR_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
     for seed in 0..seeds {
         let (mut trial, mut rng) = (Trial::new(), Rng::from_seed(seed));

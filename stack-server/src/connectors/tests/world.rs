@@ -1,4 +1,4 @@
-//! A provider with a book of payments, and a server on a simulated disk that fetches them.
+//! A provider with a list of payments, and a server on a simulated disk that fetches them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,16 +15,16 @@ use crate::payments::record::Record as _;
 /// The payments of the provider.
 #[derive(Default)]
 pub(super) struct Book {
-    /// The amounts that each payment had, the present one last.
+    /// All amounts of each payment, with the current one last.
     pub(super) amounts: Vec<Vec<i64>>,
-    /// Whether a walk that reached the end begins anew. Else it goes on behind what it has seen.
+    /// Whether each run reads all payments again. Otherwise it continues after the known ones.
     pub(super) walks_again: bool,
-    /// Whether configurations have it fetch nothing.
+    /// Whether the connector has no tasks.
     pub(super) is_idle: bool,
 }
 
 impl Book {
-    /// A payment as it is now, with an adjustment for each amount that it had before.
+    /// Returns a payment with its current amount, and with an adjustment for each earlier amount.
     fn payment(&self, number: usize) -> NewPayment {
         let amounts = &self.amounts[number];
         let adjustments = (1..amounts.len()).map(|change| Adjustment {
@@ -40,7 +40,7 @@ impl Book {
     }
 }
 
-/// A provider that gives two payments a page. Each page repeats the last payment of the page before.
+/// A provider with two new payments per page. Each page also repeats the last payment of the previous page.
 #[derive(Clone, Default)]
 pub(super) struct Pages(pub(super) Arc<Mutex<Book>>);
 
@@ -73,7 +73,7 @@ pub(super) struct World {
     pub(super) engine: Engine,
     pub(super) clock: ManualClock,
     pub(super) runtime: tokio::runtime::Runtime,
-    /// `None` where nothing runs.
+    /// The thread that runs the tasks; `None` if they do not run.
     worker: Option<Worker>,
     disk: SimDisk,
 }
@@ -85,7 +85,7 @@ impl World {
         world
     }
 
-    /// One that runs no task, and removes nothing.
+    /// Opens a server that runs no tasks and does not complete removals.
     pub(super) fn at_rest(disk: &SimDisk, pages: &Pages) -> Self {
         let opened: Arc<dyn Disk> = Arc::new(disk.clone());
         let store = Store::open_on_disk(opened, Path::new("data"), &Options::default()).expect("it opens");
@@ -100,11 +100,11 @@ impl World {
         if let Some(worker) = self.worker {
             worker.stop();
         }
-        // A disk without power refuses it.
+        // Closing fails if the disk has no power.
         let _ = self.store.close();
     }
 
-    /// Runs a change of installations. `None` says that the server did not answer that it is done.
+    /// Runs a change of an installation. Returns `None` if the server did not acknowledge it.
     pub(super) fn run<T>(&self, change: impl Future<Output = Result<T, ApiError>>) -> Option<T> {
         self.runtime.block_on(change).ok()
     }
@@ -114,7 +114,7 @@ impl World {
         self.run(self.engine.install(row, format!("{{\"name\":{name:?}}}").as_bytes()))
     }
 
-    /// Waits until this number of tasks waits for the next period; `None` if the power fails before.
+    /// Waits until this number of tasks waits for the next period. Returns `None` if the power fails first.
     #[track_caller]
     pub(super) fn settle(&self, tasks: usize) -> Option<()> {
         let began = Instant::now();
@@ -128,14 +128,14 @@ impl World {
         None
     }
 
-    /// Lets a period pass.
+    /// Advances the clock by one period, and waits until the tasks have run.
     #[track_caller]
     pub(super) fn poll(&self, tasks: usize) -> Option<()> {
         self.clock.advance(Duration::from_mins(1));
         self.settle(tasks)
     }
 
-    /// The installations that callers see.
+    /// Returns the installations that clients see.
     pub(super) fn installations(&self) -> Vec<Installation> {
         let mut all = installation::all(&self.store.snapshot()).expect("installations");
         all.retain(|one| !one.is_leaving);
@@ -148,7 +148,7 @@ impl World {
         task::all(&self.store.snapshot(), &id.installation).expect("tasks")
     }
 
-    /// The payments of an installation by their numbers: the amounts that each had.
+    /// Returns all amounts of each payment of an installation, by the number of the payment.
     pub(super) fn payments(&self, id: &ConnectorId) -> BTreeMap<usize, Vec<i64>> {
         let prefix = id.installation.bytes();
         let found = record::with_prefix::<Payment>(&self.store.snapshot(), None, prefix).expect("payments");
@@ -166,7 +166,7 @@ impl World {
         found.into_iter().map(|found| read(found.value)).collect()
     }
 
-    /// Checks that nothing is stored but what belongs to the installations that callers see.
+    /// Checks that all stored records belong to installations that clients see.
     pub(super) fn assert_no_rest(&self, place: &str) {
         let snapshot = self.store.snapshot();
         let all = installation::all(&snapshot).expect("installations");
