@@ -22,7 +22,7 @@ use crate::query::LedgerInfo;
 use crate::removed;
 use crate::view::{Counters, Heads, View};
 use crate::violation::{Violation, ViolationCode};
-use crate::writer::{Fence, Hints, State};
+use crate::writer::{Fence, Hints, State, apply, replay};
 
 impl From<ReadError> for OpenError {
     fn from(error: ReadError) -> Self {
@@ -88,7 +88,7 @@ pub(crate) fn replay(
         addresses: Arc::new(AddressCache::new(shares.addresses)),
     };
     let hashed = Watermark::read(&view.index)?.map_or(Position::FIRST, |watermark| watermark.hashed);
-    state.begin_replay();
+    replay::begin(&mut state);
     let mut replayed = 0;
     loop {
         let chunks = journal.scan(view.next, REPLAY_BYTES).map_err(ReadError::from)?;
@@ -107,14 +107,14 @@ pub(crate) fn replay(
         }
     }
     set_heads(&mut state, &mut view);
-    if let Some(section) = state.unexplained_hole() {
+    if let Some(section) = replay::unexplained_hole(&state) {
         return Err(OpenError::Damaged {
             reason: format!(
                 "journal: entries of section {section} are gone, and its ledgers were not removed"
             ),
         });
     }
-    state.end_replay();
+    replay::end(&mut state);
     Ok(Recovered { state, view, hashed, replayed })
 }
 
@@ -152,7 +152,7 @@ fn replay_chunk(
     let mut has_holes = false;
     for (section, _) in chunk.sections().iter().filter(|(_, bytes)| matches!(bytes, Section::Removed)) {
         has_holes = true;
-        state.note_hole(section.0);
+        replay::note_hole(state, section.0);
     }
     read_chunk(chunk, |record| {
         if record.position < view.next || failed.is_some() {
@@ -166,7 +166,7 @@ fn replay_chunk(
         Ok(())
     })
     .map_err(ReadError::from)?;
-    for violation in state.take_violations() {
+    for violation in replay::take_violations(state) {
         found(violation)?;
     }
     if let Some(error) = failed {
@@ -188,14 +188,14 @@ fn replay_record(
     rows: &mut MemtableBuilder,
 ) -> Result<(), ReadError> {
     if let Body::Log(log) = &record.body
-        && state.is_passed_over(log.ledger)
+        && replay::is_passed_over(state, log.ledger)
     {
         state.next = record.position.next();
         return Ok(());
     }
     check_is_new(record, state, view, rows)?;
     let original = original_of(record, state, view, rows, journal, chunk)?;
-    state.apply(record, &Hints { original, ..Hints::default() }, rows)
+    apply::entry(state, record, &Hints { original, ..Hints::default() }, rows)
 }
 
 /// Returns the numbers that new entries must not use, from the counters in the index and the last chunk that it holds.
@@ -246,7 +246,7 @@ pub(crate) fn flush_now(
     view.indexed = view.next;
     view.memtables.clear();
     state.adopt(&view.index, flushed)?;
-    state.evict_replayed();
+    replay::evict(state);
     Ok(())
 }
 
@@ -308,7 +308,7 @@ fn original_of(
                     | Event::InsertedSchema { .. } => ViolationCode::MetadataMismatch,
                 };
                 let detail = format!("transaction {id}, which it is about, is not before it");
-                state.report(code, log.ledger, record.position.get(), detail);
+                replay::report(state, code, log.ledger, record.position.get(), detail);
                 return Ok(Some(Metadata::EMPTY));
             }
         }

@@ -7,7 +7,7 @@ use crate::atomic::{AtomicWrite, LedgerCommand};
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Detail, Receipt, Request};
-use crate::writer::{Batch, Decided, KeyPrints, Prepared, Setting, State};
+use crate::writer::{Batch, Decided, KeyPrints, Prepared, Setting, State, documents, execute, undo};
 
 /// Decides an atomic write. All of its entries go into this batch, which one append makes durable, or none do.
 pub(super) fn decide_atomic(
@@ -25,9 +25,9 @@ pub(super) fn decide_atomic(
         ledgers.push(live(state, &ledger)?);
         requests.push(request);
     }
-    state.begin_undo_of_documents();
+    undo::begin_for_documents(state);
     let mark = batch.mark();
-    let decided = match state.change_documents(&documents, batch) {
+    let decided = match documents::change(state, &documents, batch) {
         Ok(Ok(_)) => decide_commands(state, &ledgers, &mut requests, programs, now, batch, written)
             .map_err(WriteError::from),
         Ok(Err(rejection)) => Err(WriteError::Document(rejection)),
@@ -35,12 +35,12 @@ pub(super) fn decide_atomic(
     };
     let is_recorded = decided.as_ref().is_ok_and(|outcomes| outcomes.iter().all(is_accepted));
     if is_recorded {
-        state.keep();
+        undo::keep(state);
         for ledger in &ledgers {
             batch.touch(*ledger);
         }
     } else {
-        state.take_back();
+        undo::take_back(state);
         batch.reset(mark);
     }
     let mut outcomes = decided?;
@@ -66,13 +66,13 @@ fn decide_commands(
 ) -> Result<Vec<Decided>, ReadError> {
     let mut outcomes = Vec::with_capacity(requests.len());
     for (at, (ledger, request)) in ledgers.iter().zip(requests).enumerate() {
-        state.include_in_undo(*ledger);
+        undo::include(state, *ledger);
         let setting = Setting { ledger: *ledger, now, detail: Detail::Ids };
         let program = programs.get(at).and_then(Option::as_ref);
         let prints = KeyPrints::default();
         let prepared = Prepared { request, at, program, several: false, prints, hint: &[] };
         let mut receipt = Receipt::EMPTY;
-        let other = state.execute(setting, prepared, batch, written, &mut receipt)?;
+        let other = execute::command(state, setting, prepared, batch, written, &mut receipt)?;
         outcomes.push(other.unwrap_or(Decided::Done(receipt)));
     }
     Ok(outcomes)

@@ -11,7 +11,10 @@ use super::written::WrittenHere;
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Atomicity, Mode, Receipt, Request, Submission};
-use crate::writer::{Batch, COMMANDS_PREFETCHED, Decided, Prefetched, Prepared, Setting, State};
+use crate::writer::{
+    Batch, COMMANDS_PREFETCHED, Decided, Prefetched, Prepared, Setting, State, documents, execute, prefetch,
+    undo,
+};
 
 impl Engine {
     /// Decides one piece of work. Changes the state and adds the resulting entries to the batch.
@@ -50,7 +53,7 @@ impl Engine {
                 Pending::complete(done, self.checked(state, removed))
             }
             Work::ChangeDocuments(changes, done) => {
-                let changed = state.change_documents(&changes, batch).map_err(WriteError::from);
+                let changed = documents::change(state, &changes, batch).map_err(WriteError::from);
                 let changed = changed.and_then(|changed| changed.map_err(WriteError::Document));
                 Pending::complete(done, self.checked(state, changed))
             }
@@ -87,7 +90,7 @@ fn decide_submission(
     let first = state.next;
     let whole = matches!(atomicity, Atomicity::AllOrNothing | Atomicity::AsOne);
     let mark = (mode == Mode::DryRun || whole).then(|| {
-        state.begin_undo(ledger);
+        undo::begin(state, ledger);
         batch.mark()
     });
     let mut commands = Commands {
@@ -105,12 +108,12 @@ fn decide_submission(
     }
     let undone = match mark {
         Some(mark) if mode == Mode::DryRun || !matches!(refused, Ok(false)) => {
-            state.take_back();
+            undo::take_back(state);
             batch.reset(mark);
             true
         }
         _ => {
-            state.keep();
+            undo::keep(state);
             batch.touch(ledger);
             false
         }
@@ -154,7 +157,7 @@ impl Commands<'_> {
         for at in 0..requests.len() {
             if prefetched.is_taken() {
                 let end = requests.len().min(at + COMMANDS_PREFETCHED);
-                state.prefetch(self.setting.ledger, &requests[at..end], &mut prefetched);
+                prefetch::commands(state, self.setting.ledger, &requests[at..end], &mut prefetched);
                 outcomes.resize_with(end, || Decided::Done(Receipt::EMPTY));
             }
             let (prints, hint) = prefetched.take();
@@ -174,7 +177,7 @@ impl Commands<'_> {
             let Decided::Done(receipt) = &mut outcomes[at] else {
                 unreachable!("the outcome was set to `Done` above")
             };
-            match state.execute(self.setting, prepared, batch, written, receipt) {
+            match execute::command(state, self.setting, prepared, batch, written, receipt) {
                 Ok(None) => {}
                 Ok(Some(other)) => {
                     refused |= matches!(other, Decided::Refused(_));

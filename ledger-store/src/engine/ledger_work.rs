@@ -12,7 +12,7 @@ use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
 use crate::error::WriteError;
 use crate::imported::Imported;
 use crate::query::LedgerInfo;
-use crate::writer::{Batch, State};
+use crate::writer::{Batch, State, documents, import, undo};
 
 /// Maximum number of ledgers that one piece of work on a bucket visits. Keeps a batch small, however many ledgers the
 /// bucket holds.
@@ -58,7 +58,7 @@ pub(super) fn edit_ledger(
             let before = state.stored_document(&document_key(MAPPINGS, key))?;
             let value = Some(text.as_bytes());
             let document = DocumentRecord { collection: MAPPINGS, key, value, secondary: Vec::new() };
-            state.enter_document(document, before, batch)?;
+            documents::enter(state, document, before, batch)?;
             batch.touch(info.id);
             return Ok(info);
         }
@@ -83,24 +83,24 @@ pub(super) fn import_logs(
     if state.ledgers[ledger].counters().next_log != logs.next {
         return Ok(Imported::Overtaken);
     }
-    state.begin_undo(ledger);
+    undo::begin(state, ledger);
     let mark = batch.mark();
     let mut imported = Imported::All;
     for log in &logs.logs {
-        match state.import(ledger, log, batch, written) {
+        match import::log(state, ledger, log, batch, written) {
             Ok(Ok(())) => batch.touch(ledger),
             Ok(Err(refusal)) => {
                 imported = Imported::Refused(log.entry.id, refusal);
                 break;
             }
             Err(error) => {
-                state.take_back();
+                undo::take_back(state);
                 batch.reset(mark);
                 return Err(error.into());
             }
         }
     }
-    state.keep();
+    undo::keep(state);
     Ok(imported)
 }
 
@@ -170,7 +170,7 @@ pub(super) fn remove_deleted(
         for (collection, before) in before {
             if before.is_some() {
                 let document = DocumentRecord { collection, key, value: None, secondary: Vec::new() };
-                state.enter_document(document, before, batch)?;
+                documents::enter(state, document, before, batch)?;
             }
         }
         batch.touch(info.id);
@@ -210,7 +210,7 @@ fn put_ledger_over(
     let value = encode_ledger(info, section);
     let key = info.name.as_str().as_bytes();
     let document = DocumentRecord { collection: LEDGERS, key, value: Some(&value), secondary: Vec::new() };
-    state.enter_document(document, before, batch)?;
+    documents::enter(state, document, before, batch)?;
     batch.touch(info.id);
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::ops::Bound;
 use ledger_journal::entry::{Body, DocumentRecord, LedgerBase, Record, SecondaryKey};
 use ledger_journal::{Position, SectionId};
 
+use super::apply;
 use super::batch::Batch;
 use super::hints::{Hints, Prior};
 use super::state::State;
@@ -21,147 +22,145 @@ use crate::projection::{MemtableBuilder, StoredDocument};
 /// The stored value before each change.
 type Before = Vec<Option<Box<[u8]>>>;
 
-impl State {
-    /// Applies all of the changes or none.
-    pub(crate) fn change_documents(
-        &mut self,
-        changes: &[DocumentChange],
-        batch: &mut Batch,
-    ) -> Result<Result<Vec<DocumentVersion>, DocumentRejection>, ReadError> {
-        if let Err(rejection) = check_sizes(changes) {
-            return Ok(Err(rejection));
-        }
-        // Read everything before the first change, so that a failed read leaves no change half done.
-        let before = match self.check_changes(changes)? {
-            Ok(before) => before,
-            Err(rejection) => return Ok(Err(rejection)),
+/// Applies all of the changes or none.
+pub(crate) fn change(
+    state: &mut State,
+    changes: &[DocumentChange],
+    batch: &mut Batch,
+) -> Result<Result<Vec<DocumentVersion>, DocumentRejection>, ReadError> {
+    if let Err(rejection) = check_sizes(changes) {
+        return Ok(Err(rejection));
+    }
+    // Read everything before the first change, so that a failed read leaves no change half done.
+    let before = match check_changes(state, changes)? {
+        Ok(before) => before,
+        Err(rejection) => return Ok(Err(rejection)),
+    };
+    let mut versions = Vec::with_capacity(changes.len());
+    for (change, before) in changes.iter().zip(before) {
+        let (value, secondary) = match &change.action {
+            DocumentAction::Put { value, keys } => {
+                let keys = keys.iter().map(|key| SecondaryKey {
+                    index: key.index,
+                    unique: key.unique,
+                    key: &key.key,
+                });
+                (Some(value.as_slice()), keys.collect())
+            }
+            DocumentAction::Delete => (None, Vec::new()),
         };
-        let mut versions = Vec::with_capacity(changes.len());
-        for (change, before) in changes.iter().zip(before) {
-            let (value, secondary) = match &change.action {
-                DocumentAction::Put { value, keys } => {
-                    let keys = keys.iter().map(|key| SecondaryKey {
-                        index: key.index,
-                        unique: key.unique,
-                        key: &key.key,
-                    });
-                    (Some(value.as_slice()), keys.collect())
-                }
-                DocumentAction::Delete => (None, Vec::new()),
-            };
-            let collection = change.collection.number();
-            let document = DocumentRecord { collection, key: &change.key, value, secondary };
-            versions.push(DocumentVersion(self.enter_document(document, before, batch)?.get()));
-        }
-        Ok(Ok(versions))
+        let collection = change.collection.number();
+        let document = DocumentRecord { collection, key: &change.key, value, secondary };
+        versions.push(DocumentVersion(enter(state, document, before, batch)?.get()));
     }
+    Ok(Ok(versions))
+}
 
-    /// Records a change of a document and returns its position. `before` is the current stored value. Callers that
-    /// make several changes read all of these first.
-    pub(crate) fn enter_document(
-        &mut self,
-        document: DocumentRecord<'_>,
-        before: Option<Box<[u8]>>,
-        batch: &mut Batch,
-    ) -> Result<Position, ReadError> {
-        let position = self.next;
-        let record = Record { position, body: Body::Document(document) };
-        let hints = Hints { stored: Prior::of(before), ..Hints::default() };
-        self.apply(&record, &hints, &mut batch.rows)?;
-        let base = LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 };
-        batch.chunks.push(&record, SectionId(0), base);
-        Ok(position)
-    }
+/// Records a change of a document and returns its position. `before` is the current stored value. Callers that
+/// make several changes read all of these first.
+pub(crate) fn enter(
+    state: &mut State,
+    document: DocumentRecord<'_>,
+    before: Option<Box<[u8]>>,
+    batch: &mut Batch,
+) -> Result<Position, ReadError> {
+    let position = state.next;
+    let record = Record { position, body: Body::Document(document) };
+    let hints = Hints { stored: Prior::of(before), ..Hints::default() };
+    apply::entry(state, &record, &hints, &mut batch.rows)?;
+    let base = LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 };
+    batch.chunks.push(&record, SectionId(0), base);
+    Ok(position)
+}
 
-    /// Returns the stored values before the changes, if every document is in the expected state and no unique key
-    /// would belong to two documents.
-    fn check_changes(
-        &self,
-        changes: &[DocumentChange],
-    ) -> Result<Result<Before, DocumentRejection>, ReadError> {
-        let mut before = Vec::with_capacity(changes.len());
-        let mut changed = HashSet::with_capacity(changes.len());
-        for (at, change) in changes.iter().enumerate() {
-            if !changed.insert((change.collection, change.key.as_slice())) {
-                return Ok(Err(DocumentRejection::Repeated { change: at }));
-            }
-            let stored = self.stored_document(&document_key(change.collection.number(), &change.key))?;
-            let version = match &stored {
-                Some(stored) => Some(DocumentVersion(decode_value(stored)?.version)),
-                None => None,
-            };
-            let holds = match change.expected {
-                Expected::Anything => true,
-                Expected::Absent => version.is_none(),
-                Expected::Version(expected) => version == Some(expected),
-            };
-            if !holds {
-                return Ok(Err(DocumentRejection::Changed { change: at, found: version }));
-            }
-            before.push(stored);
+/// Returns the stored values before the changes, if every document is in the expected state and no unique key
+/// would belong to two documents.
+fn check_changes(
+    state: &State,
+    changes: &[DocumentChange],
+) -> Result<Result<Before, DocumentRejection>, ReadError> {
+    let mut before = Vec::with_capacity(changes.len());
+    let mut changed = HashSet::with_capacity(changes.len());
+    for (at, change) in changes.iter().enumerate() {
+        if !changed.insert((change.collection, change.key.as_slice())) {
+            return Ok(Err(DocumentRejection::Repeated { change: at }));
         }
-        let mut given = HashMap::new();
-        for (at, change) in changes.iter().enumerate() {
-            let DocumentAction::Put { keys, .. } = &change.action else { continue };
-            let collection = change.collection.number();
-            for key in keys.iter().filter(|key| key.unique) {
-                let taken = Ok(Err(DocumentRejection::KeyTaken { change: at, index: key.index }));
-                let place = (collection, key.index, key.key.as_slice());
-                if given.insert(place, at).is_some_and(|other| other != at) {
+        let stored = state.stored_document(&document_key(change.collection.number(), &change.key))?;
+        let version = match &stored {
+            Some(stored) => Some(DocumentVersion(decode_value(stored)?.version)),
+            None => None,
+        };
+        let holds = match change.expected {
+            Expected::Anything => true,
+            Expected::Absent => version.is_none(),
+            Expected::Version(expected) => version == Some(expected),
+        };
+        if !holds {
+            return Ok(Err(DocumentRejection::Changed { change: at, found: version }));
+        }
+        before.push(stored);
+    }
+    let mut given = HashMap::new();
+    for (at, change) in changes.iter().enumerate() {
+        let DocumentAction::Put { keys, .. } = &change.action else { continue };
+        let collection = change.collection.number();
+        for key in keys.iter().filter(|key| key.unique) {
+            let taken = Ok(Err(DocumentRejection::KeyTaken { change: at, index: key.index }));
+            let place = (collection, key.index, key.key.as_slice());
+            if given.insert(place, at).is_some_and(|other| other != at) {
+                return taken;
+            }
+            // The current holder of the key does not matter if it is among the changed documents: its new keys
+            // were checked already.
+            let all = Bound::Included(key.key.clone());
+            let (from, to) = keys::range(collection, Space::Index(key.index), &all, &all);
+            let mut holders = state.scan_documents(&from, &to)?;
+            while let Some((entry, _)) = holders.next()? {
+                let holder = document_of(collection, key.index, &entry)?;
+                if !changed.contains(&(change.collection, holder)) {
                     return taken;
                 }
-                // The current holder of the key does not matter if it is among the changed documents: its new keys
-                // were checked already.
-                let all = Bound::Included(key.key.clone());
-                let (from, to) = keys::range(collection, Space::Index(key.index), &all, &all);
-                let mut holders = self.scan_documents(&from, &to)?;
-                while let Some((entry, _)) = holders.next()? {
-                    let holder = document_of(collection, key.index, &entry)?;
-                    if !changed.contains(&(change.collection, holder)) {
-                        return taken;
-                    }
-                }
             }
         }
-        Ok(Ok(before))
     }
+    Ok(Ok(before))
+}
 
-    /// Applies the entry of a document: writes its own row, and adds and removes the rows of its secondary keys.
-    pub(super) fn put_document(
-        &mut self,
-        position: u64,
-        document: &DocumentRecord<'_>,
-        stored: &Prior<Box<[u8]>>,
-        rows: &mut MemtableBuilder,
-    ) -> Result<(), ReadError> {
-        let collection = document.collection;
-        let full = document_key(collection, document.key);
-        let before = stored.or_read(|| self.stored_document(&full))?;
-        if let Some(before) = &before {
-            for (index, _, further) in decode_value(before)?.keys {
-                let kept = document.secondary.iter().any(|key| key.index == index && key.key == further);
-                if !kept {
-                    self.put_row(index_key(collection, index, further, document.key), None, rows);
-                }
+/// Applies the entry of a document: writes its own row, and adds and removes the rows of its secondary keys.
+pub(super) fn put(
+    state: &mut State,
+    position: u64,
+    document: &DocumentRecord<'_>,
+    stored: &Prior<Box<[u8]>>,
+    rows: &mut MemtableBuilder,
+) -> Result<(), ReadError> {
+    let collection = document.collection;
+    let full = document_key(collection, document.key);
+    let before = stored.or_read(|| state.stored_document(&full))?;
+    if let Some(before) = &before {
+        for (index, _, further) in decode_value(before)?.keys {
+            let kept = document.secondary.iter().any(|key| key.index == index && key.key == further);
+            if !kept {
+                put_row(state, index_key(collection, index, further, document.key), None, rows);
             }
         }
-        for key in &document.secondary {
-            let entry = index_key(collection, key.index, key.key, document.key);
-            self.put_row(entry, Some(Box::default()), rows);
-        }
-        let value = document.value.map(|bytes| {
-            let keys = document.secondary.iter().map(|key| (key.index, key.unique, key.key)).collect();
-            StoredValue { version: position, keys, bytes }.encode().into_boxed_slice()
-        });
-        self.put_row(full, value, rows);
-        Ok(())
     }
+    for key in &document.secondary {
+        let entry = index_key(collection, key.index, key.key, document.key);
+        put_row(state, entry, Some(Box::default()), rows);
+    }
+    let value = document.value.map(|bytes| {
+        let keys = document.secondary.iter().map(|key| (key.index, key.unique, key.key)).collect();
+        StoredValue { version: position, keys, bytes }.encode().into_boxed_slice()
+    });
+    put_row(state, full, value, rows);
+    Ok(())
+}
 
-    fn put_row(&mut self, key: Vec<u8>, value: Option<Box<[u8]>>, rows: &mut MemtableBuilder) {
-        let key = key.into_boxed_slice();
-        rows.documents.push(StoredDocument { key: key.clone(), value: value.clone() });
-        self.keep_document(key, value);
-    }
+fn put_row(state: &mut State, key: Vec<u8>, value: Option<Box<[u8]>>, rows: &mut MemtableBuilder) {
+    let key = key.into_boxed_slice();
+    rows.documents.push(StoredDocument { key: key.clone(), value: value.clone() });
+    state.keep_document(key, value);
 }
 
 fn check_sizes(changes: &[DocumentChange]) -> Result<(), DocumentRejection> {

@@ -17,6 +17,7 @@ use super::load::Loaded;
 use super::size::is_too_large;
 use super::state::State;
 use super::written::Written;
+use super::{apply, load, numbers, schema};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::imported::{ImportRefusal, ImportedLog};
@@ -36,243 +37,237 @@ struct Imported<'a> {
     reverts: Option<TransactionId>,
 }
 
-impl State {
-    /// Imports a log if it can follow the ones before it.
-    pub(crate) fn import(
-        &mut self,
-        ledger: u32,
-        log: &ImportedLog,
-        batch: &mut Batch,
-        written: &impl Written,
-    ) -> Result<Result<(), ImportRefusal>, ReadError> {
-        if let Err(refusal) = self.check_follows(ledger, &log.entry, batch, written)? {
-            return Ok(Err(refusal));
-        }
-        let (command, id, reverts) = match &log.entry.payload {
-            LogPayload::NewTransaction { transaction, account_metadata, .. } => {
-                let metadata = account_metadata.iter().cloned().collect();
-                (creation(transaction, metadata), Some(transaction.id), None)
-            }
-            LogPayload::RevertedTransaction { reverted, transaction, .. } => {
-                (creation(transaction, BTreeMap::new()), Some(transaction.id), Some(*reverted))
-            }
-            LogPayload::SetMetadata { target, metadata } => {
-                let (target, metadata) = (target.clone(), metadata.clone());
-                (Command::SetMetadata { target, metadata }, None, None)
-            }
-            LogPayload::DeleteMetadata { target, key } => {
-                let (target, key) = (target.clone(), key.clone());
-                (Command::DeleteMetadata { target, key }, None, None)
-            }
-            LogPayload::InsertedSchema { schema } => {
-                return self.import_schema(ledger, &log.entry, schema, batch);
-            }
-        };
-        let imported = Imported { log, command, id, reverts };
-        let mut loaded = Loaded { facts: Facts::default(), hints: Hints::default() };
-        if let Err(refusal) = self.check_transaction(ledger, &imported, &mut loaded.hints, batch, written)? {
-            return Ok(Err(refusal));
-        }
-        self.import_change(ledger, &imported, &mut loaded, batch, written)
+/// Imports a log if it can follow the ones before it.
+pub(crate) fn log(
+    state: &mut State,
+    ledger: u32,
+    log: &ImportedLog,
+    batch: &mut Batch,
+    written: &impl Written,
+) -> Result<Result<(), ImportRefusal>, ReadError> {
+    if let Err(refusal) = check_follows(state, ledger, &log.entry, batch, written)? {
+        return Ok(Err(refusal));
     }
+    let (command, id, reverts) = match &log.entry.payload {
+        LogPayload::NewTransaction { transaction, account_metadata, .. } => {
+            let metadata = account_metadata.iter().cloned().collect();
+            (creation(transaction, metadata), Some(transaction.id), None)
+        }
+        LogPayload::RevertedTransaction { reverted, transaction, .. } => {
+            (creation(transaction, BTreeMap::new()), Some(transaction.id), Some(*reverted))
+        }
+        LogPayload::SetMetadata { target, metadata } => {
+            let (target, metadata) = (target.clone(), metadata.clone());
+            (Command::SetMetadata { target, metadata }, None, None)
+        }
+        LogPayload::DeleteMetadata { target, key } => {
+            let (target, key) = (target.clone(), key.clone());
+            (Command::DeleteMetadata { target, key }, None, None)
+        }
+        LogPayload::InsertedSchema { schema } => {
+            return import_schema(state, ledger, &log.entry, schema, batch);
+        }
+    };
+    let imported = Imported { log, command, id, reverts };
+    let mut loaded = Loaded { facts: Facts::default(), hints: Hints::default() };
+    if let Err(refusal) = check_transaction(state, ledger, &imported, &mut loaded.hints, batch, written)? {
+        return Ok(Err(refusal));
+    }
+    import_change(state, ledger, &imported, &mut loaded, batch, written)
+}
 
-    /// Checks whether a log may follow the last one of its ledger.
-    fn check_follows(
-        &mut self,
-        ledger: u32,
-        entry: &LogEntry,
-        batch: &mut Batch,
-        written: &impl Written,
-    ) -> Result<Result<(), ImportRefusal>, ReadError> {
-        let counters = self.ledgers[ledger].counters();
-        if counters.in_use {
-            return Ok(Err(ImportRefusal::InUse));
-        }
-        if !counters.is_new() && entry.id.get() < counters.next_log {
-            return Ok(Err(ImportRefusal::LogExists));
-        }
-        if let Some(idempotency) = &entry.idempotency
-            && self.used_key(ledger, idempotency.key.as_str(), None, batch, written)?.is_some()
-        {
-            return Ok(inconsistent(format!("idempotency key {} is used twice", idempotency.key.as_str())));
-        }
-        Ok(Ok(()))
+/// Checks whether a log may follow the last one of its ledger.
+fn check_follows(
+    state: &mut State,
+    ledger: u32,
+    entry: &LogEntry,
+    batch: &mut Batch,
+    written: &impl Written,
+) -> Result<Result<(), ImportRefusal>, ReadError> {
+    let counters = state.ledgers[ledger].counters();
+    if counters.in_use {
+        return Ok(Err(ImportRefusal::InUse));
     }
+    if !counters.is_new() && entry.id.get() < counters.next_log {
+        return Ok(Err(ImportRefusal::LogExists));
+    }
+    if let Some(idempotency) = &entry.idempotency
+        && load::used_key(state, ledger, idempotency.key.as_str(), None, batch, written)?.is_some()
+    {
+        return Ok(inconsistent(format!("idempotency key {} is used twice", idempotency.key.as_str())));
+    }
+    Ok(Ok(()))
+}
 
-    /// Checks whether the transaction of a log may follow the last one, and whether its original can be reverted.
-    fn check_transaction(
-        &mut self,
-        ledger: u32,
-        imported: &Imported<'_>,
-        hints: &mut Hints,
-        batch: &mut Batch,
-        written: &impl Written,
-    ) -> Result<Result<(), ImportRefusal>, ReadError> {
-        let counters = self.ledgers[ledger].counters();
-        if let Some(id) = imported.id {
-            // Histories and dates are searched by id, so ids must ascend.
-            if counters.transactions > 0 && id.get() < counters.next_transaction {
-                let next = counters.next_transaction;
-                return Ok(inconsistent(format!("transaction {} comes when {next} is due", id.get())));
-            }
-            if id.get() == u64::MAX {
-                return Ok(inconsistent("no transaction may follow this one"));
-            }
+/// Checks whether the transaction of a log may follow the last one, and whether its original can be reverted.
+fn check_transaction(
+    state: &mut State,
+    ledger: u32,
+    imported: &Imported<'_>,
+    hints: &mut Hints,
+    batch: &mut Batch,
+    written: &impl Written,
+) -> Result<Result<(), ImportRefusal>, ReadError> {
+    let counters = state.ledgers[ledger].counters();
+    if let Some(id) = imported.id {
+        // Histories and dates are searched by id, so ids must ascend.
+        if counters.transactions > 0 && id.get() < counters.next_transaction {
+            let next = counters.next_transaction;
+            return Ok(inconsistent(format!("transaction {} comes when {next} is due", id.get())));
         }
-        let Some(id) = imported.reverts else { return Ok(Ok(())) };
-        // The log itself contains the postings of the revert.
-        let original = self.find_original(ledger, Some(id), hints, batch, written)?;
-        Ok(match original {
-            None => inconsistent(format!("transaction {} is reverted but does not exist", id.get())),
-            Some(original) if original.reverted => {
-                inconsistent(format!("transaction {} is reverted twice", id.get()))
-            }
-            Some(_) => Ok(()),
-        })
+        if id.get() == u64::MAX {
+            return Ok(inconsistent("no transaction may follow this one"));
+        }
     }
+    let Some(id) = imported.reverts else { return Ok(Ok(())) };
+    // The log itself contains the postings of the revert.
+    let original = load::find_original(state, ledger, Some(id), hints, batch, written)?;
+    Ok(match original {
+        None => inconsistent(format!("transaction {} is reverted but does not exist", id.get())),
+        Some(original) if original.reverted => {
+            inconsistent(format!("transaction {} is reverted twice", id.get()))
+        }
+        Some(_) => Ok(()),
+    })
+}
 
-    /// Decides and records the change of a log.
-    fn import_change(
-        &mut self,
-        ledger: u32,
-        imported: &Imported<'_>,
-        loaded: &mut Loaded,
-        batch: &mut Batch,
-        written: &impl Written,
-    ) -> Result<Result<(), ImportRefusal>, ReadError> {
-        let Imported { log, command, reverts, .. } = imported;
-        let entry = &log.entry;
-        let Loaded { facts, hints } = loaded;
-        if let Err(rejection) = check_sizes(command) {
-            return Ok(inconsistent(rejection.to_string()));
-        }
-        let original = self.find_original(ledger, command.transaction(), hints, batch, written)?;
-        let mut wanted = needs(command, original.as_ref());
-        self.find_holdings((ledger, &[]), &wanted, facts, hints, batch, written)?;
-        let too_many_assets = self.has_too_many_assets(ledger, &hints.located);
-        self.find_rest(ledger, &wanted, facts, hints, batch, written)?;
-        match self.imported_defaults(ledger, entry, command)? {
-            Ok(defaults) => hints.defaults = defaults,
-            Err(refusal) => return Ok(Err(refusal)),
-        }
-        if is_too_large(command, original.as_ref(), &facts.volumes, &hints.defaults) || too_many_assets {
-            return Ok(inconsistent("it has more than a log may have"));
-        }
-        let slots = std::mem::take(&mut wanted.slots);
-        drop(wanted);
-        facts.transaction = original;
-        let decision = match decide(command, &slots, facts, entry.date) {
-            Ok(Decision::Transaction(new)) => {
-                Decision::Transaction(NewTransaction { reverts: *reverts, ..new })
-            }
-            Ok(decision) => decision,
-            // Other servers also record the removal of a key that does not exist.
-            Err(Rejection::MetadataKeyNotFound { .. }) => match &entry.payload {
-                LogPayload::DeleteMetadata { target, key } => Decision::DeleteMetadata { target, key },
-                _ => return Ok(inconsistent("a key is missing")),
-            },
-            Err(rejection) => return Ok(inconsistent(rejection.to_string())),
-        };
-        let id = match imported.id {
-            Some(id) => id.get(),
-            None => self.ledgers[ledger].counters().next_transaction,
-        };
-        let mut event = Event::blank();
-        self.put_event((ledger, id), &decision, facts, hints, &mut event);
-        if let (
-            Event::Transaction(record),
-            LogPayload::NewTransaction { transaction, .. }
-            | LogPayload::RevertedTransaction { transaction, .. },
-        ) = (&mut event, &entry.payload)
-        {
-            record.inserted_at =
-                Some(transaction.inserted_at).filter(|inserted_at| *inserted_at != entry.date);
-            record.volumes_untold = !log.tells_volumes;
-            record.original_updated_at =
-                log.original_updated_at.filter(|updated_at| reverts.is_some() && *updated_at != entry.date);
-        }
-        self.enter_imported(ledger, entry, event, hints, batch)?;
-        Ok(Ok(()))
+/// Decides and records the change of a log.
+fn import_change(
+    state: &mut State,
+    ledger: u32,
+    imported: &Imported<'_>,
+    loaded: &mut Loaded,
+    batch: &mut Batch,
+    written: &impl Written,
+) -> Result<Result<(), ImportRefusal>, ReadError> {
+    let Imported { log, command, reverts, .. } = imported;
+    let entry = &log.entry;
+    let Loaded { facts, hints } = loaded;
+    if let Err(rejection) = check_sizes(command) {
+        return Ok(inconsistent(rejection.to_string()));
     }
+    let original = load::find_original(state, ledger, command.transaction(), hints, batch, written)?;
+    let mut wanted = needs(command, original.as_ref());
+    load::find_holdings(state, (ledger, &[]), &wanted, facts, hints, batch, written)?;
+    let too_many_assets = load::has_too_many_assets(state, ledger, &hints.located);
+    load::find_rest(state, ledger, &wanted, facts, hints, batch, written)?;
+    match imported_defaults(state, ledger, entry, command)? {
+        Ok(defaults) => hints.defaults = defaults,
+        Err(refusal) => return Ok(Err(refusal)),
+    }
+    if is_too_large(command, original.as_ref(), &facts.volumes, &hints.defaults) || too_many_assets {
+        return Ok(inconsistent("it has more than a log may have"));
+    }
+    let slots = std::mem::take(&mut wanted.slots);
+    drop(wanted);
+    facts.transaction = original;
+    let decision = match decide(command, &slots, facts, entry.date) {
+        Ok(Decision::Transaction(new)) => Decision::Transaction(NewTransaction { reverts: *reverts, ..new }),
+        Ok(decision) => decision,
+        // Other servers also record the removal of a key that does not exist.
+        Err(Rejection::MetadataKeyNotFound { .. }) => match &entry.payload {
+            LogPayload::DeleteMetadata { target, key } => Decision::DeleteMetadata { target, key },
+            _ => return Ok(inconsistent("a key is missing")),
+        },
+        Err(rejection) => return Ok(inconsistent(rejection.to_string())),
+    };
+    let id = match imported.id {
+        Some(id) => id.get(),
+        None => state.ledgers[ledger].counters().next_transaction,
+    };
+    let mut event = Event::blank();
+    numbers::put_event(state, (ledger, id), &decision, facts, hints, &mut event);
+    if let (
+        Event::Transaction(record),
+        LogPayload::NewTransaction { transaction, .. } | LogPayload::RevertedTransaction { transaction, .. },
+    ) = (&mut event, &entry.payload)
+    {
+        record.inserted_at = Some(transaction.inserted_at).filter(|inserted_at| *inserted_at != entry.date);
+        record.volumes_untold = !log.tells_volumes;
+        record.original_updated_at =
+            log.original_updated_at.filter(|updated_at| reverts.is_some() && *updated_at != entry.date);
+    }
+    enter_imported(state, ledger, entry, event, hints, batch)?;
+    Ok(Ok(()))
+}
 
-    /// Imports a schema version.
-    fn import_schema<'a>(
-        &mut self,
-        ledger: u32,
-        entry: &'a LogEntry,
-        schema: &'a str,
-        batch: &mut Batch,
-    ) -> Result<Result<(), ImportRefusal>, ReadError> {
-        let version = match Schema::parse(schema) {
-            Ok(_) => version_of(schema),
-            Err(error) => return Ok(inconsistent(format!("invalid schema: {error}"))),
-        };
-        let Some(version) = version else { return Ok(inconsistent("the schema has no version")) };
-        if self.has_schema(ledger, &version)? {
-            return Ok(inconsistent(format!("schema version '{version}' already exists")));
-        }
-        let hints = Hints { stored: Prior::Absent, ..Hints::default() };
-        self.enter_imported(ledger, entry, Event::InsertedSchema { schema }, &hints, batch)?;
-        Ok(Ok(()))
+/// Imports a schema version.
+fn import_schema<'a>(
+    state: &mut State,
+    ledger: u32,
+    entry: &'a LogEntry,
+    schema: &'a str,
+    batch: &mut Batch,
+) -> Result<Result<(), ImportRefusal>, ReadError> {
+    let version = match Schema::parse(schema) {
+        Ok(_) => version_of(schema),
+        Err(error) => return Ok(inconsistent(format!("invalid schema: {error}"))),
+    };
+    let Some(version) = version else { return Ok(inconsistent("the schema has no version")) };
+    if schema::exists(state, ledger, &version)? {
+        return Ok(inconsistent(format!("schema version '{version}' already exists")));
     }
+    let hints = Hints { stored: Prior::Absent, ..Hints::default() };
+    enter_imported(state, ledger, entry, Event::InsertedSchema { schema }, &hints, batch)?;
+    Ok(Ok(()))
+}
 
-    /// Applies an imported entry and adds it to the batch.
-    fn enter_imported<'a>(
-        &mut self,
-        ledger: u32,
-        entry: &'a LogEntry,
-        event: Event<'a>,
-        hints: &Hints,
-        batch: &mut Batch,
-    ) -> Result<(), ReadError> {
-        let head = &self.ledgers[ledger].head;
-        let (section, features) = (SectionId(head.section), head.info.features);
-        let base = LedgerBase {
-            ledger,
-            log: head.counters.next_log.min(entry.id.get()),
-            transaction: head.counters.next_transaction,
-            date: entry.date.as_micros(),
-        };
-        let log = LogRecord {
-            ledger,
-            log: entry.id.get(),
-            date: entry.date,
-            idempotency: idempotency_record(entry),
-            schema_version: entry.schema_version.as_deref(),
-            imported: true,
-            event,
-        };
-        self.load_changed(&log, hints)?;
-        let record = Record { position: self.next, body: Body::Log(log) };
-        self.apply(&record, hints, &mut batch.rows)?;
-        batch.chunks.push(&record, section, base);
-        if ChainId::wire(ledger).is_kept(features) {
-            batch.unhashed.push(ledger, entry.id.get(), &Memento::from(entry));
-        }
-        if ChainId::legacy(ledger).is_kept(features) {
-            batch.unhashed.push_legacy(ledger, entry.id.get(), &LegacyLog::from(entry));
-        }
-        Ok(())
+/// Applies an imported entry and adds it to the batch.
+fn enter_imported<'a>(
+    state: &mut State,
+    ledger: u32,
+    entry: &'a LogEntry,
+    event: Event<'a>,
+    hints: &Hints,
+    batch: &mut Batch,
+) -> Result<(), ReadError> {
+    let head = &state.ledgers[ledger].head;
+    let (section, features) = (SectionId(head.section), head.info.features);
+    let base = LedgerBase {
+        ledger,
+        log: head.counters.next_log.min(entry.id.get()),
+        transaction: head.counters.next_transaction,
+        date: entry.date.as_micros(),
+    };
+    let log = LogRecord {
+        ledger,
+        log: entry.id.get(),
+        date: entry.date,
+        idempotency: idempotency_record(entry),
+        schema_version: entry.schema_version.as_deref(),
+        imported: true,
+        event,
+    };
+    apply::load_changed(state, &log, hints)?;
+    let record = Record { position: state.next, body: Body::Log(log) };
+    apply::entry(state, &record, hints, &mut batch.rows)?;
+    batch.chunks.push(&record, section, base);
+    if ChainId::wire(ledger).is_kept(features) {
+        batch.unhashed.push(ledger, entry.id.get(), &Memento::from(entry));
     }
+    if ChainId::legacy(ledger).is_kept(features) {
+        batch.unhashed.push_legacy(ledger, entry.id.get(), &LegacyLog::from(entry));
+    }
+    Ok(())
+}
 
-    /// Returns the default metadata of new accounts, from the chart of the log's schema version. Other servers do not
-    /// include it in the log either.
-    fn imported_defaults(
-        &mut self,
-        ledger: u32,
-        entry: &LogEntry,
-        command: &Command,
-    ) -> Result<Result<Vec<(AccountAddress, Metadata)>, ImportRefusal>, ReadError> {
-        let Some(version) = &entry.schema_version else { return Ok(Ok(Vec::new())) };
-        let schema = match SchemaVersion::parse(version) {
-            Ok(version) => self.named_schema(ledger, &version)?.ok(),
-            Err(_) => None,
-        };
-        let Some(schema) = schema else {
-            return Ok(inconsistent(format!("there is no schema version '{version}'")));
-        };
-        self.defaults(ledger, schema.as_ref().as_ref().ok(), command).map(Ok)
-    }
+/// Returns the default metadata of new accounts, from the chart of the log's schema version. Other servers do not
+/// include it in the log either.
+fn imported_defaults(
+    state: &mut State,
+    ledger: u32,
+    entry: &LogEntry,
+    command: &Command,
+) -> Result<Result<Vec<(AccountAddress, Metadata)>, ImportRefusal>, ReadError> {
+    let Some(version) = &entry.schema_version else { return Ok(Ok(Vec::new())) };
+    let schema = match SchemaVersion::parse(version) {
+        Ok(version) => schema::named(state, ledger, &version)?.ok(),
+        Err(_) => None,
+    };
+    let Some(schema) = schema else {
+        return Ok(inconsistent(format!("there is no schema version '{version}'")));
+    };
+    schema::defaults(state, ledger, schema.as_ref().as_ref().ok(), command).map(Ok)
 }
 
 /// Returns the idempotency key of a log and the hash of its request, or only the hash for a log without a key.

@@ -32,99 +32,97 @@ impl Located {
     }
 }
 
-impl State {
-    /// Finds an account like [`State::locate`], but faster if it was prefetched.
-    pub(crate) fn locate_by_hint(
-        &mut self,
-        ledger: u32,
-        address: &str,
-        hint: Option<&AccountHint>,
-    ) -> Result<Located, ReadError> {
-        match hint.and_then(|hint| self.accounts.find_by_hint(hint, ledger, address)) {
-            Some((hash, account)) => Ok(Located::account(hash, Some(account))),
-            None => self.locate(ledger, address),
-        }
+/// Finds an account like [`by_address`], but faster if it was prefetched.
+pub(crate) fn by_hint(
+    state: &mut State,
+    ledger: u32,
+    address: &str,
+    hint: Option<&AccountHint>,
+) -> Result<Located, ReadError> {
+    match hint.and_then(|hint| state.accounts.find_by_hint(hint, ledger, address)) {
+        Some((hash, account)) => Ok(Located::account(hash, Some(account))),
+        None => by_address(state, ledger, address),
     }
+}
 
-    /// Finds an account in memory or in the index.
-    pub(crate) fn locate(&mut self, ledger: u32, address: &str) -> Result<Located, ReadError> {
-        let hash = self.accounts.hash(ledger, address);
-        if let Some(account) = self.accounts.find(hash, ledger, address) {
-            return Ok(Located::account(hash, Some(account)));
-        }
-        let index = &self.index;
-        if self.known.prove_absent(self.probe_key(ledger, KeyKind::Address, address)) {
-            return Ok(Located::account(hash, None));
-        }
-        self.reading()?;
-        let found = lookup::find_account(&index.snapshot, &index.keys, &self.fingerprints, ledger, address)?;
-        let account = match found {
-            Some((account, stored)) => Some((self.load(hash, ledger, account, stored)?, account)),
-            None => None,
-        };
-        Ok(Located::account(hash, account))
+/// Finds an account in memory or in the index.
+pub(crate) fn by_address(state: &mut State, ledger: u32, address: &str) -> Result<Located, ReadError> {
+    let hash = state.accounts.hash(ledger, address);
+    if let Some(account) = state.accounts.find(hash, ledger, address) {
+        return Ok(Located::account(hash, Some(account)));
     }
+    let index = &state.index;
+    if state.known.prove_absent(state.probe_key(ledger, KeyKind::Address, address)) {
+        return Ok(Located::account(hash, None));
+    }
+    state.reading()?;
+    let found = lookup::find_account(&index.snapshot, &index.keys, &state.fingerprints, ledger, address)?;
+    let account = match found {
+        Some((account, stored)) => Some((load(state, hash, ledger, account, stored)?, account)),
+        None => None,
+    };
+    Ok(Located::account(hash, account))
+}
 
-    /// Finds an existing account by number. Only during a replay.
-    pub(crate) fn locate_number(&mut self, ledger: u32, account: u32) -> Result<Place, ReadError> {
-        let replay = self.replay.as_ref().expect("accounts are located by number only in a replay");
-        if let Some(place) = replay.places.get(&(ledger, account)) {
-            return Ok(*place);
-        }
-        let stored = lookup::stored_account(&self.index.snapshot, ledger, account)?;
-        let stored = stored.ok_or_else(|| missing("an account"))?;
-        let hash = self.accounts.hash(ledger, &stored.address);
-        self.load(hash, ledger, account, stored)
+/// Finds an existing account by number. Only during a replay.
+pub(crate) fn by_number(state: &mut State, ledger: u32, account: u32) -> Result<Place, ReadError> {
+    let replay = state.replay.as_ref().expect("accounts are located by number only in a replay");
+    if let Some(place) = replay.places.get(&(ledger, account)) {
+        return Ok(*place);
     }
+    let stored = lookup::stored_account(&state.index.snapshot, ledger, account)?;
+    let stored = stored.ok_or_else(|| missing("an account"))?;
+    let hash = state.accounts.hash(ledger, &stored.address);
+    load(state, hash, ledger, account, stored)
+}
 
-    fn load(
-        &mut self,
-        hash: u64,
-        ledger: u32,
-        account: u32,
-        stored: StoredAccount,
-    ) -> Result<Place, ReadError> {
-        self.reading()?;
-        let first_usage = lookup::stored_first_usage(&self.index.snapshot, ledger, account)?;
-        let mut holdings = Vec::with_capacity(stored.holdings.len());
-        for (asset, holding) in &stored.holdings {
-            let found = lookup::stored_holding(&self.index.snapshot, ledger, *holding)?;
-            let found = found.ok_or_else(|| missing_in(&self.index.snapshot, "a holding"))?;
-            let backdated = found.backdated.map(|sums| *sums);
-            holdings.push(HoldingState::stored((*asset, *holding), found.ordinal, &found.volumes, backdated));
-        }
-        let new = NewState {
-            ledger,
-            account,
-            address: stored.address,
-            first_usage,
-            holdings: Holdings::from(holdings),
-            document: DocumentState::Stored,
-        };
-        Ok(self.put_account(hash, new, 0))
+fn load(
+    state: &mut State,
+    hash: u64,
+    ledger: u32,
+    account: u32,
+    stored: StoredAccount,
+) -> Result<Place, ReadError> {
+    state.reading()?;
+    let first_usage = lookup::stored_first_usage(&state.index.snapshot, ledger, account)?;
+    let mut holdings = Vec::with_capacity(stored.holdings.len());
+    for (asset, holding) in &stored.holdings {
+        let found = lookup::stored_holding(&state.index.snapshot, ledger, *holding)?;
+        let found = found.ok_or_else(|| missing_in(&state.index.snapshot, "a holding"))?;
+        let backdated = found.backdated.map(|sums| *sums);
+        holdings.push(HoldingState::stored((*asset, *holding), found.ordinal, &found.volumes, backdated));
     }
+    let new = NewState {
+        ledger,
+        account,
+        address: stored.address,
+        first_usage,
+        holdings: Holdings::from(holdings),
+        document: DocumentState::Stored,
+    };
+    Ok(put_account(state, hash, new, 0))
+}
 
-    /// Adds an account to the table. `flush` is 0 if the account was read from the index.
-    pub(crate) fn put_account(&mut self, hash: u64, new: NewState, flush: u64) -> Place {
-        let key = (new.ledger, new.account);
-        let place = self.accounts.insert(hash, new, flush);
-        if let Some(replay) = &mut self.replay {
-            replay.places.insert(key, place);
-        }
-        place
+/// Adds an account to the table. `flush` is 0 if the account was read from the index.
+pub(crate) fn put_account(state: &mut State, hash: u64, new: NewState, flush: u64) -> Place {
+    let key = (new.ledger, new.account);
+    let place = state.accounts.insert(hash, new, flush);
+    if let Some(replay) = &mut state.replay {
+        replay.places.insert(key, place);
     }
+    place
+}
 
-    /// Ensures that an account's document is in memory.
-    pub(crate) fn load_document(&mut self, place: Place) -> Result<(), ReadError> {
-        let account = self.accounts.get(place);
-        if !matches!(account.document, DocumentState::Stored) {
-            return Ok(());
-        }
-        self.reading()?;
-        let document =
-            lookup::account_document(&self.index.versions, account.ledger, account.account, u64::MAX)?
-                .ok_or_else(|| missing_in(&self.index.snapshot, "the document of an account"))?;
-        self.accounts.set_document(place, document);
-        Ok(())
+/// Ensures that an account's document is in memory.
+pub(crate) fn load_document(state: &mut State, place: Place) -> Result<(), ReadError> {
+    let account = state.accounts.get(place);
+    if !matches!(account.document, DocumentState::Stored) {
+        return Ok(());
     }
+    state.reading()?;
+    let document =
+        lookup::account_document(&state.index.versions, account.ledger, account.account, u64::MAX)?
+            .ok_or_else(|| missing_in(&state.index.snapshot, "the document of an account"))?;
+    state.accounts.set_document(place, document);
+    Ok(())
 }

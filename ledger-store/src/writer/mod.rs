@@ -10,29 +10,29 @@
 //! - [`import`]: logs of other stores.
 
 mod accounts;
-mod apply;
+pub(crate) mod apply;
 mod batch;
 mod command;
-mod documents;
-mod execute;
+pub(crate) mod documents;
+pub(crate) mod execute;
 mod fence;
 mod hash_prefix;
 mod hints;
 mod holding;
-mod import;
+pub(crate) mod import;
 mod keys;
 mod ledger_state;
 mod ledgers;
-mod load;
-mod locate;
+pub(crate) mod load;
+pub(crate) mod locate;
 #[cfg(any(test, debug_assertions, feature = "testing"))]
 mod miscount;
 mod numbers;
 mod payload;
-mod prefetch;
+pub(crate) mod prefetch;
 mod recent;
 mod recent_keys;
-mod replay;
+pub(crate) mod replay;
 mod replay_state;
 mod schema;
 mod schema_cache;
@@ -41,7 +41,7 @@ mod size;
 mod state;
 mod touched;
 mod transaction;
-mod undo;
+pub(crate) mod undo;
 mod written;
 
 pub(crate) use batch::Batch;

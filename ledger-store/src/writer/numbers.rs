@@ -14,46 +14,42 @@ use super::hints::Hints;
 use super::locate::Located;
 use super::state::State;
 
-impl State {
-    /// Creates the entry's event, with the numbers that new names will get. Fills `event`, which must be
-    /// [blank](Event::blank), in place: copying a large value that was just written would stall the processor until
-    /// earlier writes have completed.
-    pub(super) fn put_event<'a>(
-        &mut self,
-        (ledger, id): (u32, u64),
-        decision: &'a Decision<'_>,
-        facts: &Facts,
-        hints: &'a Hints,
-        event: &mut Event<'a>,
-    ) {
-        let mut numbers = Numbers::new(self, ledger);
-        *event = match decision {
-            Decision::Transaction(transaction) => {
-                let Event::Transaction(record) = event else {
-                    unreachable!("a blank event is a transaction")
-                };
-                return numbers.transaction((self, id), transaction, facts, hints, record);
-            }
-            Decision::SetMetadata { target, metadata } => Event::SetMetadata {
-                target: numbers.target(target, hints),
-                defaults: match hints.defaults.as_slice() {
-                    [(_, defaults)] => numbers.metadata(self, defaults).collect(),
-                    _ => MetadataRecord::default(),
-                },
-                metadata: numbers.metadata(self, metadata).collect(),
+/// Creates the entry's event, with the numbers that new names will get. Fills `event`, which must be
+/// [blank](Event::blank), in place: copying a large value that was just written would stall the processor until
+/// earlier writes have completed.
+pub(super) fn put_event<'a>(
+    state: &mut State,
+    (ledger, id): (u32, u64),
+    decision: &'a Decision<'_>,
+    facts: &Facts,
+    hints: &'a Hints,
+    event: &mut Event<'a>,
+) {
+    let mut numbers = Numbers::new(state, ledger);
+    *event = match decision {
+        Decision::Transaction(transaction) => {
+            let Event::Transaction(record) = event else { unreachable!("a blank event is a transaction") };
+            return numbers.transaction((state, id), transaction, facts, hints, record);
+        }
+        Decision::SetMetadata { target, metadata } => Event::SetMetadata {
+            target: numbers.target(target, hints),
+            defaults: match hints.defaults.as_slice() {
+                [(_, defaults)] => numbers.metadata(state, defaults).collect(),
+                _ => MetadataRecord::default(),
             },
-            Decision::InsertSchema { schema, .. } => Event::InsertedSchema { schema },
-            Decision::DeleteMetadata { target, key } => {
-                let target = match target {
-                    Target::Account(address)
-                        if hints.located.first().is_none_or(|found| found.account.is_none()) =>
-                    {
-                        TargetRecord::Unknown(address.as_str())
-                    }
-                    target => numbers.target(target, hints),
-                };
-                Event::DeleteMetadata { target, key: numbers.key(self, 0, key) }
-            }
+            metadata: numbers.metadata(state, metadata).collect(),
+        },
+        Decision::InsertSchema { schema, .. } => Event::InsertedSchema { schema },
+        Decision::DeleteMetadata { target, key } => {
+            let target = match target {
+                Target::Account(address)
+                    if hints.located.first().is_none_or(|found| found.account.is_none()) =>
+                {
+                    TargetRecord::Unknown(address.as_str())
+                }
+                target => numbers.target(target, hints),
+            };
+            Event::DeleteMetadata { target, key: numbers.key(state, 0, key) }
         }
     }
 }

@@ -45,54 +45,52 @@ impl Prefetched {
     }
 }
 
-impl State {
-    /// Prefetches the memory that some commands will need. Costs little if it is cached already. Replaces the content
-    /// of `ahead`.
-    pub(crate) fn prefetch(&self, ledger: u32, requests: &[Request], prefetched: &mut Prefetched) {
-        let Prefetched { commands, ends, taken } = prefetched;
-        commands.clear();
-        ends.clear();
-        *taken = (0, 0);
-        let mut addresses = SmallVec::<[&str; 2 * COMMANDS_PREFETCHED]>::new();
-        let mut probes = SmallVec::<[(u64, u64); 4 * COMMANDS_PREFETCHED]>::new();
-        for request in requests {
-            let mut probe = |kind, text: &str| {
-                let probe = self.probe_key(ledger, kind, text);
-                probes.push(probe);
-                probe.1
-            };
-            let idempotency = request.idempotency.as_ref();
-            let idempotency = idempotency.map(|have| probe(KeyKind::Idempotency, have.key.as_str()));
-            let Command::CreateTransaction(create) = &request.command else {
-                commands.push((KeyPrints { idempotency, reference: None }, 0));
-                continue;
-            };
-            let reference = create.reference.as_ref();
-            let reference = reference.map(|reference| probe(KeyKind::Reference, reference.as_str()));
-            let before = addresses.len();
-            if let Movement::Postings(postings) = &create.movement {
-                for posting in postings {
-                    addresses.push(posting.source.as_str());
-                    addresses.push(posting.destination.as_str());
-                }
+/// Prefetches the memory that some commands will need. Costs little if it is cached already. Replaces the content
+/// of `ahead`.
+pub(crate) fn commands(state: &State, ledger: u32, requests: &[Request], prefetched: &mut Prefetched) {
+    let Prefetched { commands, ends, taken } = prefetched;
+    commands.clear();
+    ends.clear();
+    *taken = (0, 0);
+    let mut addresses = SmallVec::<[&str; 2 * COMMANDS_PREFETCHED]>::new();
+    let mut probes = SmallVec::<[(u64, u64); 4 * COMMANDS_PREFETCHED]>::new();
+    for request in requests {
+        let mut probe = |kind, text: &str| {
+            let probe = state.probe_key(ledger, kind, text);
+            probes.push(probe);
+            probe.1
+        };
+        let idempotency = request.idempotency.as_ref();
+        let idempotency = idempotency.map(|have| probe(KeyKind::Idempotency, have.key.as_str()));
+        let Command::CreateTransaction(create) = &request.command else {
+            commands.push((KeyPrints { idempotency, reference: None }, 0));
+            continue;
+        };
+        let reference = create.reference.as_ref();
+        let reference = reference.map(|reference| probe(KeyKind::Reference, reference.as_str()));
+        let before = addresses.len();
+        if let Movement::Postings(postings) = &create.movement {
+            for posting in postings {
+                addresses.push(posting.source.as_str());
+                addresses.push(posting.destination.as_str());
             }
-            commands.push((KeyPrints { idempotency, reference }, addresses.len() - before));
         }
-        // The metadata is in memory that the submitting thread has written.
-        let mut seen = requests.iter().fold(0, |seen, request| match &request.command {
-            Command::CreateTransaction(create) => {
-                seen ^ create.metadata.iter().next().map_or(0, |(key, _)| key.len() as u64)
-            }
-            _ => seen,
-        });
-        for (_, fingerprint) in &probes {
-            seen ^= u64::from(self.keys.warm(*fingerprint));
-        }
-        let space = key_space(ledger, KeyKind::Address);
-        seen ^= self.accounts.look_for(ledger, &addresses, ends, |address| {
-            probes.push((space, self.fingerprints.of(space, address)));
-        });
-        seen ^= self.known.warm(&probes);
-        std::hint::black_box(seen);
+        commands.push((KeyPrints { idempotency, reference }, addresses.len() - before));
     }
+    // The metadata is in memory that the submitting thread has written.
+    let mut seen = requests.iter().fold(0, |seen, request| match &request.command {
+        Command::CreateTransaction(create) => {
+            seen ^ create.metadata.iter().next().map_or(0, |(key, _)| key.len() as u64)
+        }
+        _ => seen,
+    });
+    for (_, fingerprint) in &probes {
+        seen ^= u64::from(state.keys.warm(*fingerprint));
+    }
+    let space = key_space(ledger, KeyKind::Address);
+    seen ^= state.accounts.look_for(ledger, &addresses, ends, |address| {
+        probes.push((space, state.fingerprints.of(space, address)));
+    });
+    seen ^= state.known.warm(&probes);
+    std::hint::black_box(seen);
 }

@@ -10,104 +10,103 @@ use ledger_journal::entry::{DocumentRecord, SecondaryKey};
 use super::hints::Prior;
 use super::schema_cache::ReadSchema;
 use super::state::State;
+use super::{documents, locate};
 use crate::documents::keys::document_key;
 use crate::documents::{SCHEMAS, SCHEMAS_BY_POSITION, decode_value, schema_key, schema_position_key};
 use crate::error::ReadError;
 use crate::projection::MemtableBuilder;
 
-impl State {
-    /// Returns the schema version with a name, or the refusal of a request that names it.
-    pub(super) fn named_schema(
-        &mut self,
-        ledger: u32,
-        version: &SchemaVersion,
-    ) -> Result<Result<ReadSchema, Rejection>, ReadError> {
-        let kept = self.schemas.get(ledger, version.as_str());
-        let schema = if let Some(kept) = kept {
-            kept
-        } else {
-            let Some(stored) = self.stored_document(&schema_place(ledger, version))? else {
-                return Ok(Err(Rejection::SchemaNotFound { version: version.clone() }));
-            };
-            let text = String::from_utf8_lossy(decode_value(&stored)?.bytes).into_owned();
-            let schema = Arc::new(Schema::parse(&text));
-            self.schemas.keep(ledger, version.as_str(), &schema);
-            schema
+/// Returns the schema version with a name, or the refusal of a request that names it.
+pub(super) fn named(
+    state: &mut State,
+    ledger: u32,
+    version: &SchemaVersion,
+) -> Result<Result<ReadSchema, Rejection>, ReadError> {
+    let kept = state.schemas.get(ledger, version.as_str());
+    let schema = if let Some(kept) = kept {
+        kept
+    } else {
+        let Some(stored) = state.stored_document(&schema_place(ledger, version))? else {
+            return Ok(Err(Rejection::SchemaNotFound { version: version.clone() }));
         };
-        Ok(match schema.as_ref() {
-            Ok(_) => Ok(schema),
-            Err(error) => {
-                let (version, reason) = (version.clone(), error.to_string().into());
-                Err(Rejection::SchemaUnreadable { version, reason })
-            }
-        })
-    }
-
-    /// Returns whether a ledger has a schema version of this name.
-    pub(super) fn has_schema(&self, ledger: u32, version: &SchemaVersion) -> Result<bool, ReadError> {
-        Ok(self.stored_document(&schema_place(ledger, version))?.is_some())
-    }
-
-    /// Projects a schema that an entry adds. Ignores a text without a version name, which was never a schema.
-    pub(super) fn put_schema(
-        &mut self,
-        position: u64,
-        ledger: u32,
-        text: &str,
-        stored: &Prior<Box<[u8]>>,
-        rows: &mut MemtableBuilder,
-    ) -> Result<(), ReadError> {
-        let Some(version) = version_of(text) else { return Ok(()) };
-        let place = schema_place(ledger, &version);
-        if stored.or_read(|| self.stored_document(&place))?.is_some() {
-            return Ok(());
+        let text = String::from_utf8_lossy(decode_value(&stored)?.bytes).into_owned();
+        let schema = Arc::new(Schema::parse(&text));
+        state.schemas.keep(ledger, version.as_str(), &schema);
+        schema
+    };
+    Ok(match schema.as_ref() {
+        Ok(_) => Ok(schema),
+        Err(error) => {
+            let (version, reason) = (version.clone(), error.to_string().into());
+            Err(Rejection::SchemaUnreadable { version, reason })
         }
-        self.ledgers[ledger].counters().schemas += 1;
-        let by_position = schema_position_key(ledger, position);
-        let document = DocumentRecord {
-            collection: SCHEMAS,
-            key: &schema_key(ledger, version.as_str()),
-            value: Some(text.as_bytes()),
-            secondary: vec![SecondaryKey { index: SCHEMAS_BY_POSITION, unique: false, key: &by_position }],
-        };
-        self.put_document(position, &document, &Prior::Absent, rows)
-    }
+    })
+}
 
-    /// Returns the default metadata of the accounts that a settled command is the first to use.
-    pub(super) fn defaults(
-        &mut self,
-        ledger: u32,
-        schema: Option<&Schema>,
-        command: &Command,
-    ) -> Result<Vec<(AccountAddress, Metadata)>, ReadError> {
-        let Some(schema) = schema.filter(|schema| schema.chart().has_defaults()) else {
-            return Ok(Vec::new());
-        };
-        let mut new = Vec::new();
-        let mut look = |account: &AccountAddress| -> Result<(), ReadError> {
-            if self.locate(ledger, account.as_str())?.place().is_none() {
-                new.push(account.clone());
-            }
-            Ok(())
-        };
-        match command {
-            Command::CreateTransaction(create) => {
-                if let Movement::Postings(postings) = &create.movement {
-                    for posting in postings {
-                        look(&posting.source)?;
-                        look(&posting.destination)?;
-                    }
+/// Returns whether a ledger has a schema version of this name.
+pub(super) fn exists(state: &State, ledger: u32, version: &SchemaVersion) -> Result<bool, ReadError> {
+    Ok(state.stored_document(&schema_place(ledger, version))?.is_some())
+}
+
+/// Projects a schema that an entry adds. Ignores a text without a version name, which was never a schema.
+pub(super) fn put(
+    state: &mut State,
+    position: u64,
+    ledger: u32,
+    text: &str,
+    stored: &Prior<Box<[u8]>>,
+    rows: &mut MemtableBuilder,
+) -> Result<(), ReadError> {
+    let Some(version) = version_of(text) else { return Ok(()) };
+    let place = schema_place(ledger, &version);
+    if stored.or_read(|| state.stored_document(&place))?.is_some() {
+        return Ok(());
+    }
+    state.ledgers[ledger].counters().schemas += 1;
+    let by_position = schema_position_key(ledger, position);
+    let document = DocumentRecord {
+        collection: SCHEMAS,
+        key: &schema_key(ledger, version.as_str()),
+        value: Some(text.as_bytes()),
+        secondary: vec![SecondaryKey { index: SCHEMAS_BY_POSITION, unique: false, key: &by_position }],
+    };
+    documents::put(state, position, &document, &Prior::Absent, rows)
+}
+
+/// Returns the default metadata of the accounts that a settled command is the first to use.
+pub(super) fn defaults(
+    state: &mut State,
+    ledger: u32,
+    schema: Option<&Schema>,
+    command: &Command,
+) -> Result<Vec<(AccountAddress, Metadata)>, ReadError> {
+    let Some(schema) = schema.filter(|schema| schema.chart().has_defaults()) else {
+        return Ok(Vec::new());
+    };
+    let mut new = Vec::new();
+    let mut look = |account: &AccountAddress| -> Result<(), ReadError> {
+        if locate::by_address(state, ledger, account.as_str())?.place().is_none() {
+            new.push(account.clone());
+        }
+        Ok(())
+    };
+    match command {
+        Command::CreateTransaction(create) => {
+            if let Movement::Postings(postings) = &create.movement {
+                for posting in postings {
+                    look(&posting.source)?;
+                    look(&posting.destination)?;
                 }
-                create.account_metadata.keys().try_for_each(look)?;
             }
-            Command::SetMetadata { target: Target::Account(account), .. } => look(account)?,
-            Command::SetMetadata { target: Target::Transaction(_), .. }
-            | Command::DeleteMetadata { .. }
-            | Command::RevertTransaction(_)
-            | Command::InsertSchema(_) => {}
+            create.account_metadata.keys().try_for_each(look)?;
         }
-        Ok(enforcement::defaults(schema, &new))
+        Command::SetMetadata { target: Target::Account(account), .. } => look(account)?,
+        Command::SetMetadata { target: Target::Transaction(_), .. }
+        | Command::DeleteMetadata { .. }
+        | Command::RevertTransaction(_)
+        | Command::InsertSchema(_) => {}
     }
+    Ok(enforcement::defaults(schema, &new))
 }
 
 fn schema_place(ledger: u32, version: &SchemaVersion) -> Vec<u8> {

@@ -5,6 +5,7 @@ use ledger_core::{AccountAddress, Balance, CompactString, MetadataValue};
 
 use super::accounts::DocumentState;
 use super::holding::HoldingState;
+use super::locate;
 use super::state::State;
 use crate::error::ReadError;
 use crate::lookup::missing;
@@ -27,7 +28,7 @@ impl Reads for ScriptReads<'_> {
             folded.and_then(|folded| self.state.ledgers[self.ledger].asset(folded.as_str()))
         };
         let Some(number) = number else { return Ok(Balance::ZERO) };
-        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place() else {
+        let Some(place) = locate::by_address(self.state, self.ledger, account.as_str())?.place() else {
             return Ok(Balance::ZERO);
         };
         let held = self.state.accounts.get(place).holding(number);
@@ -39,7 +40,7 @@ impl Reads for ScriptReads<'_> {
         account: &AccountAddress,
         base: &str,
     ) -> Result<Vec<(CompactString, Balance)>, ReadError> {
-        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place() else {
+        let Some(place) = locate::by_address(self.state, self.ledger, account.as_str())?.place() else {
             return Ok(Vec::new());
         };
         let held: Vec<(u32, Balance)> = {
@@ -58,8 +59,10 @@ impl Reads for ScriptReads<'_> {
     }
 
     fn metadata(&mut self, account: &AccountAddress, key: &str) -> Result<Option<MetadataValue>, ReadError> {
-        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place() else { return Ok(None) };
-        self.state.load_document(place)?;
+        let Some(place) = locate::by_address(self.state, self.ledger, account.as_str())?.place() else {
+            return Ok(None);
+        };
+        locate::load_document(self.state, place)?;
         match &self.state.accounts.get(place).document {
             DocumentState::Loaded(document) => Ok(document.metadata.get(key).cloned()),
             DocumentState::Plain { .. } | DocumentState::Stored => Ok(None),

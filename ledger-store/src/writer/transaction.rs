@@ -12,6 +12,7 @@ use super::apply::AppliedLog;
 use super::holding::HoldingState;
 use super::state::State;
 use super::touched::{TouchedAccounts, recorded_at};
+use super::{keys, replay, touched, undo};
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, subject_space};
@@ -19,250 +20,252 @@ use crate::projection::{MemtableBuilder, NewHolding, holding_key, shown};
 use crate::quantity::quantity_of;
 use crate::violation::ViolationCode;
 
-impl State {
-    /// Applies the entry of a transaction. `date` is the date of the log after it.
-    pub(super) fn apply_transaction(
-        &mut self,
-        applied: AppliedLog<'_, '_>,
-        date: Timestamp,
-        transaction: &TransactionRecord<'_>,
-        touched: &mut TouchedAccounts,
-        rows: &mut MemtableBuilder,
-    ) -> Result<(), ReadError> {
-        let AppliedLog { position, log, hints } = applied;
-        let (ledger, id) = (log.ledger, transaction.id);
-        if id == u64::MAX {
-            return Err(Corrupt { what: "transaction id" }.into());
-        }
-        let counters = self.ledgers[ledger].counters();
-        counters.next_transaction = counters.next_transaction.max(id + 1);
-        counters.transactions += 1;
-        let timestamp = transaction.timestamp;
-        let backdated = timestamp != date;
-        if timestamp > date || log.date != date || transaction.inserted_at.is_some() {
-            counters.ahead += 1;
-        }
-        rows.transactions.push(TransactionRow {
-            ledger,
-            transaction: id,
-            position,
-            log: log.log,
-            timestamp: timestamp.as_micros(),
-            date: date.as_micros(),
-        });
-        if backdated {
-            rows.effective.push(EffectiveRow { ledger, timestamp: timestamp.as_micros(), transaction: id });
-        }
-        for at in 0..transaction.holdings.len() {
-            self.move_holding(applied, (transaction, at), backdated, touched, rows)?;
-        }
-        if !transaction.metadata.is_empty() {
-            self.put_transaction_terms(ledger, transaction, position, rows)?;
-        }
-        self.give_account_metadata(applied, transaction, touched, rows)?;
-        // Do this last: it writes to memory that is not cached, and copies right after it would stall.
-        if let Some(reference) = transaction.reference {
-            let known = hints.prints.reference;
-            self.put_key(ledger, KeyKind::Reference, known, (reference, id, None), rows);
-        }
-        if let Some(reverted) = transaction.reverts {
-            let mut before = None;
-            self.change_transaction(reverted, applied, rows, |document| {
-                before = document.reverted.replace((id, log.date));
-            })?;
-            if let Some((by, _)) = before {
-                let detail = format!("transaction {reverted} was reverted by {by} already");
-                self.report(ViolationCode::RevertRule, ledger, position, detail);
-            }
-        }
-        Ok(())
+/// Applies the entry of a transaction. `date` is the date of the log after it.
+pub(super) fn apply(
+    state: &mut State,
+    applied: AppliedLog<'_, '_>,
+    date: Timestamp,
+    transaction: &TransactionRecord<'_>,
+    touched: &mut TouchedAccounts,
+    rows: &mut MemtableBuilder,
+) -> Result<(), ReadError> {
+    let AppliedLog { position, log, hints } = applied;
+    let (ledger, id) = (log.ledger, transaction.id);
+    if id == u64::MAX {
+        return Err(Corrupt { what: "transaction id" }.into());
     }
-
-    /// Updates a holding of a transaction to its volumes after it, and adds its history row.
-    fn move_holding(
-        &mut self,
-        applied: AppliedLog<'_, '_>,
-        (transaction, at): (&TransactionRecord<'_>, usize),
-        backdated: bool,
-        touched: &mut TouchedAccounts,
-        rows: &mut MemtableBuilder,
-    ) -> Result<(), ReadError> {
-        let AppliedLog { position, log, hints } = applied;
-        let (ledger, id, timestamp) = (log.ledger, transaction.id, transaction.timestamp);
-        let holding = &transaction.holdings[at];
-        let place = self.touch(log, &holding.account, hints.located.get(at), timestamp, touched, rows)?;
-        let asset = self.ledgers[ledger].take_asset(&holding.asset)?;
-        self.note_change(place);
-        if holding.is_new {
-            self.add_holding(ledger, holding, (place, asset), rows)?;
-        }
-        let account = self.accounts.change(place, self.flush);
-        let found = account.holdings.binary_search_by_key(&asset, |have| have.asset);
-        let state =
-            &mut account.holdings[found.map_err(|_| Corrupt { what: "holding that was not made" })?];
-        if state.holding != holding.holding {
-            return Err(Corrupt { what: "number of a holding" }.into());
-        }
-        let before = self.replay.is_some().then(|| state.totals());
-        let (mut is_source, mut is_destination) = (false, false);
-        for posting in &transaction.moves {
-            is_source |= posting.source as usize == at;
-            is_destination |= posting.destination as usize == at;
-        }
-        if backdated {
-            let before = state.totals();
-            let input = difference(&holding.after.input, &before.input)?;
-            let output = difference(&holding.after.output, &before.output)?;
-            state.add_backdated(&input, &output);
-            rows.backdated.push(BackdatedRow::new(
-                holding_key(ledger, holding.holding),
-                timestamp.as_micros(),
-                id,
-                input,
-                output,
-            ));
-        }
-        state.ordinal += 1;
-        state.set_totals(&holding.after);
-        // Fill the row in place: copying data that was just written would stall the processor until earlier writes
-        // have completed.
-        rows.history.push(HistoryRow::EMPTY);
-        let row = rows.history.last_mut().expect("a row was pushed above");
-        row.holding = holding_key(ledger, holding.holding);
-        row.transaction = id;
-        row.input = quantity_of(&holding.after.input);
-        row.output = quantity_of(&holding.after.output);
-        row.backdated = state.backdated();
-        row.ordinal = state.ordinal;
-        row.is_backdated = backdated;
-        row.is_source = is_source;
-        row.is_destination = is_destination;
-        if let Some(before) = before
-            && let Some(wrong) = wrong_volumes(before, transaction, at)
-        {
-            self.report(ViolationCode::VolumeMismatch, ledger, position, wrong);
-        }
-        Ok(())
+    let counters = state.ledgers[ledger].counters();
+    counters.next_transaction = counters.next_transaction.max(id + 1);
+    counters.transactions += 1;
+    let timestamp = transaction.timestamp;
+    let backdated = timestamp != date;
+    if timestamp > date || log.date != date || transaction.inserted_at.is_some() {
+        counters.ahead += 1;
     }
-
-    /// Creates a holding that no transaction touched before.
-    fn add_holding(
-        &mut self,
-        ledger: u32,
-        holding: &HoldingRecord<'_>,
-        (place, asset): (Place, u32),
-        rows: &mut MemtableBuilder,
-    ) -> Result<(), Corrupt> {
-        let counters = self.ledgers[ledger].counters();
-        if holding.holding != counters.holdings {
-            return Err(Corrupt { what: "number of a new holding" });
-        }
-        counters.holdings += 1;
-        rows.holdings.push(NewHolding {
-            ledger,
-            holding: holding.holding,
-            account: holding.account.account,
-            asset,
-        });
-        if !self.accounts.add_holding(place, HoldingState::new(asset, holding.holding), self.flush) {
-            return Err(Corrupt { what: "holding that was made before" });
-        }
-        Ok(())
+    rows.transactions.push(TransactionRow {
+        ledger,
+        transaction: id,
+        position,
+        log: log.log,
+        timestamp: timestamp.as_micros(),
+        date: date.as_micros(),
+    });
+    if backdated {
+        rows.effective.push(EffectiveRow { ledger, timestamp: timestamp.as_micros(), transaction: id });
     }
-
-    /// Adds the terms of a new transaction's metadata.
-    fn put_transaction_terms(
-        &mut self,
-        ledger: u32,
-        transaction: &TransactionRecord<'_>,
-        position: u64,
-        rows: &mut MemtableBuilder,
-    ) -> Result<(), ReadError> {
-        let space = subject_space(ledger, Subject::Transaction);
-        for (at, (key, value)) in transaction.metadata.iter().enumerate() {
-            let known = match key {
-                NameRef::Known(id) => self.ledgers[ledger].last_print(at, *id),
-                NameRef::New(..) | NameRef::Inline(_) => None,
-            };
-            let key = match known {
-                Some(key) => key,
-                None => self.ledgers[ledger].with_key(key, |key| self.fingerprints.key(space, key))?,
-            };
-            let term = self.fingerprints.term_of(key, &shown(*value));
-            rows.terms.push(TermRow::new(space, term, transaction.id, position, true));
-        }
-        Ok(())
+    for at in 0..transaction.holdings.len() {
+        move_holding(state, applied, (transaction, at), backdated, touched, rows)?;
     }
-
-    /// Sets the account metadata of a transaction.
-    fn give_account_metadata(
-        &mut self,
-        applied: AppliedLog<'_, '_>,
-        transaction: &TransactionRecord<'_>,
-        touched: &mut TouchedAccounts,
-        rows: &mut MemtableBuilder,
-    ) -> Result<(), ReadError> {
-        let AppliedLog { position, log, hints } = applied;
-        let (ledger, timestamp) = (log.ledger, transaction.timestamp);
-        // Write each account once. The set values override the defaults.
-        let mut given: Vec<(Place, Metadata)> = Vec::with_capacity(transaction.account_metadata.len());
-        let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
-        for (at, (account, metadata)) in transaction.account_metadata.iter().enumerate() {
-            let metadata = self.ledgers[ledger].take_metadata(metadata)?;
-            // Accounts with defaults are new: this entry creates them.
-            let hint = at.checked_sub(transaction.defaults);
-            let hint = hint.and_then(|at| hints.located.get(transaction.holdings.len() + at));
-            let place = self.touch(log, account, hint, timestamp, touched, rows)?;
-            if at < transaction.defaults {
-                begun.insert(account.account, at);
-            } else if let Some(begun) = begun.get(&account.account) {
-                given[*begun].1.merge(&metadata);
-                continue;
-            }
-            given.push((place, metadata));
-        }
-        for (place, metadata) in given {
-            self.merge_account_metadata(place, recorded_at(log), &metadata, touched, (position, rows))?;
-        }
-        Ok(())
+    if !transaction.metadata.is_empty() {
+        put_transaction_terms(state, ledger, transaction, position, rows)?;
     }
+    give_account_metadata(state, applied, transaction, touched, rows)?;
+    // Do this last: it writes to memory that is not cached, and copies right after it would stall.
+    if let Some(reference) = transaction.reference {
+        let known = hints.prints.reference;
+        keys::put_key(state, ledger, KeyKind::Reference, known, (reference, id, None), rows);
+    }
+    if let Some(reverted) = transaction.reverts {
+        let mut before = None;
+        change(state, reverted, applied, rows, |document| {
+            before = document.reverted.replace((id, log.date));
+        })?;
+        if let Some((by, _)) = before {
+            let detail = format!("transaction {reverted} was reverted by {by} already");
+            replay::report(state, ViolationCode::RevertRule, ledger, position, detail);
+        }
+    }
+    Ok(())
+}
 
-    /// Changes the document of a recorded transaction.
-    pub(super) fn change_transaction(
-        &mut self,
-        id: u64,
-        AppliedLog { position, log, hints }: AppliedLog<'_, '_>,
-        rows: &mut MemtableBuilder,
-        change: impl FnOnce(&mut TransactionDocument),
-    ) -> Result<(), ReadError> {
-        let (ledger, date) = (log.ledger, log.date);
-        let changed = hints.changed.or_read(|| Ok(self.transaction_document(ledger, id)?.map(Box::new)));
-        let mut document = match changed? {
-            Some(document) => *document,
-            None => TransactionDocument {
-                updated_at: date,
-                reverted: None,
-                metadata: hints
-                    .original
-                    .clone()
-                    .expect("the original was read before a change of it is applied"),
-            },
+/// Updates a holding of a transaction to its volumes after it, and adds its history row.
+fn move_holding(
+    state: &mut State,
+    applied: AppliedLog<'_, '_>,
+    (transaction, at): (&TransactionRecord<'_>, usize),
+    backdated: bool,
+    touched: &mut TouchedAccounts,
+    rows: &mut MemtableBuilder,
+) -> Result<(), ReadError> {
+    let AppliedLog { position, log, hints } = applied;
+    let (ledger, id, timestamp) = (log.ledger, transaction.id, transaction.timestamp);
+    let holding = &transaction.holdings[at];
+    let place =
+        touched::touch(state, log, &holding.account, hints.located.get(at), timestamp, touched, rows)?;
+    let asset = state.ledgers[ledger].take_asset(&holding.asset)?;
+    undo::note_change(state, place);
+    if holding.is_new {
+        add_holding(state, ledger, holding, (place, asset), rows)?;
+    }
+    let account = state.accounts.change(place, state.flush);
+    let found = account.holdings.binary_search_by_key(&asset, |have| have.asset);
+    let current = &mut account.holdings[found.map_err(|_| Corrupt { what: "holding that was not made" })?];
+    if current.holding != holding.holding {
+        return Err(Corrupt { what: "number of a holding" }.into());
+    }
+    let before = state.replay.is_some().then(|| current.totals());
+    let (mut is_source, mut is_destination) = (false, false);
+    for posting in &transaction.moves {
+        is_source |= posting.source as usize == at;
+        is_destination |= posting.destination as usize == at;
+    }
+    if backdated {
+        let before = current.totals();
+        let input = difference(&holding.after.input, &before.input)?;
+        let output = difference(&holding.after.output, &before.output)?;
+        current.add_backdated(&input, &output);
+        rows.backdated.push(BackdatedRow::new(
+            holding_key(ledger, holding.holding),
+            timestamp.as_micros(),
+            id,
+            input,
+            output,
+        ));
+    }
+    current.ordinal += 1;
+    current.set_totals(&holding.after);
+    // Fill the row in place: copying data that was just written would stall the processor until earlier writes
+    // have completed.
+    rows.history.push(HistoryRow::EMPTY);
+    let row = rows.history.last_mut().expect("a row was pushed above");
+    row.holding = holding_key(ledger, holding.holding);
+    row.transaction = id;
+    row.input = quantity_of(&holding.after.input);
+    row.output = quantity_of(&holding.after.output);
+    row.backdated = current.backdated();
+    row.ordinal = current.ordinal;
+    row.is_backdated = backdated;
+    row.is_source = is_source;
+    row.is_destination = is_destination;
+    if let Some(before) = before
+        && let Some(wrong) = wrong_volumes(before, transaction, at)
+    {
+        replay::report(state, ViolationCode::VolumeMismatch, ledger, position, wrong);
+    }
+    Ok(())
+}
+
+/// Creates a holding that no transaction touched before.
+fn add_holding(
+    state: &mut State,
+    ledger: u32,
+    holding: &HoldingRecord<'_>,
+    (place, asset): (Place, u32),
+    rows: &mut MemtableBuilder,
+) -> Result<(), Corrupt> {
+    let counters = state.ledgers[ledger].counters();
+    if holding.holding != counters.holdings {
+        return Err(Corrupt { what: "number of a new holding" });
+    }
+    counters.holdings += 1;
+    rows.holdings.push(NewHolding {
+        ledger,
+        holding: holding.holding,
+        account: holding.account.account,
+        asset,
+    });
+    if !state.accounts.add_holding(place, HoldingState::new(asset, holding.holding), state.flush) {
+        return Err(Corrupt { what: "holding that was made before" });
+    }
+    Ok(())
+}
+
+/// Adds the terms of a new transaction's metadata.
+fn put_transaction_terms(
+    state: &mut State,
+    ledger: u32,
+    transaction: &TransactionRecord<'_>,
+    position: u64,
+    rows: &mut MemtableBuilder,
+) -> Result<(), ReadError> {
+    let space = subject_space(ledger, Subject::Transaction);
+    for (at, (key, value)) in transaction.metadata.iter().enumerate() {
+        let known = match key {
+            NameRef::Known(id) => state.ledgers[ledger].last_print(at, *id),
+            NameRef::New(..) | NameRef::Inline(_) => None,
         };
-        let (before, reverted) = (document.metadata.clone(), document.reverted);
-        change(&mut document);
-        if document.metadata == before && document.reverted == reverted {
-            return Ok(());
-        }
-        document.updated_at = date;
-        let space = subject_space(ledger, Subject::Transaction);
-        self.put_terms(space, id, position, &before, &document.metadata, rows);
-        rows.versions.push(VersionRow { space, id, position, bytes: document.encode() });
-        let previous = self.documents.insert((ledger, id), document);
-        if let Some(undo) = &mut self.undo {
-            undo.documents.push(((ledger, id), previous));
-        }
-        Ok(())
+        let key = match known {
+            Some(key) => key,
+            None => state.ledgers[ledger].with_key(key, |key| state.fingerprints.key(space, key))?,
+        };
+        let term = state.fingerprints.term_of(key, &shown(*value));
+        rows.terms.push(TermRow::new(space, term, transaction.id, position, true));
     }
+    Ok(())
+}
+
+/// Sets the account metadata of a transaction.
+fn give_account_metadata(
+    state: &mut State,
+    applied: AppliedLog<'_, '_>,
+    transaction: &TransactionRecord<'_>,
+    touched: &mut TouchedAccounts,
+    rows: &mut MemtableBuilder,
+) -> Result<(), ReadError> {
+    let AppliedLog { position, log, hints } = applied;
+    let (ledger, timestamp) = (log.ledger, transaction.timestamp);
+    // Write each account once. The set values override the defaults.
+    let mut given: Vec<(Place, Metadata)> = Vec::with_capacity(transaction.account_metadata.len());
+    let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
+    for (at, (account, metadata)) in transaction.account_metadata.iter().enumerate() {
+        let metadata = state.ledgers[ledger].take_metadata(metadata)?;
+        // Accounts with defaults are new: this entry creates them.
+        let hint = at.checked_sub(transaction.defaults);
+        let hint = hint.and_then(|at| hints.located.get(transaction.holdings.len() + at));
+        let place = touched::touch(state, log, account, hint, timestamp, touched, rows)?;
+        if at < transaction.defaults {
+            begun.insert(account.account, at);
+        } else if let Some(begun) = begun.get(&account.account) {
+            given[*begun].1.merge(&metadata);
+            continue;
+        }
+        given.push((place, metadata));
+    }
+    for (place, metadata) in given {
+        touched::merge_account_metadata(
+            state,
+            place,
+            recorded_at(log),
+            &metadata,
+            touched,
+            (position, rows),
+        )?;
+    }
+    Ok(())
+}
+
+/// Changes the document of a recorded transaction.
+pub(super) fn change(
+    state: &mut State,
+    id: u64,
+    AppliedLog { position, log, hints }: AppliedLog<'_, '_>,
+    rows: &mut MemtableBuilder,
+    change: impl FnOnce(&mut TransactionDocument),
+) -> Result<(), ReadError> {
+    let (ledger, date) = (log.ledger, log.date);
+    let changed = hints.changed.or_read(|| Ok(state.transaction_document(ledger, id)?.map(Box::new)));
+    let mut document = match changed? {
+        Some(document) => *document,
+        None => TransactionDocument {
+            updated_at: date,
+            reverted: None,
+            metadata: hints.original.clone().expect("the original was read before a change of it is applied"),
+        },
+    };
+    let (before, reverted) = (document.metadata.clone(), document.reverted);
+    change(&mut document);
+    if document.metadata == before && document.reverted == reverted {
+        return Ok(());
+    }
+    document.updated_at = date;
+    let space = subject_space(ledger, Subject::Transaction);
+    keys::put_terms(state, space, id, position, &before, &document.metadata, rows);
+    rows.versions.push(VersionRow { space, id, position, bytes: document.encode() });
+    let previous = state.documents.insert((ledger, id), document);
+    if let Some(undo) = &mut state.undo {
+        undo.documents.push(((ledger, id), previous));
+    }
+    Ok(())
 }
 
 /// Returns the defect in the volumes that a transaction states for the holding at this index, if any.

@@ -7,91 +7,89 @@ use smallvec::SmallVec;
 use super::accounts::Place;
 use super::state::{State, Undo};
 
-impl State {
-    /// Records the state of an account before it changes, if changes may be undone.
-    #[inline]
-    pub(crate) fn note_change(&mut self, place: Place) {
-        if let Some(undo) = &mut self.undo {
-            let accounts = &self.accounts;
-            undo.accounts.entry(place).or_insert_with(|| Some(accounts.get(place).clone()));
+/// Records the state of an account before it changes, if changes may be undone.
+#[inline]
+pub(crate) fn note_change(state: &mut State, place: Place) {
+    if let Some(undo) = &mut state.undo {
+        let accounts = &state.accounts;
+        undo.accounts.entry(place).or_insert_with(|| Some(accounts.get(place).clone()));
+    }
+}
+
+/// Records that an account is new, if that may be undone.
+pub(crate) fn note_new(state: &mut State, place: Place) {
+    if let Some(undo) = &mut state.undo {
+        undo.accounts.insert(place, None);
+    }
+}
+
+/// Makes every later change of this ledger undoable.
+pub(crate) fn begin(state: &mut State, ledger: u32) {
+    begin_for_documents(state);
+    include(state, ledger);
+}
+
+/// Makes every later change of documents undoable, and of the ledgers that are [included](include).
+pub(crate) fn begin_for_documents(state: &mut State) {
+    state.undo = Some(Undo {
+        next: state.next,
+        ledgers: SmallVec::new(),
+        accounts: HashMap::with_hasher(RandomState::default()),
+        keys: Vec::new(),
+        documents: Vec::new(),
+        keyed: Vec::new(),
+    });
+}
+
+/// Makes changes of this ledger undoable as well. It must not have changed since the undo began.
+pub(crate) fn include(state: &mut State, ledger: u32) {
+    let counters = *state.ledgers[ledger].counters();
+    if let Some(undo) = &mut state.undo
+        && undo.ledgers.iter().all(|(included, _)| *included != ledger)
+    {
+        undo.ledgers.push((ledger, counters));
+    }
+}
+
+/// Keeps the changes since [`begin`].
+pub(crate) fn keep(state: &mut State) {
+    state.undo = None;
+}
+
+/// Undoes all changes since [`begin`].
+pub(crate) fn take_back(state: &mut State) {
+    let Some(undo) = state.undo.take() else { return };
+    for (place, account) in undo.accounts {
+        match account {
+            Some(account) => state.accounts.restore(place, account),
+            None => state.accounts.remove(place),
         }
     }
-
-    /// Records that an account is new, if that may be undone.
-    pub(crate) fn note_new(&mut self, place: Place) {
-        if let Some(undo) = &mut self.undo {
-            undo.accounts.insert(place, None);
-        }
+    for key in undo.keys.into_iter().rev() {
+        state.keys.undo(&key);
     }
-
-    /// Makes every later change of this ledger undoable.
-    pub(crate) fn begin_undo(&mut self, ledger: u32) {
-        self.begin_undo_of_documents();
-        self.include_in_undo(ledger);
+    for (key, previous) in undo.documents.into_iter().rev() {
+        state.documents.undo(&key, previous);
     }
-
-    /// Makes every later change of documents undoable, and of the ledgers that are [included](State::include_in_undo).
-    pub(crate) fn begin_undo_of_documents(&mut self) {
-        self.undo = Some(Undo {
-            next: self.next,
-            ledgers: SmallVec::new(),
-            accounts: HashMap::with_hasher(RandomState::default()),
-            keys: Vec::new(),
-            documents: Vec::new(),
-            keyed: Vec::new(),
-        });
+    if !undo.keyed.is_empty() {
+        state.schemas.clear();
     }
-
-    /// Makes changes of this ledger undoable as well. It must not have changed since the undo began.
-    pub(crate) fn include_in_undo(&mut self, ledger: u32) {
-        let counters = *self.ledgers[ledger].counters();
-        if let Some(undo) = &mut self.undo
-            && undo.ledgers.iter().all(|(included, _)| *included != ledger)
-        {
-            undo.ledgers.push((ledger, counters));
-        }
+    for (key, previous) in undo.keyed.into_iter().rev() {
+        state.keyed.undo(&key, previous);
     }
-
-    /// Keeps the changes since [`State::begin_undo`].
-    pub(crate) fn keep(&mut self) {
-        self.undo = None;
+    for (ledger, counters) in undo.ledgers {
+        let ledger = &mut state.ledgers[ledger];
+        ledger.head.counters = counters;
+        ledger.head.assets.truncate(counters.assets as usize);
+        ledger.head.keys.truncate(counters.keys as usize);
+        ledger.forget_names();
     }
-
-    /// Undoes all changes since [`State::begin_undo`].
-    pub(crate) fn take_back(&mut self) {
-        let Some(undo) = self.undo.take() else { return };
-        for (place, account) in undo.accounts {
-            match account {
-                Some(account) => self.accounts.restore(place, account),
-                None => self.accounts.remove(place),
-            }
-        }
-        for key in undo.keys.into_iter().rev() {
-            self.keys.undo(&key);
-        }
-        for (key, previous) in undo.documents.into_iter().rev() {
-            self.documents.undo(&key, previous);
-        }
-        if !undo.keyed.is_empty() {
-            self.schemas.clear();
-        }
-        for (key, previous) in undo.keyed.into_iter().rev() {
-            self.keyed.undo(&key, previous);
-        }
-        for (ledger, counters) in undo.ledgers {
-            let ledger = &mut self.ledgers[ledger];
-            ledger.head.counters = counters;
-            ledger.head.assets.truncate(counters.assets as usize);
-            ledger.head.keys.truncate(counters.keys as usize);
-            ledger.forget_names();
-        }
-        self.next = undo.next;
-        self.half_changed = false;
-        #[cfg(debug_assertions)]
-        if self.accounts.is_small()
-            && let Err(differs) = self.check_bytes()
-        {
-            panic!("after an undo {differs}");
-        }
+    state.next = undo.next;
+    state.half_changed = false;
+    #[cfg(debug_assertions)]
+    if state.accounts.is_small()
+        && let Err(differs) = state.check_bytes()
+    {
+        panic!("after an undo {differs}");
     }
 }
