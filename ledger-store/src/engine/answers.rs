@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::pending::{DecidedCommands, Pending, PendingOutcomes};
 use crate::error::{ReadError, WriteError};
-use crate::read::{Later, Session, TriedMoves};
+use crate::read::{Later, Session, TriedMoves, effective, logs};
 use crate::submission::{Detail, Mode, Outcome, Receipt};
 use crate::view::View;
 use crate::writer::Decided;
@@ -76,7 +76,7 @@ impl<'a> Resolver<'a> {
                 }
                 Decided::Done(mut receipt) => {
                     if let Some(entry) = &mut receipt.entry {
-                        self.session(ledger)?.add_tried_volumes(&mut entry.payload, &mut moves)?;
+                        effective::add_tried_volumes(self.session(ledger)?, &mut entry.payload, &mut moves)?;
                     }
                     Outcome::Done(receipt)
                 }
@@ -92,7 +92,11 @@ impl<'a> Resolver<'a> {
             Decided::Done(mut receipt) => {
                 // Computed here, after the commit: the writer only has volumes in insertion order.
                 if let Some(entry) = &mut receipt.entry {
-                    self.session(ledger)?.add_effective_volumes(&mut entry.payload, Later::InMemory)?;
+                    effective::add_effective_volumes(
+                        self.session(ledger)?,
+                        &mut entry.payload,
+                        Later::InMemory,
+                    )?;
                 }
                 Outcome::Done(receipt)
             }
@@ -103,9 +107,9 @@ impl<'a> Resolver<'a> {
                 let session = self.session(ledger)?;
                 let mut entry = session.reader.entry(position)?;
                 if later > 0 {
-                    entry = session.entry_of(entry.id.get() + later)?;
+                    entry = logs::entry_of(session, entry.id.get() + later)?;
                 }
-                session.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
+                effective::add_effective_volumes(session, &mut entry.payload, Later::Anywhere)?;
                 let transaction = match &entry.payload {
                     ledger_core::LogPayload::NewTransaction { transaction, .. }
                     | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => {

@@ -8,6 +8,7 @@ use ledger_core::{
     Timestamp, Volumes,
 };
 
+use super::flows;
 use super::flows::{Flows, Until};
 use super::session::{Moment, Session};
 use crate::documents::AccountDocument;
@@ -89,7 +90,7 @@ impl<'s> AccountSubject<'s> {
     fn volumes(&self, until: &Until) -> Result<Vec<(Asset, Volumes)>, ReadError> {
         let mut volumes = Vec::new();
         for (asset, holding) in self.session.reader.holdings(self.number)? {
-            let flows = self.session.flows(holding, until)?;
+            let flows = flows::of_holding(self.session, holding, until)?;
             if flows.moves > 0 {
                 volumes.push((self.session.reader.asset(asset)?, flows.volumes()));
             }
@@ -118,7 +119,7 @@ impl<'s> AccountSubject<'s> {
     }
 
     fn flows_of(&self, holding: u32) -> Result<Option<Flows>, ReadError> {
-        Ok(Some(self.session.flows(holding, self.until)?).filter(|flows| flows.moves > 0))
+        Ok(Some(flows::of_holding(self.session, holding, self.until)?).filter(|flows| flows.moves > 0))
     }
 }
 
@@ -173,55 +174,61 @@ pub(crate) struct Expansion {
     effective_volumes: Option<Until>,
 }
 
-impl Session {
-    /// Resolves the volumes that an answer about accounts includes, as of a date.
-    ///
-    /// # Errors
-    ///
-    /// [`ReadError::MissingFeature`] if the ledger does not keep them.
-    pub(crate) fn expansion(&self, expand: Expand, moment: &Moment) -> Result<Expansion, ReadError> {
-        let mut expansion = Expansion { volumes: None, effective_volumes: None };
-        if expand.volumes {
-            self.need_moves_history()?;
-            expansion.volumes = Some(self.until(moment.at, TimeAxis::Inserted)?);
-        }
-        if expand.effective_volumes {
-            self.need_moves_history()?;
-            self.need_effective_volumes()?;
-            expansion.effective_volumes = Some(self.until(moment.at, TimeAxis::Effective)?);
-        }
-        Ok(expansion)
+/// Resolves the volumes that an answer about accounts includes, as of a date.
+///
+/// # Errors
+///
+/// [`ReadError::MissingFeature`] if the ledger does not keep them.
+pub(crate) fn expansion(session: &Session, expand: Expand, moment: &Moment) -> Result<Expansion, ReadError> {
+    let mut expansion = Expansion { volumes: None, effective_volumes: None };
+    if expand.volumes {
+        session.need_moves_history()?;
+        expansion.volumes = Some(flows::until(session, moment.at, TimeAxis::Inserted)?);
     }
-
-    /// Refuses a filter on past balances if the ledger does not keep the history of moves, whatever it would select.
-    pub(crate) fn need_history_for(&self, filter: &Filter, at: Option<Timestamp>) -> Result<(), ReadError> {
-        if at.is_some() && filter.asks_for_balances() { self.need_moves_history() } else { Ok(()) }
+    if expand.effective_volumes {
+        session.need_moves_history()?;
+        session.need_effective_volumes()?;
+        expansion.effective_volumes = Some(flows::until(session, moment.at, TimeAxis::Effective)?);
     }
+    Ok(expansion)
+}
 
-    /// Returns the account with an address, if it exists as of the date.
-    pub(crate) fn account(
-        &self,
-        address: &AccountAddress,
-        at: Option<Timestamp>,
-        expand: Expand,
-    ) -> Result<Option<Account>, ReadError> {
-        let moment = self.moment(at)?;
-        let expansion = self.expansion(expand, &moment)?;
-        let Some(number) = self.account_number(address.as_str())? else { return Ok(None) };
-        let subject = AccountSubject::new(self, &moment, &Until::Now, number, address.clone());
-        if !subject.is_visible()? {
-            return Ok(None);
-        }
-        subject.into_account(&expansion).map(Some)
+/// Refuses a filter on past balances if the ledger does not keep the history of moves, whatever it would select.
+pub(crate) fn need_history_for(
+    session: &Session,
+    filter: &Filter,
+    at: Option<Timestamp>,
+) -> Result<(), ReadError> {
+    if at.is_some() && filter.asks_for_balances() { session.need_moves_history() } else { Ok(()) }
+}
+
+/// Returns the account with an address, if it exists as of the date.
+pub(crate) fn find(
+    session: &Session,
+    address: &AccountAddress,
+    at: Option<Timestamp>,
+    expand: Expand,
+) -> Result<Option<Account>, ReadError> {
+    let moment = session.moment(at)?;
+    let expansion = expansion(session, expand, &moment)?;
+    let Some(number) = session.account_number(address.as_str())? else { return Ok(None) };
+    let subject = AccountSubject::new(session, &moment, &Until::Now, number, address.clone());
+    if !subject.is_visible()? {
+        return Ok(None);
     }
+    subject.into_account(&expansion).map(Some)
+}
 
-    /// Returns the balance of an asset in an account, or zero if the account never held it.
-    pub(crate) fn balance(&self, address: &AccountAddress, asset: &Asset) -> Result<Balance, ReadError> {
-        let Some(asset) = self.head.assets.id(asset.as_str()) else { return Ok(Balance::ZERO) };
-        let Some(number) = self.account_number(address.as_str())? else { return Ok(Balance::ZERO) };
-        match self.reader.holding(number, asset)? {
-            Some(holding) => Ok(self.flows_now(holding)?.balance()),
-            None => Ok(Balance::ZERO),
-        }
+/// Returns the balance of an asset in an account, or zero if the account never held it.
+pub(crate) fn balance(
+    session: &Session,
+    address: &AccountAddress,
+    asset: &Asset,
+) -> Result<Balance, ReadError> {
+    let Some(asset) = session.head.assets.id(asset.as_str()) else { return Ok(Balance::ZERO) };
+    let Some(number) = session.account_number(address.as_str())? else { return Ok(Balance::ZERO) };
+    match session.reader.holding(number, asset)? {
+        Some(holding) => Ok(flows::now(session, holding)?.balance()),
+        None => Ok(Balance::ZERO),
     }
 }

@@ -13,6 +13,7 @@ use super::flows::Until;
 use super::page::PageBuilder;
 use super::session::{Moment, Session};
 use super::top_k::TopK;
+use super::{account, flows};
 use crate::error::ReadError;
 use crate::fingerprint::{Subject, subject_space};
 use crate::lookup::missing;
@@ -70,209 +71,207 @@ impl AccountPlan {
     }
 }
 
-impl Session {
-    /// Plans how to find the accounts that a filter selects.
-    pub(crate) fn account_plan(&self, filter: &Filter, moment: &Moment) -> AccountPlan {
-        let mut plan = AccountPlan { addresses: None, prefix: String::new(), below: None, term: None };
-        let present = moment.account_metadata == u64::MAX;
-        let space = subject_space(self.ledger(), Subject::Account);
-        conjuncts(filter.root(), &mut |condition| match condition {
-            Condition::Address { role: AddressRole::Own, test: AddressTest::In(all) } => {
-                plan.keep_addresses(all.clone());
-            }
-            Condition::Address { role: AddressRole::Own, test: AddressTest::Fits(pattern) } => {
-                let prefix = pattern.literal_prefix();
-                if let Some(address) = pattern.exact() {
-                    plan.keep_addresses(vec![address]);
-                } else if !pattern.can_match() {
-                    plan.keep_addresses(Vec::new());
-                } else if prefix.len() > plan.prefix.len() {
-                    prefix.clone_into(&mut plan.prefix);
-                }
-            }
-            Condition::Address { role: AddressRole::Own, test: AddressTest::Like(expression) } => {
-                let prefix = expression.literal_prefix();
-                if prefix.len() > plan.prefix.len() {
-                    prefix.clone_into(&mut plan.prefix);
-                }
-            }
-            Condition::Address { role: AddressRole::Own, test: AddressTest::Below(bound) } => {
-                plan.below = Some(bound.clone());
-            }
-            Condition::Metadata { key, test: TextTest::Equal(value) } if present && plan.term.is_none() => {
-                plan.term = Some(self.fingerprints.term(space, key, value));
-            }
-            _ => {}
-        });
-        plan
-    }
-
-    /// Calls `visit` with number and address of each account of a plan, in address order, starting right after
-    /// `beyond`, until it returns `false`.
-    pub(crate) fn walk_accounts(
-        &self,
-        plan: &AccountPlan,
-        direction: Direction,
-        beyond: Option<&str>,
-        visit: &mut dyn FnMut(u32, AccountAddress) -> Result<bool, ReadError>,
-    ) -> Result<(), ReadError> {
-        // A descending list need not walk the addresses above the upper bound.
-        let beyond = beyond.or(plan.below.as_deref().filter(|_| direction == Direction::Descending));
-        let is_beyond = |address: &str| match direction {
-            Direction::Ascending => beyond.is_none_or(|beyond| address > beyond),
-            Direction::Descending => beyond.is_none_or(|beyond| address < beyond),
-        };
-        if let Some(addresses) = &plan.addresses {
-            let mut known = Vec::with_capacity(addresses.len());
-            for address in addresses.iter().filter(|address| is_beyond(address.as_str())) {
-                self.meter.row()?;
-                if let Some(number) = self.account_number(address.as_str())? {
-                    known.push((address.clone(), number));
-                }
-            }
-            return visit_in_order(known, direction, visit);
+/// Plans how to find the accounts that a filter selects.
+pub(crate) fn plan(session: &Session, filter: &Filter, moment: &Moment) -> AccountPlan {
+    let mut plan = AccountPlan { addresses: None, prefix: String::new(), below: None, term: None };
+    let present = moment.account_metadata == u64::MAX;
+    let space = subject_space(session.ledger(), Subject::Account);
+    conjuncts(filter.root(), &mut |condition| match condition {
+        Condition::Address { role: AddressRole::Own, test: AddressTest::In(all) } => {
+            plan.keep_addresses(all.clone());
         }
-        let members = plan.term.map(|term| self.accounts_with(term)).transpose()?;
-        if let Some(members) = &members
-            && members.len() <= SORTED_MAX
+        Condition::Address { role: AddressRole::Own, test: AddressTest::Fits(pattern) } => {
+            let prefix = pattern.literal_prefix();
+            if let Some(address) = pattern.exact() {
+                plan.keep_addresses(vec![address]);
+            } else if !pattern.can_match() {
+                plan.keep_addresses(Vec::new());
+            } else if prefix.len() > plan.prefix.len() {
+                prefix.clone_into(&mut plan.prefix);
+            }
+        }
+        Condition::Address { role: AddressRole::Own, test: AddressTest::Like(expression) } => {
+            let prefix = expression.literal_prefix();
+            if prefix.len() > plan.prefix.len() {
+                prefix.clone_into(&mut plan.prefix);
+            }
+        }
+        Condition::Address { role: AddressRole::Own, test: AddressTest::Below(bound) } => {
+            plan.below = Some(bound.clone());
+        }
+        Condition::Metadata { key, test: TextTest::Equal(value) } if present && plan.term.is_none() => {
+            plan.term = Some(session.fingerprints.term(space, key, value));
+        }
+        _ => {}
+    });
+    plan
+}
+
+/// Calls `visit` with number and address of each account of a plan, in address order, starting right after
+/// `beyond`, until it returns `false`.
+pub(crate) fn walk(
+    session: &Session,
+    plan: &AccountPlan,
+    direction: Direction,
+    beyond: Option<&str>,
+    visit: &mut dyn FnMut(u32, AccountAddress) -> Result<bool, ReadError>,
+) -> Result<(), ReadError> {
+    // A descending list need not walk the addresses above the upper bound.
+    let beyond = beyond.or(plan.below.as_deref().filter(|_| direction == Direction::Descending));
+    let is_beyond = |address: &str| match direction {
+        Direction::Ascending => beyond.is_none_or(|beyond| address > beyond),
+        Direction::Descending => beyond.is_none_or(|beyond| address < beyond),
+    };
+    if let Some(addresses) = &plan.addresses {
+        let mut known = Vec::with_capacity(addresses.len());
+        for address in addresses.iter().filter(|address| is_beyond(address.as_str())) {
+            session.meter.row()?;
+            if let Some(number) = session.account_number(address.as_str())? {
+                known.push((address.clone(), number));
+            }
+        }
+        return visit_in_order(known, direction, visit);
+    }
+    let members = plan.term.map(|term| with_address(session, term)).transpose()?;
+    if let Some(members) = &members
+        && members.len() <= SORTED_MAX
+    {
+        let mut known = Vec::with_capacity(members.len());
+        for number in members {
+            session.meter.row()?;
+            let address = session.reader.address(*number)?;
+            if address.as_str().starts_with(&plan.prefix) && is_beyond(address.as_str()) {
+                known.push((address, *number));
+            }
+        }
+        return visit_in_order(known, direction, visit);
+    }
+    let mut walk = AddressWalk::new(session, &plan.prefix, direction, beyond)?;
+    while let Some((address, number)) = walk.next_account()? {
+        session.meter.row()?;
+        if members.as_ref().is_some_and(|members| members.binary_search(&number).is_err()) {
+            continue;
+        }
+        let address =
+            AccountAddress::parse(&address).map_err(|_| Corrupt { what: "address in the directory" })?;
+        if !visit(number, address)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the numbers of the accounts that have a metadata term now, in ascending order. May include accounts
+/// that have another term with the same fingerprint.
+fn with_address(session: &Session, term: u64) -> Result<Vec<u32>, ReadError> {
+    let space = subject_space(session.ledger(), Subject::Account);
+    let (from, to) = ((space, term, 0, 0), (space, term, u64::MAX, u64::MAX));
+    let mut members = Vec::new();
+    for row in session.terms().cursor(from, to, Way::Ascending).current() {
+        session.meter.row()?;
+        members.push(u32::try_from(row?.id).map_err(|_| Corrupt { what: "number of an account" })?);
+        session.meter.held(members.len())?;
+    }
+    Ok(members)
+}
+
+/// Returns a page of accounts.
+pub(crate) fn list(session: &Session, query: &AccountQuery) -> Result<Page<Account>, ReadError> {
+    let moment = session.moment(query.at)?;
+    let expansion = account::expansion(session, query.expand, &moment)?;
+    account::need_history_for(session, &query.filter, query.at)?;
+    let until = flows::until(session, query.at, FILTERED_BY)?;
+    let plan = plan(session, &query.filter, &moment);
+    if query.order != AccountOrder::Address {
+        return dated(session, query, (&moment, &until), &expansion, &plan);
+    }
+    let (direction, beyond) = query.page.walk();
+    let beyond = beyond.map(|key| key.address.as_str());
+    let mut page = PageBuilder::new(&query.page, session.page_bytes);
+    walk(session, &plan, direction, beyond, &mut |number, address| {
+        let subject = AccountSubject::new(session, &moment, &until, number, address);
+        if !subject.is_visible()? || !query.filter.matches(&subject)? {
+            return Ok(true);
+        }
+        if page.is_full() {
+            page.has_more();
+            return Ok(false);
+        }
+        page.push(subject.into_account(&expansion)?);
+        Ok(true)
+    })?;
+    Ok(page.finish(&query.page))
+}
+
+/// Returns a page of accounts in an order by date. Examines every account and keeps those of the page.
+fn dated(
+    session: &Session,
+    query: &AccountQuery,
+    (moment, until): (&Moment, &Until),
+    expansion: &Expansion,
+    plan: &AccountPlan,
+) -> Result<Page<Account>, ReadError> {
+    let mut top_k = TopK::new(&query.page, AccountKey::clone);
+    walk(session, plan, Direction::Ascending, None, &mut |number, address| {
+        let subject = AccountSubject::new(session, moment, until, number, address);
+        if subject.is_visible()? && query.filter.matches(&subject)? {
+            top_k.offer(subject.key_by(query.order)?);
+        }
+        Ok(true)
+    })?;
+    let mut page = PageBuilder::new(&query.page, session.page_bytes);
+    for AccountKey { address, .. } in top_k.into_walk() {
+        if page.is_full() {
+            page.has_more();
+            break;
+        }
+        let number = session.account_number(address.as_str())?.ok_or_else(|| missing("an account"))?;
+        let subject = AccountSubject::new(session, moment, until, number, address);
+        page.push(subject.into_account(expansion)?);
+    }
+    Ok(page.finish(&query.page))
+}
+
+/// Counts the accounts that a filter selects.
+pub(crate) fn count(session: &Session, filter: &Filter, at: Option<Timestamp>) -> Result<u64, ReadError> {
+    match (filter.is_all(), at) {
+        (true, None) => return Ok(u64::from(session.head.counters.accounts)),
+        (true, Some(at)) => return count_used_by(session, at),
+        (false, _) => account::need_history_for(session, filter, at)?,
+    }
+    let moment = session.moment(at)?;
+    let until = flows::until(session, at, FILTERED_BY)?;
+    let plan = plan(session, filter, &moment);
+    let mut count = 0;
+    walk(session, &plan, Direction::Ascending, None, &mut |number, address| {
+        let subject = AccountSubject::new(session, &moment, &until, number, address);
+        if subject.is_visible()? && filter.matches(&subject)? {
+            count += 1;
+        }
+        Ok(true)
+    })?;
+    Ok(count)
+}
+
+/// Counts the accounts that were used by a date, in one pass over the versions of their documents.
+fn count_used_by(session: &Session, at: Timestamp) -> Result<u64, ReadError> {
+    let space = subject_space(session.ledger(), Subject::Account);
+    let (from, to) = ((space, 0, 0), (space, u64::MAX, u64::MAX));
+    let mut last: Option<(u64, Timestamp)> = None;
+    let mut count = 0;
+    for row in session.versions().cursor(from, to, Way::Ascending) {
+        session.meter.row()?;
+        let row = row?;
+        // The first usage is the first member of a document.
+        let first_usage = Reader::new(&row.bytes).array().map(i64::from_be_bytes)?;
+        if let Some((id, used)) = last
+            && id != row.id
         {
-            let mut known = Vec::with_capacity(members.len());
-            for number in members {
-                self.meter.row()?;
-                let address = self.reader.address(*number)?;
-                if address.as_str().starts_with(&plan.prefix) && is_beyond(address.as_str()) {
-                    known.push((address, *number));
-                }
-            }
-            return visit_in_order(known, direction, visit);
+            count += u64::from(used <= at);
         }
-        let mut walk = AddressWalk::new(self, &plan.prefix, direction, beyond)?;
-        while let Some((address, number)) = walk.next_account()? {
-            self.meter.row()?;
-            if members.as_ref().is_some_and(|members| members.binary_search(&number).is_err()) {
-                continue;
-            }
-            let address =
-                AccountAddress::parse(&address).map_err(|_| Corrupt { what: "address in the directory" })?;
-            if !visit(number, address)? {
-                break;
-            }
-        }
-        Ok(())
+        last = Some((row.id, Timestamp::from_micros(first_usage)));
     }
-
-    /// Returns the numbers of the accounts that have a metadata term now, in ascending order. May include accounts
-    /// that have another term with the same fingerprint.
-    fn accounts_with(&self, term: u64) -> Result<Vec<u32>, ReadError> {
-        let space = subject_space(self.ledger(), Subject::Account);
-        let (from, to) = ((space, term, 0, 0), (space, term, u64::MAX, u64::MAX));
-        let mut members = Vec::new();
-        for row in self.terms().cursor(from, to, Way::Ascending).current() {
-            self.meter.row()?;
-            members.push(u32::try_from(row?.id).map_err(|_| Corrupt { what: "number of an account" })?);
-            self.meter.held(members.len())?;
-        }
-        Ok(members)
-    }
-
-    /// Returns a page of accounts.
-    pub(crate) fn accounts(&self, query: &AccountQuery) -> Result<Page<Account>, ReadError> {
-        let moment = self.moment(query.at)?;
-        let expansion = self.expansion(query.expand, &moment)?;
-        self.need_history_for(&query.filter, query.at)?;
-        let until = self.until(query.at, FILTERED_BY)?;
-        let plan = self.account_plan(&query.filter, &moment);
-        if query.order != AccountOrder::Address {
-            return self.dated_accounts(query, (&moment, &until), &expansion, &plan);
-        }
-        let (direction, beyond) = query.page.walk();
-        let beyond = beyond.map(|key| key.address.as_str());
-        let mut page = PageBuilder::new(&query.page, self.page_bytes);
-        self.walk_accounts(&plan, direction, beyond, &mut |number, address| {
-            let subject = AccountSubject::new(self, &moment, &until, number, address);
-            if !subject.is_visible()? || !query.filter.matches(&subject)? {
-                return Ok(true);
-            }
-            if page.is_full() {
-                page.has_more();
-                return Ok(false);
-            }
-            page.push(subject.into_account(&expansion)?);
-            Ok(true)
-        })?;
-        Ok(page.finish(&query.page))
-    }
-
-    /// Returns a page of accounts in an order by date. Examines every account and keeps those of the page.
-    fn dated_accounts(
-        &self,
-        query: &AccountQuery,
-        (moment, until): (&Moment, &Until),
-        expansion: &Expansion,
-        plan: &AccountPlan,
-    ) -> Result<Page<Account>, ReadError> {
-        let mut top_k = TopK::new(&query.page, AccountKey::clone);
-        self.walk_accounts(plan, Direction::Ascending, None, &mut |number, address| {
-            let subject = AccountSubject::new(self, moment, until, number, address);
-            if subject.is_visible()? && query.filter.matches(&subject)? {
-                top_k.offer(subject.key_by(query.order)?);
-            }
-            Ok(true)
-        })?;
-        let mut page = PageBuilder::new(&query.page, self.page_bytes);
-        for AccountKey { address, .. } in top_k.into_walk() {
-            if page.is_full() {
-                page.has_more();
-                break;
-            }
-            let number = self.account_number(address.as_str())?.ok_or_else(|| missing("an account"))?;
-            let subject = AccountSubject::new(self, moment, until, number, address);
-            page.push(subject.into_account(expansion)?);
-        }
-        Ok(page.finish(&query.page))
-    }
-
-    /// Counts the accounts that a filter selects.
-    pub(crate) fn count_accounts(&self, filter: &Filter, at: Option<Timestamp>) -> Result<u64, ReadError> {
-        match (filter.is_all(), at) {
-            (true, None) => return Ok(u64::from(self.head.counters.accounts)),
-            (true, Some(at)) => return self.count_used_by(at),
-            (false, _) => self.need_history_for(filter, at)?,
-        }
-        let moment = self.moment(at)?;
-        let until = self.until(at, FILTERED_BY)?;
-        let plan = self.account_plan(filter, &moment);
-        let mut count = 0;
-        self.walk_accounts(&plan, Direction::Ascending, None, &mut |number, address| {
-            let subject = AccountSubject::new(self, &moment, &until, number, address);
-            if subject.is_visible()? && filter.matches(&subject)? {
-                count += 1;
-            }
-            Ok(true)
-        })?;
-        Ok(count)
-    }
-
-    /// Counts the accounts that were used by a date, in one pass over the versions of their documents.
-    fn count_used_by(&self, at: Timestamp) -> Result<u64, ReadError> {
-        let space = subject_space(self.ledger(), Subject::Account);
-        let (from, to) = ((space, 0, 0), (space, u64::MAX, u64::MAX));
-        let mut last: Option<(u64, Timestamp)> = None;
-        let mut count = 0;
-        for row in self.versions().cursor(from, to, Way::Ascending) {
-            self.meter.row()?;
-            let row = row?;
-            // The first usage is the first member of a document.
-            let first_usage = Reader::new(&row.bytes).array().map(i64::from_be_bytes)?;
-            if let Some((id, used)) = last
-                && id != row.id
-            {
-                count += u64::from(used <= at);
-            }
-            last = Some((row.id, Timestamp::from_micros(first_usage)));
-        }
-        Ok(count + last.map_or(0, |(_, used)| u64::from(used <= at)))
-    }
+    Ok(count + last.map_or(0, |(_, used)| u64::from(used <= at)))
 }
 
 fn visit_in_order(

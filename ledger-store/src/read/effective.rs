@@ -7,6 +7,7 @@ use ledger_core::{
 };
 use ledger_index::{Quantity, TransactionRow, Way};
 
+use super::flows;
 use super::flows::{Flows, Until};
 use super::session::Session;
 use crate::error::ReadError;
@@ -22,189 +23,187 @@ pub(crate) enum Later {
     Anywhere,
 }
 
-impl Session {
-    /// Adds the effective volumes to the payload of a log entry, if its ledger keeps them and they differ from the
-    /// volumes.
-    pub(crate) fn add_effective_volumes(
-        &self,
-        payload: &mut LogPayload,
-        later: Later,
-    ) -> Result<(), ReadError> {
-        if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
-        | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } = payload
-            && effective_volumes.is_none()
-            && self.head.info.features.effective_volumes == Switch::On
-        {
-            *effective_volumes = self.effective_at_commit(transaction, later)?;
-        }
-        Ok(())
+/// Adds the effective volumes to the payload of a log entry, if its ledger keeps them and they differ from the
+/// volumes.
+pub(crate) fn add_effective_volumes(
+    session: &Session,
+    payload: &mut LogPayload,
+    later: Later,
+) -> Result<(), ReadError> {
+    if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
+    | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } = payload
+        && effective_volumes.is_none()
+        && session.head.info.features.effective_volumes == Switch::On
+    {
+        *effective_volumes = effective_at_commit(session, transaction, later)?;
     }
+    Ok(())
+}
 
-    /// Returns the volumes of a transaction's holdings right after it in effective order, without transactions that
-    /// were recorded later. Returns `None` if they equal the volumes in insertion order.
-    fn effective_at_commit(
-        &self,
-        transaction: &Transaction,
-        later: Later,
-    ) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
-        let (id, timestamp) = (transaction.id.get(), transaction.timestamp);
-        if timestamp == transaction.inserted_at && self.head.counters.ahead == 0 {
-            return Ok(None);
-        }
-        let row = self.transactions().last_in((self.ledger(), id), (self.ledger(), id))?;
-        let row = row.ok_or_else(|| missing("a transaction that was recorded"))?;
-        if row.timestamp == row.date {
-            return self.without_dated_later(transaction, &row);
-        }
-        let before = self.before_in_order(&row)?;
-        let volumes_of = |held: &HoldingVolumes| {
-            let mut flows = self.flows_before(held, &before, &row, later)?;
-            flows.add_postings(transaction, held);
-            Ok(flows.volumes())
-        };
-        changed_volumes(transaction, volumes_of)
+/// Returns the volumes of a transaction's holdings right after it in effective order, without transactions that
+/// were recorded later. Returns `None` if they equal the volumes in insertion order.
+fn effective_at_commit(
+    session: &Session,
+    transaction: &Transaction,
+    later: Later,
+) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
+    let (id, timestamp) = (transaction.id.get(), transaction.timestamp);
+    if timestamp == transaction.inserted_at && session.head.counters.ahead == 0 {
+        return Ok(None);
     }
-
-    /// Adds the effective volumes to an entry of a dry run, after the entries that the dry run decided before. Their
-    /// moves are in `moves`, to which the entry's own are added. The snapshot contains none of them, but may contain
-    /// other transactions with the same ids.
-    pub(crate) fn add_tried_volumes(
-        &self,
-        payload: &mut LogPayload,
-        moves: &mut TriedMoves,
-    ) -> Result<(), ReadError> {
-        if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
-        | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } = payload
-            && self.head.info.features.effective_volumes == Switch::On
-        {
-            *effective_volumes = self.effective_if_done(transaction, moves)?;
-            moves.add(transaction);
-        }
-        Ok(())
+    let row = session.transactions().last_in((session.ledger(), id), (session.ledger(), id))?;
+    let row = row.ok_or_else(|| missing("a transaction that was recorded"))?;
+    if row.timestamp == row.date {
+        return without_dated_later(session, transaction, &row);
     }
+    let before = before_in_order(session, &row)?;
+    let volumes_of = |held: &HoldingVolumes| {
+        let mut flows = flows_before(session, held, &before, &row, later)?;
+        flows.add_postings(transaction, held);
+        Ok(flows.volumes())
+    };
+    changed_volumes(transaction, volumes_of)
+}
 
-    fn effective_if_done(
-        &self,
-        transaction: &Transaction,
-        moves: &TriedMoves,
-    ) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
-        // Other transactions may have got ids from the first one of the dry run on.
-        let row = TransactionRow {
-            ledger: self.ledger(),
-            transaction: moves.first.unwrap_or(transaction.id.get()),
-            position: 0,
-            log: 0,
-            timestamp: transaction.timestamp.as_micros(),
-            date: transaction.inserted_at.as_micros(),
-        };
-        let before = self.before_in_order(&row)?;
-        let volumes_of = |held: &HoldingVolumes| {
-            let mut flows = self.flows_before(held, &before, &row, Later::InMemory)?;
-            moves.add_to(&mut flows, held, transaction.timestamp);
-            flows.add_postings(transaction, held);
-            Ok(flows.volumes())
-        };
-        changed_volumes(transaction, volumes_of)
+/// Adds the effective volumes to an entry of a dry run, after the entries that the dry run decided before. Their
+/// moves are in `moves`, to which the entry's own are added. The snapshot contains none of them, but may contain
+/// other transactions with the same ids.
+pub(crate) fn add_tried_volumes(
+    session: &Session,
+    payload: &mut LogPayload,
+    moves: &mut TriedMoves,
+) -> Result<(), ReadError> {
+    if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
+    | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } = payload
+        && session.head.info.features.effective_volumes == Switch::On
+    {
+        *effective_volumes = effective_if_done(session, transaction, moves)?;
+        moves.add(transaction);
     }
+    Ok(())
+}
 
-    /// Returns the moves before a transaction in effective order. Of the transactions that were recorded later, they
-    /// include only backdated ones, which [`Session::without_later`] subtracts.
-    fn before_in_order(&self, row: &TransactionRow) -> Result<Until, ReadError> {
-        Ok(match (self.until_effective(row)?, row.transaction.checked_sub(1)) {
-            (Until::Date { timestamp, recorded, .. }, Some(last)) => Until::Date {
-                timestamp,
-                transaction: last,
-                recorded: recorded.map(|recorded| recorded.min(last)),
-            },
-            _ => Until::Never,
-        })
+fn effective_if_done(
+    session: &Session,
+    transaction: &Transaction,
+    moves: &TriedMoves,
+) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
+    // Other transactions may have got ids from the first one of the dry run on.
+    let row = TransactionRow {
+        ledger: session.ledger(),
+        transaction: moves.first.unwrap_or(transaction.id.get()),
+        position: 0,
+        log: 0,
+        timestamp: transaction.timestamp.as_micros(),
+        date: transaction.inserted_at.as_micros(),
+    };
+    let before = before_in_order(session, &row)?;
+    let volumes_of = |held: &HoldingVolumes| {
+        let mut flows = flows_before(session, held, &before, &row, Later::InMemory)?;
+        moves.add_to(&mut flows, held, transaction.timestamp);
+        flows.add_postings(transaction, held);
+        Ok(flows.volumes())
+    };
+    changed_volumes(transaction, volumes_of)
+}
+
+/// Returns the moves before a transaction in effective order. Of the transactions that were recorded later, they
+/// include only backdated ones, which [`without_later`] subtracts.
+fn before_in_order(session: &Session, row: &TransactionRow) -> Result<Until, ReadError> {
+    Ok(match (flows::until_effective(session, row)?, row.transaction.checked_sub(1)) {
+        (Until::Date { timestamp, recorded, .. }, Some(last)) => Until::Date {
+            timestamp,
+            transaction: last,
+            recorded: recorded.map(|recorded| recorded.min(last)),
+        },
+        _ => Until::Never,
+    })
+}
+
+fn flows_before(
+    session: &Session,
+    held: &HoldingVolumes,
+    before: &Until,
+    row: &TransactionRow,
+    later: Later,
+) -> Result<Flows, ReadError> {
+    let Some(holding) = holding_of(session, held)? else { return Ok(Flows::NONE) };
+    let mut flows = flows::of_holding(session, holding, before)?;
+    if *before != Until::Never {
+        without_later(session, holding, row.timestamp, row.transaction, later, &mut flows)?;
     }
+    Ok(flows)
+}
 
-    fn flows_before(
-        &self,
-        held: &HoldingVolumes,
-        before: &Until,
-        row: &TransactionRow,
-        later: Later,
-    ) -> Result<Flows, ReadError> {
-        let Some(holding) = self.holding_of(held)? else { return Ok(Flows::NONE) };
-        let mut flows = self.flows(holding, before)?;
-        if *before != Until::Never {
-            self.without_later(holding, row.timestamp, row.transaction, later, &mut flows)?;
-        }
-        Ok(flows)
-    }
-
-    /// Computes the effective volumes of a transaction that is not backdated: every transaction that was recorded
-    /// before it counts, except those with a later date.
-    fn without_dated_later(
-        &self,
-        transaction: &Transaction,
-        row: &TransactionRow,
-    ) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
-        let Some(after) = row.timestamp.checked_add(1) else { return Ok(None) };
-        let mut effective = None;
-        for (at, held) in transaction.post_commit_volumes.iter().enumerate() {
-            let Some(holding) = self.holding_of(held)? else { continue };
-            let key = self.holding_key(holding);
-            let mut later = Flows::NONE;
-            let to = (key, i64::MAX, u64::MAX);
-            for backdated in self.backdated().cursor((key, after, 0), to, Way::Ascending) {
-                self.meter.row()?;
-                let backdated = backdated?;
-                if backdated.transaction < row.transaction {
-                    later.add(&backdated.input, &backdated.output, 1);
-                }
-            }
-            if later.moves > 0 {
-                let (input, output) = (&held.volumes.input, &held.volumes.output);
-                let mut flows =
-                    Flows { input: quantity_of(input), output: quantity_of(output), moves: later.moves };
-                flows.take(&later.input, &later.output, later.moves)?;
-                let all = effective.get_or_insert_with(|| transaction.post_commit_volumes.clone());
-                all[at].volumes = flows.volumes();
+/// Computes the effective volumes of a transaction that is not backdated: every transaction that was recorded
+/// before it counts, except those with a later date.
+fn without_dated_later(
+    session: &Session,
+    transaction: &Transaction,
+    row: &TransactionRow,
+) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
+    let Some(after) = row.timestamp.checked_add(1) else { return Ok(None) };
+    let mut effective = None;
+    for (at, held) in transaction.post_commit_volumes.iter().enumerate() {
+        let Some(holding) = holding_of(session, held)? else { continue };
+        let key = session.holding_key(holding);
+        let mut later = Flows::NONE;
+        let to = (key, i64::MAX, u64::MAX);
+        for backdated in session.backdated().cursor((key, after, 0), to, Way::Ascending) {
+            session.meter.row()?;
+            let backdated = backdated?;
+            if backdated.transaction < row.transaction {
+                later.add(&backdated.input, &backdated.output, 1);
             }
         }
-        Ok(effective.filter(|all| *all != transaction.post_commit_volumes))
-    }
-
-    fn holding_of(&self, held: &HoldingVolumes) -> Result<Option<u32>, ReadError> {
-        let Some(account) = self.account_number(held.account.as_str())? else { return Ok(None) };
-        let Some(asset) = self.head.assets.id(held.asset.as_str()) else { return Ok(None) };
-        let holdings = self.reader.holdings(account)?;
-        Ok(holdings.into_iter().find(|(have, _)| *have == asset).map(|(_, holding)| holding))
-    }
-
-    /// Subtracts the moves of backdated transactions that are dated earlier but were recorded later.
-    fn without_later(
-        &self,
-        holding: u32,
-        timestamp: i64,
-        id: u64,
-        later: Later,
-        flows: &mut Flows,
-    ) -> Result<(), ReadError> {
-        let key = self.holding_key(holding);
-        if later == Later::Anywhere {
-            for row in self.backdated().cursor((key, i64::MIN, 0), (key, timestamp, 0), Way::Ascending) {
-                self.meter.row()?;
-                let row = row?;
-                if row.transaction >= id && row.timestamp < timestamp {
-                    flows.take(&row.input, &row.output, 1)?;
-                }
-            }
-            return Ok(());
+        if later.moves > 0 {
+            let (input, output) = (&held.volumes.input, &held.volumes.output);
+            let mut flows =
+                Flows { input: quantity_of(input), output: quantity_of(output), moves: later.moves };
+            flows.take(&later.input, &later.output, later.moves)?;
+            let all = effective.get_or_insert_with(|| transaction.post_commit_volumes.clone());
+            all[at].volumes = flows.volumes();
         }
-        for memtable in self.backdated().memtables() {
-            let start = memtable.partition_point(|row| row.holding < key);
-            let dated =
-                memtable[start..].iter().take_while(|row| row.holding == key && row.timestamp < timestamp);
-            for row in dated.filter(|row| row.transaction >= id) {
+    }
+    Ok(effective.filter(|all| *all != transaction.post_commit_volumes))
+}
+
+fn holding_of(session: &Session, held: &HoldingVolumes) -> Result<Option<u32>, ReadError> {
+    let Some(account) = session.account_number(held.account.as_str())? else { return Ok(None) };
+    let Some(asset) = session.head.assets.id(held.asset.as_str()) else { return Ok(None) };
+    let holdings = session.reader.holdings(account)?;
+    Ok(holdings.into_iter().find(|(have, _)| *have == asset).map(|(_, holding)| holding))
+}
+
+/// Subtracts the moves of backdated transactions that are dated earlier but were recorded later.
+fn without_later(
+    session: &Session,
+    holding: u32,
+    timestamp: i64,
+    id: u64,
+    later: Later,
+    flows: &mut Flows,
+) -> Result<(), ReadError> {
+    let key = session.holding_key(holding);
+    if later == Later::Anywhere {
+        for row in session.backdated().cursor((key, i64::MIN, 0), (key, timestamp, 0), Way::Ascending) {
+            session.meter.row()?;
+            let row = row?;
+            if row.transaction >= id && row.timestamp < timestamp {
                 flows.take(&row.input, &row.output, 1)?;
             }
         }
-        Ok(())
+        return Ok(());
     }
+    for memtable in session.backdated().memtables() {
+        let start = memtable.partition_point(|row| row.holding < key);
+        let dated =
+            memtable[start..].iter().take_while(|row| row.holding == key && row.timestamp < timestamp);
+        for row in dated.filter(|row| row.transaction >= id) {
+            flows.take(&row.input, &row.output, 1)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the volumes of a transaction's holdings, or `None` if they equal the volumes in insertion order.

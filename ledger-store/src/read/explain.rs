@@ -3,105 +3,102 @@
 use super::accounts::AccountPlan;
 use super::plan::Driver;
 use super::session::Session;
+use super::{accounts, logs, plan, transactions, volumes};
 use crate::error::ReadError;
 use crate::query::{
     AccountOrder, AccountQuery, BalancesQuery, Explanation, LogQuery, TransactionOrder, TransactionQuery,
     VolumesQuery,
 };
 
-impl Session {
-    /// Reads a page of transactions and explains how.
-    pub(crate) fn explain_transactions(&self, query: &TransactionQuery) -> Result<Explanation, ReadError> {
-        let moment = self.moment(query.at)?;
-        let plan = self.plan(&query.filter, &moment)?;
-        let before = self.meter.rows();
-        let returned = self.list_transactions(query)?.items.len() as u64;
-        Ok(Explanation {
-            index: describe(&plan.driver, query.order),
-            is_exact: plan.is_exact,
-            is_sorted: !matches!(query.order, TransactionOrder::UpdatedAt | TransactionOrder::RevertedAt),
-            rows_planning: before,
-            rows_scanned: self.meter.rows() - before,
-            rows_returned: returned,
-        })
-    }
-
-    /// Reads a page of accounts and explains how.
-    pub(crate) fn explain_accounts(&self, query: &AccountQuery) -> Result<Explanation, ReadError> {
-        let moment = self.moment(query.at)?;
-        let plan = self.account_plan(&query.filter, &moment);
-        let index = describe_accounts(&plan);
-        let before = self.meter.rows();
-        let returned = self.accounts(query)?.items.len() as u64;
-        Ok(Explanation {
-            index,
-            is_exact: query.filter.is_all(),
-            is_sorted: query.order == AccountOrder::Address,
-            rows_planning: before,
-            rows_scanned: self.meter.rows() - before,
-            rows_returned: returned,
-        })
-    }
+/// Reads a page of transactions and explains how.
+pub(crate) fn transactions(session: &Session, query: &TransactionQuery) -> Result<Explanation, ReadError> {
+    let moment = session.moment(query.at)?;
+    let plan = plan::choose(session, &query.filter, &moment)?;
+    let before = session.meter.rows();
+    let returned = transactions::list(session, query)?.items.len() as u64;
+    Ok(Explanation {
+        index: describe(&plan.driver, query.order),
+        is_exact: plan.is_exact,
+        is_sorted: !matches!(query.order, TransactionOrder::UpdatedAt | TransactionOrder::RevertedAt),
+        rows_planning: before,
+        rows_scanned: session.meter.rows() - before,
+        rows_returned: returned,
+    })
 }
 
-impl Session {
-    /// Reads a page of volumes and explains how.
-    pub(crate) fn explain_volumes(&self, query: &VolumesQuery) -> Result<Explanation, ReadError> {
-        let plan = self.account_plan(&query.filter, &self.moment(query.to)?);
-        let index = describe_accounts(&plan);
-        let before = self.meter.rows();
-        let returned = self.list_volumes(query)?.items.len() as u64;
-        Ok(Explanation {
-            index,
-            is_exact: query.filter.is_all(),
-            // A group is complete only after the last account was read.
-            is_sorted: query.group_by == 0,
-            rows_planning: before,
-            rows_scanned: self.meter.rows() - before,
-            rows_returned: returned,
-        })
-    }
+/// Reads a page of accounts and explains how.
+pub(crate) fn accounts(session: &Session, query: &AccountQuery) -> Result<Explanation, ReadError> {
+    let moment = session.moment(query.at)?;
+    let plan = accounts::plan(session, &query.filter, &moment);
+    let index = describe_accounts(&plan);
+    let before = session.meter.rows();
+    let returned = accounts::list(session, query)?.items.len() as u64;
+    Ok(Explanation {
+        index,
+        is_exact: query.filter.is_all(),
+        is_sorted: query.order == AccountOrder::Address,
+        rows_planning: before,
+        rows_scanned: session.meter.rows() - before,
+        rows_returned: returned,
+    })
+}
 
-    /// Sums balances and explains how.
-    pub(crate) fn explain_balances(&self, query: &BalancesQuery) -> Result<Explanation, ReadError> {
-        let is_known = query.at.is_none() && query.filter.is_all();
-        let index = if is_known {
-            "assets: the balances of all accounts cancel".to_owned()
-        } else {
-            describe_accounts(&self.account_plan(&query.filter, &self.moment(query.at)?))
-        };
-        let before = self.meter.rows();
-        let returned = self.aggregated_balances(query)?.len() as u64;
-        Ok(Explanation {
-            index,
-            is_exact: query.filter.is_all(),
-            is_sorted: is_known,
-            rows_planning: before,
-            rows_scanned: self.meter.rows() - before,
-            rows_returned: returned,
-        })
-    }
+/// Reads a page of volumes and explains how.
+pub(crate) fn volumes(session: &Session, query: &VolumesQuery) -> Result<Explanation, ReadError> {
+    let plan = accounts::plan(session, &query.filter, &session.moment(query.to)?);
+    let index = describe_accounts(&plan);
+    let before = session.meter.rows();
+    let returned = volumes::list(session, query)?.items.len() as u64;
+    Ok(Explanation {
+        index,
+        is_exact: query.filter.is_all(),
+        // A group is complete only after the last account was read.
+        is_sorted: query.group_by == 0,
+        rows_planning: before,
+        rows_scanned: session.meter.rows() - before,
+        rows_returned: returned,
+    })
+}
 
-    /// Reads a page of logs and explains how.
-    pub(crate) fn explain_logs(&self, query: &LogQuery) -> Result<Explanation, ReadError> {
-        let span = self.log_span(query)?;
-        let index = match (span.from, span.to) {
-            (0, u64::MAX) => "logs by id".to_owned(),
-            _ if span.is_empty() => "none: no log can be selected".to_owned(),
-            (from, u64::MAX) => format!("logs by id from {from} on"),
-            (from, to) => format!("logs by id from {from} to {to}"),
-        };
-        let before = self.meter.rows();
-        let returned = self.list_logs(query)?.items.len() as u64;
-        Ok(Explanation {
-            index,
-            is_exact: query.filter.is_all(),
-            is_sorted: true,
-            rows_planning: before,
-            rows_scanned: self.meter.rows() - before,
-            rows_returned: returned,
-        })
-    }
+/// Sums balances and explains how.
+pub(crate) fn balances(session: &Session, query: &BalancesQuery) -> Result<Explanation, ReadError> {
+    let is_known = query.at.is_none() && query.filter.is_all();
+    let index = if is_known {
+        "assets: the balances of all accounts cancel".to_owned()
+    } else {
+        describe_accounts(&accounts::plan(session, &query.filter, &session.moment(query.at)?))
+    };
+    let before = session.meter.rows();
+    let returned = volumes::aggregated(session, query)?.len() as u64;
+    Ok(Explanation {
+        index,
+        is_exact: query.filter.is_all(),
+        is_sorted: is_known,
+        rows_planning: before,
+        rows_scanned: session.meter.rows() - before,
+        rows_returned: returned,
+    })
+}
+
+/// Reads a page of logs and explains how.
+pub(crate) fn logs(session: &Session, query: &LogQuery) -> Result<Explanation, ReadError> {
+    let span = logs::span(session, query)?;
+    let index = match (span.from, span.to) {
+        (0, u64::MAX) => "logs by id".to_owned(),
+        _ if span.is_empty() => "none: no log can be selected".to_owned(),
+        (from, u64::MAX) => format!("logs by id from {from} on"),
+        (from, to) => format!("logs by id from {from} to {to}"),
+    };
+    let before = session.meter.rows();
+    let returned = logs::list(session, query)?.items.len() as u64;
+    Ok(Explanation {
+        index,
+        is_exact: query.filter.is_all(),
+        is_sorted: true,
+        rows_planning: before,
+        rows_scanned: session.meter.rows() - before,
+        rows_returned: returned,
+    })
 }
 
 /// Names the index that a driver of transactions follows.

@@ -21,6 +21,7 @@ use super::limits::{Meter, ReadLimits};
 use super::session::Session;
 use super::snapshot::{LedgerView, Snapshot};
 use super::weight::Weight;
+use super::{effective, hash, logs};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::query::LogView;
@@ -128,9 +129,9 @@ impl Snapshot {
                     && self.view().heads.get(log.ledger).is_none_or(|head| !head.is_removed)
                 {
                     let fed = match sessions.get(&log.ledger) {
-                        Some(session) => session.fed_log(&record),
+                        Some(session) => fed_log(session, &record),
                         None => self.session(log.ledger).map(Session::without_limits).and_then(|session| {
-                            sessions.entry(log.ledger).or_insert(session).fed_log(&record)
+                            fed_log(sessions.entry(log.ledger).or_insert(session), &record)
                         }),
                     };
                     match fed {
@@ -183,13 +184,13 @@ impl LedgerView {
             }
             let row: LogRow = row?;
             let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
-            let fed = session.reader.with_record(position, |record| session.fed_log(record))?;
+            let fed = session.reader.with_record(position, |record| fed_log(session, record))?;
             bytes += fed.log.weight();
             part.logs.push(fed);
         }
         if hashes && session.head.info.features.hash_logs == HashLogs::Sync {
             let entries: Vec<&LogEntry> = part.logs.iter().map(|fed| &fed.log.entry).collect();
-            let hashes = self.session().hashes_of(ChainId::wire(ledger), &entries)?;
+            let hashes = hash::hashes_of(&self.session(), ChainId::wire(ledger), &entries)?;
             for (fed, hash) in part.logs.iter_mut().zip(hashes) {
                 fed.log.hash = Some(*hash.as_bytes());
             }
@@ -198,25 +199,17 @@ impl LedgerView {
     }
 }
 
-impl Session {
-    /// Removes the limits on work, because no caller chose how much this read costs.
-    fn without_limits(mut self) -> Self {
-        self.meter = Rc::new(Meter::start(ReadLimits::NONE));
-        self
-    }
-
-    /// Converts an entry into a log of the feed.
-    fn fed_log(&self, record: &Record<'_>) -> Result<FedLog, ReadError> {
-        let Body::Log(log) = &record.body else { return Err(Corrupt { what: "entry without a log" }.into()) };
-        let mut entry = self.reader.log_entry(record)?;
-        let reverted = self.reverted_by(&entry, record.position.get())?;
-        self.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
-        Ok(FedLog {
-            ledger: self.head.info.name.clone(),
-            number: self.head.info.id,
-            features: self.head.info.features,
-            imported: log.imported,
-            log: LogView { entry, hash: None, reverted },
-        })
-    }
+/// Converts an entry into a log of the feed.
+fn fed_log(session: &Session, record: &Record<'_>) -> Result<FedLog, ReadError> {
+    let Body::Log(log) = &record.body else { return Err(Corrupt { what: "entry without a log" }.into()) };
+    let mut entry = session.reader.log_entry(record)?;
+    let reverted = logs::reverted_by(session, &entry, record.position.get())?;
+    effective::add_effective_volumes(session, &mut entry.payload, Later::Anywhere)?;
+    Ok(FedLog {
+        ledger: session.head.info.name.clone(),
+        number: session.head.info.id,
+        features: session.head.info.features,
+        imported: log.imported,
+        log: LogView { entry, hash: None, reverted },
+    })
 }

@@ -5,6 +5,7 @@ use ledger_core::{Balance, Timestamp, Volumes};
 use ledger_index::{HistoryRow, Quantity, TransactionRow};
 
 use super::session::Session;
+use super::timeline;
 use crate::error::ReadError;
 use crate::lookup::missing_in;
 use crate::quantity::{amount_of, quantity_of};
@@ -85,129 +86,128 @@ pub(crate) struct Window {
     until: Until,
 }
 
-impl Session {
-    /// Returns the limit for moves up to a date, inclusive.
-    pub(crate) fn until(&self, at: Option<Timestamp>, clock: TimeAxis) -> Result<Until, ReadError> {
-        let Some(at) = at else { return Ok(Until::Now) };
-        let recorded = self.transaction_at(at)?.map(|row| row.transaction);
-        Ok(match (clock, recorded) {
-            (TimeAxis::Inserted, None) => Until::Never,
-            (TimeAxis::Inserted, Some(last)) => Until::Transaction(last),
-            (TimeAxis::Effective, recorded) => {
-                Until::Date { timestamp: at.as_micros(), transaction: u64::MAX, recorded }
-            }
-        })
-    }
-
-    /// Returns the window between two dates, both inclusive.
-    pub(crate) fn window(
-        &self,
-        from: Option<Timestamp>,
-        to: Option<Timestamp>,
-        clock: TimeAxis,
-    ) -> Result<Window, ReadError> {
-        let before = match from.map(|from| from.as_micros().checked_sub(1)) {
-            None | Some(None) => Until::Never,
-            Some(Some(before)) => self.until(Some(Timestamp::from_micros(before)), clock)?,
-        };
-        Ok(Window { before, until: self.until(to, clock)? })
-    }
-
-    /// Returns the flows in a window, or `None` if nothing moved.
-    pub(crate) fn flows_in(&self, holding: u32, window: &Window) -> Result<Option<Flows>, ReadError> {
-        let mut flows = self.flows(holding, &window.until)?;
-        if window.before != Until::Never && flows.moves > 0 {
-            let before = self.flows(holding, &window.before)?;
-            if before.moves >= flows.moves {
-                return Ok(None);
-            }
-            flows.take(&before.input, &before.output, before.moves)?;
+/// Returns the limit for moves up to a date, inclusive.
+pub(crate) fn until(session: &Session, at: Option<Timestamp>, clock: TimeAxis) -> Result<Until, ReadError> {
+    let Some(at) = at else { return Ok(Until::Now) };
+    let recorded = timeline::transaction_at(session, at)?.map(|row| row.transaction);
+    Ok(match (clock, recorded) {
+        (TimeAxis::Inserted, None) => Until::Never,
+        (TimeAxis::Inserted, Some(last)) => Until::Transaction(last),
+        (TimeAxis::Effective, recorded) => {
+            Until::Date { timestamp: at.as_micros(), transaction: u64::MAX, recorded }
         }
-        Ok((flows.moves > 0).then_some(flows))
-    }
+    })
+}
 
-    /// Returns the flows up to a limit.
-    pub(crate) fn flows(&self, holding: u32, until: &Until) -> Result<Flows, ReadError> {
-        match until {
-            Until::Never => Ok(Flows::NONE),
-            Until::Now => self.flows_now(holding),
-            Until::Transaction(last) => {
-                let key = self.holding_key(holding);
-                let row = self.history().last_in((key, 0), (key, *last))?;
-                Ok(row.map_or(Flows::NONE, Flows::of))
-            }
-            Until::Date { timestamp, transaction, recorded } => {
-                self.flows_dated(holding, (*timestamp, *transaction), *recorded)
-            }
+/// Returns the window between two dates, both inclusive.
+pub(crate) fn window(
+    session: &Session,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    clock: TimeAxis,
+) -> Result<Window, ReadError> {
+    let before = match from.map(|from| from.as_micros().checked_sub(1)) {
+        None | Some(None) => Until::Never,
+        Some(Some(before)) => until(session, Some(Timestamp::from_micros(before)), clock)?,
+    };
+    Ok(Window { before, until: until(session, to, clock)? })
+}
+
+/// Returns the flows in a window, or `None` if nothing moved.
+pub(crate) fn within(session: &Session, holding: u32, window: &Window) -> Result<Option<Flows>, ReadError> {
+    let mut flows = of_holding(session, holding, &window.until)?;
+    if window.before != Until::Never && flows.moves > 0 {
+        let before = of_holding(session, holding, &window.before)?;
+        if before.moves >= flows.moves {
+            return Ok(None);
+        }
+        flows.take(&before.input, &before.output, before.moves)?;
+    }
+    Ok((flows.moves > 0).then_some(flows))
+}
+
+/// Returns the flows up to a limit.
+pub(crate) fn of_holding(session: &Session, holding: u32, until: &Until) -> Result<Flows, ReadError> {
+    match until {
+        Until::Never => Ok(Flows::NONE),
+        Until::Now => now(session, holding),
+        Until::Transaction(last) => {
+            let key = session.holding_key(holding);
+            let row = session.history().last_in((key, 0), (key, *last))?;
+            Ok(row.map_or(Flows::NONE, Flows::of))
+        }
+        Until::Date { timestamp, transaction, recorded } => {
+            dated(session, holding, (*timestamp, *transaction), *recorded)
         }
     }
+}
 
-    /// Returns the moves of transactions up to `recorded` in insertion order, without the backdated ones among them,
-    /// plus the backdated ones up to an effective date.
-    fn flows_dated(
-        &self,
-        holding: u32,
-        (timestamp, transaction): (i64, u64),
-        recorded: Option<u64>,
-    ) -> Result<Flows, ReadError> {
-        let key = self.holding_key(holding);
-        let row = match recorded {
-            Some(last) => self.history().last_in((key, 0), (key, last))?,
+/// Returns the moves of transactions up to `recorded` in insertion order, without the backdated ones among them,
+/// plus the backdated ones up to an effective date.
+fn dated(
+    session: &Session,
+    holding: u32,
+    (timestamp, transaction): (i64, u64),
+    recorded: Option<u64>,
+) -> Result<Flows, ReadError> {
+    let key = session.holding_key(holding);
+    let row = match recorded {
+        Some(last) => session.history().last_in((key, 0), (key, last))?,
+        None => None,
+    };
+    let mut flows = Flows::NONE;
+    if let Some(mut row) = row {
+        let backdated = row.backdated.take();
+        flows = Flows::of(row);
+        if let Some(sums) = backdated {
+            flows.take(&sums.input, &sums.output, u64::from(sums.count))?;
+        }
+    }
+    for row in session.backdated().last_of_each((key, i64::MIN, 0), (key, timestamp, transaction))? {
+        flows.add(&row.run_input, &row.run_output, u64::from(row.run_count));
+    }
+    Ok(flows)
+}
+
+/// Returns the current flows, from the newest row in memory or from the index.
+pub(crate) fn now(session: &Session, holding: u32) -> Result<Flows, ReadError> {
+    let key = session.holding_key(holding);
+    for memtable in session.reader.view.memtables.iter().rev() {
+        let rows = &memtable.memtable.history;
+        let end = rows.partition_point(|row| row.holding <= key);
+        if let Some(row) = end.checked_sub(1).map(|last| &rows[last]).filter(|row| row.holding == key) {
+            return Ok(Flows {
+                input: row.input.clone(),
+                output: row.output.clone(),
+                moves: u64::from(row.ordinal),
+            });
+        }
+    }
+    let stored = session.reader.stored_holding(holding)?;
+    let (volumes, ordinal) = stored.ok_or_else(|| missing_in(&session.reader.view.index, "a holding"))?;
+    Ok(Flows {
+        input: quantity_of(&volumes.input),
+        output: quantity_of(&volumes.output),
+        moves: u64::from(ordinal),
+    })
+}
+
+/// Returns the limit for moves up to and including a transaction in effective order. Equal dates are ordered by
+/// id.
+pub(crate) fn until_effective(session: &Session, row: &TransactionRow) -> Result<Until, ReadError> {
+    let recorded = if row.timestamp == row.date {
+        // Every transaction up to this date that is not backdated was recorded before this one.
+        Some(row.transaction)
+    } else {
+        // A transaction with the same date that is not backdated was recorded later if this date is in the future
+        // of its own recording.
+        let date = if row.timestamp < row.date { Some(row.timestamp) } else { row.timestamp.checked_sub(1) };
+        match date {
+            Some(date) => {
+                timeline::transaction_at(session, Timestamp::from_micros(date))?.map(|row| row.transaction)
+            }
             None => None,
-        };
-        let mut flows = Flows::NONE;
-        if let Some(mut row) = row {
-            let backdated = row.backdated.take();
-            flows = Flows::of(row);
-            if let Some(sums) = backdated {
-                flows.take(&sums.input, &sums.output, u64::from(sums.count))?;
-            }
         }
-        for row in self.backdated().last_of_each((key, i64::MIN, 0), (key, timestamp, transaction))? {
-            flows.add(&row.run_input, &row.run_output, u64::from(row.run_count));
-        }
-        Ok(flows)
-    }
-
-    /// Returns the current flows, from the newest row in memory or from the index.
-    pub(crate) fn flows_now(&self, holding: u32) -> Result<Flows, ReadError> {
-        let key = self.holding_key(holding);
-        for memtable in self.reader.view.memtables.iter().rev() {
-            let rows = &memtable.memtable.history;
-            let end = rows.partition_point(|row| row.holding <= key);
-            if let Some(row) = end.checked_sub(1).map(|last| &rows[last]).filter(|row| row.holding == key) {
-                return Ok(Flows {
-                    input: row.input.clone(),
-                    output: row.output.clone(),
-                    moves: u64::from(row.ordinal),
-                });
-            }
-        }
-        let stored = self.reader.stored_holding(holding)?;
-        let (volumes, ordinal) = stored.ok_or_else(|| missing_in(&self.reader.view.index, "a holding"))?;
-        Ok(Flows {
-            input: quantity_of(&volumes.input),
-            output: quantity_of(&volumes.output),
-            moves: u64::from(ordinal),
-        })
-    }
-
-    /// Returns the limit for moves up to and including a transaction in effective order. Equal dates are ordered by
-    /// id.
-    pub(crate) fn until_effective(&self, row: &TransactionRow) -> Result<Until, ReadError> {
-        let recorded = if row.timestamp == row.date {
-            // Every transaction up to this date that is not backdated was recorded before this one.
-            Some(row.transaction)
-        } else {
-            // A transaction with the same date that is not backdated was recorded later if this date is in the future
-            // of its own recording.
-            let date =
-                if row.timestamp < row.date { Some(row.timestamp) } else { row.timestamp.checked_sub(1) };
-            match date {
-                Some(date) => self.transaction_at(Timestamp::from_micros(date))?.map(|row| row.transaction),
-                None => None,
-            }
-        };
-        Ok(Until::Date { timestamp: row.timestamp, transaction: row.transaction, recorded })
-    }
+    };
+    Ok(Until::Date { timestamp: row.timestamp, transaction: row.transaction, recorded })
 }

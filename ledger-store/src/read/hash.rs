@@ -7,6 +7,7 @@ use ledger_core::{LogEntry, WireHash};
 use ledger_index::{Way, tables};
 use ledger_journal::Position;
 
+use super::logs;
 use super::reader::LedgerReader;
 use super::session::Session;
 use crate::error::ReadError;
@@ -17,45 +18,47 @@ use crate::lookup::missing_in;
 /// the hashing thread.
 const UNHASHED_MAX: u64 = 4_096;
 
-impl Session {
-    /// Returns the hash chain as it was right before a log id.
-    pub(crate) fn chain_before(&self, id: ChainId, log: u64) -> Result<Chain, ReadError> {
-        let ledger = self.ledger();
-        if let Some(last) = log.checked_sub(1)
-            && let Some(row) = self.logs().last_in((ledger, 0), (ledger, last))?
-            && let Some(needed) = Position::new(row.position.saturating_sub(UNHASHED_MAX))
-        {
-            // After a burst of writes, the checkpoints may lag behind.
-            self.hashes.wait(needed, || self.meter.is_late());
-            self.meter.in_time()?;
-        }
-        chain_before(&self.reader, &self.hashes, (id, log), || self.meter.row())
+/// Returns the hash chain as it was right before a log id.
+pub(crate) fn recent_chain_before(session: &Session, id: ChainId, log: u64) -> Result<Chain, ReadError> {
+    let ledger = session.ledger();
+    if let Some(last) = log.checked_sub(1)
+        && let Some(row) = session.logs().last_in((ledger, 0), (ledger, last))?
+        && let Some(needed) = Position::new(row.position.saturating_sub(UNHASHED_MAX))
+    {
+        // After a burst of writes, the checkpoints may lag behind.
+        session.hashes.wait(needed, || session.meter.is_late());
+        session.meter.in_time()?;
     }
+    chain_before(&session.reader, &session.hashes, (id, log), || session.meter.row())
+}
 
-    /// Appends the entries with ids in `from..to` to a chain.
-    fn extend_chain(&self, chain: &mut Chain, from: u64, to: u64) -> Result<(), ReadError> {
-        let Some(last) = to.checked_sub(1).filter(|last| *last >= from) else { return Ok(()) };
-        let ledger = self.ledger();
-        for row in self.logs().cursor((ledger, from), (ledger, last), Way::Ascending) {
-            self.meter.row()?;
-            chain.append(&self.log_entry(&row?)?);
-        }
-        Ok(())
+/// Appends the entries with ids in `from..to` to a chain.
+fn extend_chain(session: &Session, chain: &mut Chain, from: u64, to: u64) -> Result<(), ReadError> {
+    let Some(last) = to.checked_sub(1).filter(|last| *last >= from) else { return Ok(()) };
+    let ledger = session.ledger();
+    for row in session.logs().cursor((ledger, from), (ledger, last), Way::Ascending) {
+        session.meter.row()?;
+        chain.append(&logs::log_entry(session, &row?)?);
     }
+    Ok(())
+}
 
-    /// Returns the wire hashes of entries that ascend by id. `id` selects one of the ledger's chains.
-    pub(crate) fn hashes_of(&self, id: ChainId, entries: &[&LogEntry]) -> Result<Vec<WireHash>, ReadError> {
-        let Some(first) = entries.first() else { return Ok(Vec::new()) };
-        let mut next = first.id.get();
-        let mut chain = self.chain_before(id, next)?;
-        let mut hashes = Vec::with_capacity(entries.len());
-        for entry in entries {
-            self.extend_chain(&mut chain, next, entry.id.get())?;
-            hashes.push(chain.append(entry));
-            next = entry.id.get() + 1;
-        }
-        Ok(hashes)
+/// Returns the wire hashes of entries that ascend by id. `id` selects one of the ledger's chains.
+pub(crate) fn hashes_of(
+    session: &Session,
+    id: ChainId,
+    entries: &[&LogEntry],
+) -> Result<Vec<WireHash>, ReadError> {
+    let Some(first) = entries.first() else { return Ok(Vec::new()) };
+    let mut next = first.id.get();
+    let mut chain = recent_chain_before(session, id, next)?;
+    let mut hashes = Vec::with_capacity(entries.len());
+    for entry in entries {
+        extend_chain(session, &mut chain, next, entry.id.get())?;
+        hashes.push(chain.append(entry));
+        next = entry.id.get() + 1;
     }
+    Ok(hashes)
 }
 
 /// Returns a chain of a reader's ledger as it is right before the log `before`. It starts at the last checkpoint and

@@ -18,6 +18,7 @@ use super::plan::{dates_where, narrow_ids};
 use super::session::{Moment, Session};
 use super::streams::Span;
 use super::transaction::TransactionSubject;
+use super::{effective, hash, timeline, transaction};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::lookup::missing_in;
@@ -35,14 +36,14 @@ impl LogSubject<'_> {
         if let Some((entry, _)) = self.entry.get() {
             return Ok(entry);
         }
-        let entry = self.session.told_entry(&self.row)?;
+        let entry = told_entry(self.session, &self.row)?;
         Ok(&self.entry.get_or_init(|| entry).0)
     }
 
     fn into_entry(self) -> Result<(LogEntry, Told), ReadError> {
         match self.entry.into_inner() {
             Some(entry) => Ok(entry),
-            None => self.session.told_entry(&self.row),
+            None => told_entry(self.session, &self.row),
         }
     }
 }
@@ -70,139 +71,135 @@ impl FilterSubject for LogSubject<'_> {
     }
 }
 
-impl Session {
-    /// Returns the entry of a log.
-    pub(crate) fn log_entry(&self, row: &LogRow) -> Result<LogEntry, ReadError> {
-        let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
-        self.reader.entry(position)
-    }
+/// Returns the entry of a log.
+pub(crate) fn log_entry(session: &Session, row: &LogRow) -> Result<LogEntry, ReadError> {
+    let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
+    session.reader.entry(position)
+}
 
-    /// Returns the entry of an existing log.
-    pub(crate) fn entry_of(&self, log: u64) -> Result<LogEntry, ReadError> {
-        let row = self
-            .logs()
-            .get((self.ledger(), log))?
-            .ok_or_else(|| missing_in(&self.reader.view.index, "a log"))?;
-        self.log_entry(&row)
-    }
+/// Returns the entry of an existing log.
+pub(crate) fn entry_of(session: &Session, log: u64) -> Result<LogEntry, ReadError> {
+    let row = session
+        .logs()
+        .get((session.ledger(), log))?
+        .ok_or_else(|| missing_in(&session.reader.view.index, "a log"))?;
+    log_entry(session, &row)
+}
 
-    /// Returns a page of logs.
-    pub(crate) fn list_logs(&self, query: &LogQuery) -> Result<Page<LogView>, ReadError> {
-        let mut span = self.log_span(query)?;
-        let (direction, beyond) = query.page.walk();
-        let beyond = beyond.map(|id| id.get());
-        match (direction, beyond) {
-            (_, None) => {}
-            (Direction::Ascending, Some(beyond)) => match beyond.checked_add(1) {
-                Some(from) => span.raise_from(from),
-                None => span = Span { from: 1, to: 0 },
-            },
-            (Direction::Descending, Some(beyond)) => match beyond.checked_sub(1) {
-                Some(to) => span.lower_to(to),
-                None => span = Span { from: 1, to: 0 },
-            },
-        }
-        let mut page = PageBuilder::new(&query.page, self.page_bytes);
-        if !span.is_empty() {
-            let (from, to) = ((self.ledger(), span.from), (self.ledger(), span.to));
-            for row in self.logs().cursor(from, to, direction.way()) {
-                self.meter.row()?;
-                let subject = LogSubject { session: self, row: row?, entry: OnceCell::new() };
-                if !query.filter.matches(&subject)? {
-                    continue;
-                }
-                if page.is_full() {
-                    page.has_more();
-                    break;
-                }
-                let position = subject.row.position;
-                let (mut entry, told) = subject.into_entry()?;
-                let mut reverted = self.reverted_by(&entry, position)?;
-                if let (Some(original), Some(updated_at)) = (&mut reverted, told.original_updated_at) {
-                    original.updated_at = updated_at;
-                }
-                if told.volumes {
-                    self.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
-                } else if let LogPayload::NewTransaction { transaction, .. }
-                | LogPayload::RevertedTransaction { transaction, .. } = &mut entry.payload
-                {
-                    transaction.post_commit_volumes.clear();
-                }
-                page.push(LogView { entry, hash: None, reverted });
+/// Returns a page of logs.
+pub(crate) fn list(session: &Session, query: &LogQuery) -> Result<Page<LogView>, ReadError> {
+    let mut span = span(session, query)?;
+    let (direction, beyond) = query.page.walk();
+    let beyond = beyond.map(|id| id.get());
+    match (direction, beyond) {
+        (_, None) => {}
+        (Direction::Ascending, Some(beyond)) => match beyond.checked_add(1) {
+            Some(from) => span.raise_from(from),
+            None => span = Span { from: 1, to: 0 },
+        },
+        (Direction::Descending, Some(beyond)) => match beyond.checked_sub(1) {
+            Some(to) => span.lower_to(to),
+            None => span = Span { from: 1, to: 0 },
+        },
+    }
+    let mut page = PageBuilder::new(&query.page, session.page_bytes);
+    if !span.is_empty() {
+        let (from, to) = ((session.ledger(), span.from), (session.ledger(), span.to));
+        for row in session.logs().cursor(from, to, direction.way()) {
+            session.meter.row()?;
+            let subject = LogSubject { session: session, row: row?, entry: OnceCell::new() };
+            if !query.filter.matches(&subject)? {
+                continue;
             }
-        }
-        let mut page = page.finish(&query.page);
-        if self.head.info.features.hash_logs == HashLogs::Sync {
-            let legacy = ChainId::legacy(self.ledger());
-            let id = match query.hashes {
-                LogHashes::Legacy if legacy.is_kept(self.head.info.features) => legacy,
-                LogHashes::Legacy | LogHashes::Wire => ChainId::wire(self.ledger()),
-            };
-            self.put_hashes(id, &mut page.items)?;
-        }
-        Ok(page)
-    }
-
-    /// Returns the range of ids that a filter can select.
-    pub(super) fn log_span(&self, query: &LogQuery) -> Result<Span<u64>, ReadError> {
-        let mut ids = Span { from: 0, to: u64::MAX };
-        let mut dates = Span { from: i64::MIN, to: i64::MAX };
-        conjuncts(query.filter.root(), &mut |condition| match condition {
-            Condition::Id { comparison, value } => narrow_ids(&mut ids, *comparison, value),
-            Condition::Date { field: DateField::Date, comparison, value } => {
-                let allowed = dates_where(*comparison, *value);
-                dates.raise_from(allowed.from);
-                dates.lower_to(allowed.to);
+            if page.is_full() {
+                page.has_more();
+                break;
             }
-            _ => {}
-        });
-        if dates.is_empty() {
-            return Ok(Span { from: 1, to: 0 });
-        }
-        if let Some(before) = dates.from.checked_sub(1) {
-            ids.raise_from(self.first_log_after(Timestamp::from_micros(before))?);
-        }
-        if dates.to < i64::MAX {
-            match self.log_at(Timestamp::from_micros(dates.to))? {
-                Some(last) => ids.lower_to(last.log),
-                None => return Ok(Span { from: 1, to: 0 }),
+            let position = subject.row.position;
+            let (mut entry, told) = subject.into_entry()?;
+            let mut reverted = reverted_by(session, &entry, position)?;
+            if let (Some(original), Some(updated_at)) = (&mut reverted, told.original_updated_at) {
+                original.updated_at = updated_at;
             }
+            if told.volumes {
+                effective::add_effective_volumes(session, &mut entry.payload, Later::Anywhere)?;
+            } else if let LogPayload::NewTransaction { transaction, .. }
+            | LogPayload::RevertedTransaction { transaction, .. } = &mut entry.payload
+            {
+                transaction.post_commit_volumes.clear();
+            }
+            page.push(LogView { entry, hash: None, reverted });
         }
-        Ok(ids)
     }
-
-    /// Returns the entry of a log, and how an import described it.
-    fn told_entry(&self, row: &LogRow) -> Result<(LogEntry, Told), ReadError> {
-        let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
-        self.reader.with_record(position, |record| Ok((self.reader.log_entry(record)?, Told::of(record))))
+    let mut page = page.finish(&query.page);
+    if session.head.info.features.hash_logs == HashLogs::Sync {
+        let legacy = ChainId::legacy(session.ledger());
+        let id = match query.hashes {
+            LogHashes::Legacy if legacy.is_kept(session.head.info.features) => legacy,
+            LogHashes::Legacy | LogHashes::Wire => ChainId::wire(session.ledger()),
+        };
+        put_hashes(session, id, &mut page.items)?;
     }
+    Ok(page)
+}
 
-    /// For a revert, returns the original transaction as it was right after the revert.
-    pub(super) fn reverted_by(
-        &self,
-        entry: &LogEntry,
-        position: u64,
-    ) -> Result<Option<Box<Transaction>>, ReadError> {
-        let LogPayload::RevertedTransaction { reverted, .. } = &entry.payload else { return Ok(None) };
-        let row = self
-            .transaction_row(reverted.get())?
-            .ok_or_else(|| missing_in(&self.reader.view.index, "a reverted transaction"))?;
-        let moment =
-            Moment { at: None, position, account_metadata: position, transaction_metadata: position };
-        let subject = TransactionSubject::new(self, &moment, row);
-        subject.into_transaction().map(|transaction| Some(Box::new(transaction)))
-    }
-
-    fn put_hashes(&self, id: ChainId, logs: &mut [LogView]) -> Result<(), ReadError> {
-        let mut order: Vec<usize> = (0..logs.len()).collect();
-        order.sort_unstable_by_key(|place| logs[*place].entry.id);
-        let entries: Vec<&LogEntry> = order.iter().map(|place| &logs[*place].entry).collect();
-        let hashes = self.hashes_of(id, &entries)?;
-        for (place, hash) in order.into_iter().zip(hashes) {
-            logs[place].hash = Some(*hash.as_bytes());
+/// Returns the range of ids that a filter can select.
+pub(super) fn span(session: &Session, query: &LogQuery) -> Result<Span<u64>, ReadError> {
+    let mut ids = Span { from: 0, to: u64::MAX };
+    let mut dates = Span { from: i64::MIN, to: i64::MAX };
+    conjuncts(query.filter.root(), &mut |condition| match condition {
+        Condition::Id { comparison, value } => narrow_ids(&mut ids, *comparison, value),
+        Condition::Date { field: DateField::Date, comparison, value } => {
+            let allowed = dates_where(*comparison, *value);
+            dates.raise_from(allowed.from);
+            dates.lower_to(allowed.to);
         }
-        Ok(())
+        _ => {}
+    });
+    if dates.is_empty() {
+        return Ok(Span { from: 1, to: 0 });
     }
+    if let Some(before) = dates.from.checked_sub(1) {
+        ids.raise_from(timeline::first_log_after(session, Timestamp::from_micros(before))?);
+    }
+    if dates.to < i64::MAX {
+        match timeline::log_at(session, Timestamp::from_micros(dates.to))? {
+            Some(last) => ids.lower_to(last.log),
+            None => return Ok(Span { from: 1, to: 0 }),
+        }
+    }
+    Ok(ids)
+}
+
+/// Returns the entry of a log, and how an import described it.
+fn told_entry(session: &Session, row: &LogRow) -> Result<(LogEntry, Told), ReadError> {
+    let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
+    session.reader.with_record(position, |record| Ok((session.reader.log_entry(record)?, Told::of(record))))
+}
+
+/// For a revert, returns the original transaction as it was right after the revert.
+pub(super) fn reverted_by(
+    session: &Session,
+    entry: &LogEntry,
+    position: u64,
+) -> Result<Option<Box<Transaction>>, ReadError> {
+    let LogPayload::RevertedTransaction { reverted, .. } = &entry.payload else { return Ok(None) };
+    let row = transaction::row(session, reverted.get())?
+        .ok_or_else(|| missing_in(&session.reader.view.index, "a reverted transaction"))?;
+    let moment = Moment { at: None, position, account_metadata: position, transaction_metadata: position };
+    let subject = TransactionSubject::new(session, &moment, row);
+    subject.into_transaction().map(|transaction| Some(Box::new(transaction)))
+}
+
+fn put_hashes(session: &Session, id: ChainId, logs: &mut [LogView]) -> Result<(), ReadError> {
+    let mut order: Vec<usize> = (0..logs.len()).collect();
+    order.sort_unstable_by_key(|place| logs[*place].entry.id);
+    let entries: Vec<&LogEntry> = order.iter().map(|place| &logs[*place].entry).collect();
+    let hashes = hash::hashes_of(session, id, &entries)?;
+    for (place, hash) in order.into_iter().zip(hashes) {
+        logs[place].hash = Some(*hash.as_bytes());
+    }
+    Ok(())
 }
 
 /// How the log of an imported transaction differs from one of this store.

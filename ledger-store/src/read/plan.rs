@@ -11,6 +11,7 @@ use super::accounts::conjuncts;
 use super::addresses::AddressWalk;
 use super::session::{Moment, Session};
 use super::streams::Span;
+use super::{candidates, flows, timeline};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
 use crate::query::Direction;
@@ -116,204 +117,206 @@ pub(crate) fn dates_where(comparison: Comparison, value: Timestamp) -> Span<i64>
     }
 }
 
-impl Session {
-    /// Plans how to find the transactions that a filter selects at a moment.
-    pub(crate) fn plan(&self, filter: &Filter, moment: &Moment) -> Result<Plan, ReadError> {
-        let mut ids = Span { from: 0, to: u64::MAX };
-        let mut dates = Span { from: i64::MIN, to: moment.at.map_or(i64::MAX, Timestamp::as_micros) };
-        let mut recorded = Span { from: i64::MIN, to: i64::MAX };
-        conjuncts(filter.root(), &mut |condition| match condition {
-            Condition::Id { comparison, value } => narrow_ids(&mut ids, *comparison, value),
-            Condition::Date { field: DateField::Timestamp, comparison, value } => {
-                let allowed = dates_where(*comparison, *value);
-                dates.raise_from(allowed.from);
-                dates.lower_to(allowed.to);
-            }
-            Condition::Date { field: DateField::InsertedAt, comparison, value } => {
-                let allowed = dates_where(*comparison, *value);
-                recorded.raise_from(allowed.from);
-                recorded.lower_to(allowed.to);
-            }
-            _ => {}
-        });
-        if recorded.is_empty() {
-            ids = Span { from: 1, to: 0 };
-        } else {
-            if let Some(before) = recorded.from.checked_sub(1) {
-                ids.raise_from(self.first_transaction_after(Timestamp::from_micros(before))?);
-            }
-            if recorded.to < i64::MAX {
-                let last =
-                    self.transaction_at(Timestamp::from_micros(recorded.to))?.map(|row| row.transaction);
-                match last {
-                    Some(last) => ids.lower_to(last),
-                    None => ids = Span { from: 1, to: 0 },
-                }
+/// Plans how to find the transactions that a filter selects at a moment.
+pub(crate) fn choose(session: &Session, filter: &Filter, moment: &Moment) -> Result<Plan, ReadError> {
+    let mut ids = Span { from: 0, to: u64::MAX };
+    let mut dates = Span { from: i64::MIN, to: moment.at.map_or(i64::MAX, Timestamp::as_micros) };
+    let mut recorded = Span { from: i64::MIN, to: i64::MAX };
+    conjuncts(filter.root(), &mut |condition| match condition {
+        Condition::Id { comparison, value } => narrow_ids(&mut ids, *comparison, value),
+        Condition::Date { field: DateField::Timestamp, comparison, value } => {
+            let allowed = dates_where(*comparison, *value);
+            dates.raise_from(allowed.from);
+            dates.lower_to(allowed.to);
+        }
+        Condition::Date { field: DateField::InsertedAt, comparison, value } => {
+            let allowed = dates_where(*comparison, *value);
+            recorded.raise_from(allowed.from);
+            recorded.lower_to(allowed.to);
+        }
+        _ => {}
+    });
+    if recorded.is_empty() {
+        ids = Span { from: 1, to: 0 };
+    } else {
+        if let Some(before) = recorded.from.checked_sub(1) {
+            ids.raise_from(timeline::first_transaction_after(session, Timestamp::from_micros(before))?);
+        }
+        if recorded.to < i64::MAX {
+            let last = timeline::transaction_at(session, Timestamp::from_micros(recorded.to))?
+                .map(|row| row.transaction);
+            match last {
+                Some(last) => ids.lower_to(last),
+                None => ids = Span { from: 1, to: 0 },
             }
         }
-        let (driver, is_exact) = self.driver(filter.root(), moment)?;
-        Ok(Plan { driver, is_exact, ids, dates })
     }
+    let (driver, is_exact) = driver(session, filter.root(), moment)?;
+    Ok(Plan { driver, is_exact, ids, dates })
+}
 
-    /// Returns the driver for a node of the filter, and whether the node selects all candidates of the driver.
-    fn driver(&self, node: &FilterNode, moment: &Moment) -> Result<(Driver, bool), ReadError> {
-        match node {
-            FilterNode::And(children) => {
-                let mut best = (Driver::All, children.is_empty());
-                for child in children {
-                    let (driver, is_exact) = self.driver(child, moment)?;
-                    if driver.cost() < best.0.cost() {
-                        best = (driver, is_exact && children.len() == 1);
-                    }
+/// Returns the driver for a node of the filter, and whether the node selects all candidates of the driver.
+fn driver(session: &Session, node: &FilterNode, moment: &Moment) -> Result<(Driver, bool), ReadError> {
+    match node {
+        FilterNode::And(children) => {
+            let mut best = (Driver::All, children.is_empty());
+            for child in children {
+                let (driver, is_exact) = driver(session, child, moment)?;
+                if driver.cost() < best.0.cost() {
+                    best = (driver, is_exact && children.len() == 1);
                 }
-                Ok(best)
             }
-            FilterNode::Or(children) if children.is_empty() => Ok((Driver::All, true)),
-            FilterNode::Or(children) => {
-                let mut drivers = Vec::with_capacity(children.len());
-                let mut all_exact = true;
-                for child in children {
-                    let (driver, is_exact) = self.driver(child, moment)?;
-                    if matches!(driver, Driver::All) {
-                        return Ok((Driver::All, false));
-                    }
-                    all_exact &= is_exact;
-                    drivers.push(driver);
-                }
-                Ok((Driver::Union(drivers), all_exact))
-            }
-            FilterNode::Not(_) => Ok((Driver::All, false)),
-            FilterNode::Is(condition) => self.condition_driver(condition, moment),
+            Ok(best)
         }
-    }
-
-    fn condition_driver(&self, condition: &Condition, moment: &Moment) -> Result<(Driver, bool), ReadError> {
-        let driver = match condition {
-            Condition::Id { comparison: Comparison::Equal, value } => {
-                Driver::Ids(value.to_u64().into_iter().collect())
-            }
-            Condition::Text { field: TextField::Reference, test } => match test {
-                TextTest::Equal(reference) => Driver::Ids(self.transactions_of(reference)?),
-                TextTest::In(references) => {
-                    let mut ids = Vec::new();
-                    for reference in references {
-                        self.meter.row()?;
-                        ids.extend(self.transactions_of(reference)?);
-                    }
-                    Driver::Ids(ids)
-                }
-                TextTest::Like(_) | TextTest::Compares(..) => Driver::All,
-            },
-            Condition::Metadata { key, test } if moment.transaction_metadata == u64::MAX => {
-                let space = subject_space(self.ledger(), Subject::Transaction);
-                let term = |value: &str| Driver::Term(self.fingerprints.term(space, key, value));
-                match test {
-                    TextTest::Equal(value) => term(value),
-                    TextTest::In(values) => Driver::Union(values.iter().map(|value| term(value)).collect()),
-                    TextTest::Like(_) | TextTest::Compares(..) => Driver::All,
-                }
-            }
-            Condition::Address { role, test } => {
-                let addresses = match test {
-                    AddressTest::In(all) => all.clone(),
-                    AddressTest::Fits(pattern) => match pattern.exact() {
-                        Some(address) => vec![address],
-                        None if pattern.can_match() => {
-                            return self.prefix_driver(pattern.literal_prefix(), test, *role);
-                        }
-                        None => Vec::new(),
-                    },
-                    AddressTest::Like(expression) => {
-                        return self.prefix_driver(expression.literal_prefix(), test, *role);
-                    }
-                    AddressTest::Below(_) => return Ok((Driver::All, false)),
-                };
-                return self.holdings_driver(&addresses, *role);
-            }
-            _ => Driver::All,
-        };
-        Ok((driver, false))
-    }
-
-    /// Returns a driver over the accounts that start with a prefix and pass a test. Returns [`Driver::All`] if they are
-    /// too many or take too long to find.
-    fn prefix_driver(
-        &self,
-        prefix: &str,
-        test: &AddressTest,
-        role: AddressRole,
-    ) -> Result<(Driver, bool), ReadError> {
-        let transactions = self.head.counters.transactions;
-        let seen_max = (transactions / TRANSACTIONS_PER_ADDRESS).clamp(ADDRESSES_MIN, ADDRESSES_MAX);
-        let mut addresses = Vec::new();
-        let mut walk = AddressWalk::new(self, prefix, Direction::Ascending, None)?;
-        let mut seen = 0;
-        while let Some((address, _)) = walk.next_account()? {
-            self.meter.row()?;
-            seen += 1;
-            if seen > seen_max || addresses.len() > HOLDINGS_MAX {
-                return Ok((Driver::All, false));
-            }
-            if test.passes(&address) {
-                let address = AccountAddress::parse(&address);
-                addresses.push(address.map_err(|_| Corrupt { what: "address in the directory" })?);
-            }
-        }
-        self.holdings_driver(&addresses, role)
-    }
-
-    fn holdings_driver(
-        &self,
-        addresses: &[AccountAddress],
-        role: AddressRole,
-    ) -> Result<(Driver, bool), ReadError> {
-        let mut all = Vec::new();
-        let mut rows: u64 = 0;
-        for address in addresses {
-            self.meter.row()?;
-            let Some(number) = self.account_number(address.as_str())? else { continue };
-            for (_, holding) in self.reader.holdings(number)? {
-                if all.len() == HOLDINGS_MAX {
+        FilterNode::Or(children) if children.is_empty() => Ok((Driver::All, true)),
+        FilterNode::Or(children) => {
+            let mut drivers = Vec::with_capacity(children.len());
+            let mut all_exact = true;
+            for child in children {
+                let (driver, is_exact) = driver(session, child, moment)?;
+                if matches!(driver, Driver::All) {
                     return Ok((Driver::All, false));
                 }
-                rows += self.flows_now(holding)?.moves;
-                all.push(holding);
+                all_exact &= is_exact;
+                drivers.push(driver);
+            }
+            Ok((Driver::Union(drivers), all_exact))
+        }
+        FilterNode::Not(_) => Ok((Driver::All, false)),
+        FilterNode::Is(condition) => condition_driver(session, condition, moment),
+    }
+}
+
+fn condition_driver(
+    session: &Session,
+    condition: &Condition,
+    moment: &Moment,
+) -> Result<(Driver, bool), ReadError> {
+    let driver = match condition {
+        Condition::Id { comparison: Comparison::Equal, value } => {
+            Driver::Ids(value.to_u64().into_iter().collect())
+        }
+        Condition::Text { field: TextField::Reference, test } => match test {
+            TextTest::Equal(reference) => Driver::Ids(transactions_of(session, reference)?),
+            TextTest::In(references) => {
+                let mut ids = Vec::new();
+                for reference in references {
+                    session.meter.row()?;
+                    ids.extend(transactions_of(session, reference)?);
+                }
+                Driver::Ids(ids)
+            }
+            TextTest::Like(_) | TextTest::Compares(..) => Driver::All,
+        },
+        Condition::Metadata { key, test } if moment.transaction_metadata == u64::MAX => {
+            let space = subject_space(session.ledger(), Subject::Transaction);
+            let term = |value: &str| Driver::Term(session.fingerprints.term(space, key, value));
+            match test {
+                TextTest::Equal(value) => term(value),
+                TextTest::In(values) => Driver::Union(values.iter().map(|value| term(value)).collect()),
+                TextTest::Like(_) | TextTest::Compares(..) => Driver::All,
             }
         }
-        Ok((Driver::Holdings { holdings: all, role, rows }, true))
-    }
+        Condition::Address { role, test } => {
+            let addresses = match test {
+                AddressTest::In(all) => all.clone(),
+                AddressTest::Fits(pattern) => match pattern.exact() {
+                    Some(address) => vec![address],
+                    None if pattern.can_match() => {
+                        return prefix_driver(session, pattern.literal_prefix(), test, *role);
+                    }
+                    None => Vec::new(),
+                },
+                AddressTest::Like(expression) => {
+                    return prefix_driver(session, expression.literal_prefix(), test, *role);
+                }
+                AddressTest::Below(_) => return Ok((Driver::All, false)),
+            };
+            return holdings_driver(session, &addresses, *role);
+        }
+        _ => Driver::All,
+    };
+    Ok((driver, false))
+}
 
-    /// Returns the plan for reading in order of id. If only dates narrow the plan, its new driver covers the range of
-    /// ids that were recorded on these dates, and the ids of backdated transactions if they are few.
-    pub(crate) fn narrowed_by_dates(&self, mut plan: Plan) -> Result<Plan, ReadError> {
-        let is_bounded = plan.dates.from > i64::MIN || plan.dates.to < i64::MAX;
-        if !matches!(plan.driver, Driver::All) || !is_bounded || plan.dates.is_empty() {
-            return Ok(plan);
+/// Returns a driver over the accounts that start with a prefix and pass a test. Returns [`Driver::All`] if they are
+/// too many or take too long to find.
+fn prefix_driver(
+    session: &Session,
+    prefix: &str,
+    test: &AddressTest,
+    role: AddressRole,
+) -> Result<(Driver, bool), ReadError> {
+    let transactions = session.head.counters.transactions;
+    let seen_max = (transactions / TRANSACTIONS_PER_ADDRESS).clamp(ADDRESSES_MIN, ADDRESSES_MAX);
+    let mut addresses = Vec::new();
+    let mut walk = AddressWalk::new(session, prefix, Direction::Ascending, None)?;
+    let mut seen = 0;
+    while let Some((address, _)) = walk.next_account()? {
+        session.meter.row()?;
+        seen += 1;
+        if seen > seen_max || addresses.len() > HOLDINGS_MAX {
+            return Ok((Driver::All, false));
         }
-        let dates = Span { from: (plan.dates.from, 0), to: (plan.dates.to, u64::MAX) };
-        let recorded = self.recorded_as_dated(plan.ids, dates)?;
-        let counters = &self.head.counters;
-        if !recorded.is_empty() && recorded.to - recorded.from > counters.transactions / 2 {
-            // The range covers most of the ledger. Testing every row costs less than finding the backdated ones.
-            return Ok(plan);
+        if test.passes(&address) {
+            let address = AccountAddress::parse(&address);
+            addresses.push(address.map_err(|_| Corrupt { what: "address in the directory" })?);
         }
-        let ledger = self.ledger();
-        let (from, to) = ((ledger, plan.dates.from, 0), (ledger, plan.dates.to, u64::MAX));
-        let mut backdated = Vec::new();
-        for row in self.effective().cursor(from, to, Way::Ascending) {
-            self.meter.row()?;
-            if backdated.len() == BACKDATED_MAX {
-                return Ok(plan);
+    }
+    holdings_driver(session, &addresses, role)
+}
+
+fn holdings_driver(
+    session: &Session,
+    addresses: &[AccountAddress],
+    role: AddressRole,
+) -> Result<(Driver, bool), ReadError> {
+    let mut all = Vec::new();
+    let mut rows: u64 = 0;
+    for address in addresses {
+        session.meter.row()?;
+        let Some(number) = session.account_number(address.as_str())? else { continue };
+        for (_, holding) in session.reader.holdings(number)? {
+            if all.len() == HOLDINGS_MAX {
+                return Ok((Driver::All, false));
             }
-            backdated.push(row?.transaction);
+            rows += flows::now(session, holding)?.moves;
+            all.push(holding);
         }
-        plan.driver = Driver::Union(vec![Driver::Recorded(recorded), Driver::Ids(backdated)]);
-        Ok(plan)
     }
+    Ok((Driver::Holdings { holdings: all, role, rows }, true))
+}
 
-    /// Returns the ids of transactions that may have a reference. A fingerprint can lead to other transactions too.
-    fn transactions_of(&self, reference: &str) -> Result<Vec<u64>, ReadError> {
-        let space = key_space(self.ledger(), KeyKind::Reference);
-        Ok(self.keys().probe(space, self.fingerprints.of(space, reference))?)
+/// Returns the plan for reading in order of id. If only dates narrow the plan, its new driver covers the range of
+/// ids that were recorded on these dates, and the ids of backdated transactions if they are few.
+pub(crate) fn narrowed_by_dates(session: &Session, mut plan: Plan) -> Result<Plan, ReadError> {
+    let is_bounded = plan.dates.from > i64::MIN || plan.dates.to < i64::MAX;
+    if !matches!(plan.driver, Driver::All) || !is_bounded || plan.dates.is_empty() {
+        return Ok(plan);
     }
+    let dates = Span { from: (plan.dates.from, 0), to: (plan.dates.to, u64::MAX) };
+    let recorded = candidates::recorded_as_dated(session, plan.ids, dates)?;
+    let counters = &session.head.counters;
+    if !recorded.is_empty() && recorded.to - recorded.from > counters.transactions / 2 {
+        // The range covers most of the ledger. Testing every row costs less than finding the backdated ones.
+        return Ok(plan);
+    }
+    let ledger = session.ledger();
+    let (from, to) = ((ledger, plan.dates.from, 0), (ledger, plan.dates.to, u64::MAX));
+    let mut backdated = Vec::new();
+    for row in session.effective().cursor(from, to, Way::Ascending) {
+        session.meter.row()?;
+        if backdated.len() == BACKDATED_MAX {
+            return Ok(plan);
+        }
+        backdated.push(row?.transaction);
+    }
+    plan.driver = Driver::Union(vec![Driver::Recorded(recorded), Driver::Ids(backdated)]);
+    Ok(plan)
+}
+
+/// Returns the ids of transactions that may have a reference. A fingerprint can lead to other transactions too.
+fn transactions_of(session: &Session, reference: &str) -> Result<Vec<u64>, ReadError> {
+    let space = key_space(session.ledger(), KeyKind::Reference);
+    Ok(session.keys().probe(space, session.fingerprints.of(space, reference))?)
 }

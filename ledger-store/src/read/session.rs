@@ -68,6 +68,12 @@ impl Session {
         }
     }
 
+    /// Removes the limits on work, because no caller chose how much this read costs.
+    pub(super) fn without_limits(mut self) -> Self {
+        self.meter = Rc::new(Meter::start(ReadLimits::NONE));
+        self
+    }
+
     /// Returns the number of the ledger.
     pub(crate) fn ledger(&self) -> u32 {
         self.reader.ledger

@@ -12,8 +12,8 @@ use ledger_journal::JournalReader;
 
 use super::page::PageBuilder;
 use super::reader::LedgerReader;
-use super::schemas;
 use super::session::Session;
+use super::{account, accounts, explain, hash, logs, schemas, transaction, transactions, volumes};
 use crate::error::ReadError;
 use crate::fingerprint::Fingerprints;
 use crate::hashes::{Chain, ChainId, Hashes};
@@ -183,7 +183,11 @@ impl LedgerView {
 
     /// Returns the chain of wire hashes after the last log.
     pub(crate) fn chain(&self) -> Result<Chain, ReadError> {
-        self.session().chain_before(ChainId::wire(self.head.info.id), self.head.counters.next_log)
+        hash::recent_chain_before(
+            &self.session(),
+            ChainId::wire(self.head.info.id),
+            self.head.counters.next_log,
+        )
     }
 
     /// Returns the v1 mapping as it was set, or `None` if it never was.
@@ -197,7 +201,7 @@ impl LedgerView {
     ///
     /// The errors of [`LedgerView::transactions`].
     pub fn explain_transactions(&self, query: &TransactionQuery) -> Result<Explanation, ReadError> {
-        self.session().explain_transactions(query)
+        explain::transactions(&self.session(), query)
     }
 
     /// Reads a page of accounts and explains how it was found.
@@ -206,7 +210,7 @@ impl LedgerView {
     ///
     /// The errors of [`LedgerView::accounts`].
     pub fn explain_accounts(&self, query: &AccountQuery) -> Result<Explanation, ReadError> {
-        self.session().explain_accounts(query)
+        explain::accounts(&self.session(), query)
     }
 
     /// Reads a page of volumes and explains how it was found.
@@ -215,7 +219,7 @@ impl LedgerView {
     ///
     /// The errors of [`LedgerView::volumes`].
     pub fn explain_volumes(&self, query: &VolumesQuery) -> Result<Explanation, ReadError> {
-        self.session().explain_volumes(query)
+        explain::volumes(&self.session(), query)
     }
 
     /// Sums balances and explains how they were found.
@@ -224,7 +228,7 @@ impl LedgerView {
     ///
     /// The errors of [`LedgerView::aggregated_balances`].
     pub fn explain_balances(&self, query: &BalancesQuery) -> Result<Explanation, ReadError> {
-        self.session().explain_balances(query)
+        explain::balances(&self.session(), query)
     }
 
     /// Reads a page of logs and explains how it was found.
@@ -233,7 +237,7 @@ impl LedgerView {
     ///
     /// The errors of [`LedgerView::logs`].
     pub fn explain_logs(&self, query: &LogQuery) -> Result<Explanation, ReadError> {
-        self.session().explain_logs(query)
+        explain::logs(&self.session(), query)
     }
 
     /// Returns the version of the ledger's schema with a name.
@@ -270,7 +274,7 @@ impl LedgerView {
     ///
     /// [`ReadError::Damaged`], [`ReadError::Io`].
     pub fn balance(&self, address: &AccountAddress, asset: &Asset) -> Result<Balance, ReadError> {
-        self.session().balance(address, asset)
+        account::balance(&self.session(), address, asset)
     }
 
     /// Returns an account, if it was used by `at`.
@@ -284,7 +288,7 @@ impl LedgerView {
         at: Option<Timestamp>,
         expand: Expand,
     ) -> Result<Option<Account>, ReadError> {
-        self.session().account(address, at, expand)
+        account::find(&self.session(), address, at, expand)
     }
 
     /// Returns a page of accounts.
@@ -293,7 +297,7 @@ impl LedgerView {
     ///
     /// The errors of [`LedgerView::account`], and [`ReadError::TooExpensive`].
     pub fn accounts(&self, query: &AccountQuery) -> Result<Page<Account>, ReadError> {
-        self.session().accounts(query)
+        accounts::list(&self.session(), query)
     }
 
     /// Counts the accounts that a filter selects. Without a filter and a date this costs nothing.
@@ -306,7 +310,7 @@ impl LedgerView {
         filter: &FilterOf<Accounts>,
         at: Option<Timestamp>,
     ) -> Result<u64, ReadError> {
-        self.session().count_accounts(filter, at)
+        accounts::count(&self.session(), filter, at)
     }
 
     /// Returns a transaction, if its effective date is not after `at`.
@@ -320,7 +324,7 @@ impl LedgerView {
         at: Option<Timestamp>,
         effective_volumes: bool,
     ) -> Result<Option<TransactionView>, ReadError> {
-        self.session().transaction(id, at, effective_volumes)
+        transaction::find(&self.session(), id, at, effective_volumes)
     }
 
     /// Returns a page of transactions.
@@ -329,7 +333,7 @@ impl LedgerView {
     ///
     /// The errors of [`LedgerView::transaction`], and [`ReadError::TooExpensive`].
     pub fn transactions(&self, query: &TransactionQuery) -> Result<Page<TransactionView>, ReadError> {
-        self.session().list_transactions(query)
+        transactions::list(&self.session(), query)
     }
 
     /// Counts the transactions that a filter selects. Without a filter and a date this costs nothing.
@@ -342,7 +346,7 @@ impl LedgerView {
         filter: &FilterOf<Transactions>,
         at: Option<Timestamp>,
     ) -> Result<u64, ReadError> {
-        self.session().count_transactions(filter, at)
+        transactions::count(&self.session(), filter, at)
     }
 
     /// Returns a page of log entries.
@@ -351,7 +355,7 @@ impl LedgerView {
     ///
     /// [`ReadError::TooExpensive`], and the errors of any read.
     pub fn logs(&self, query: &LogQuery) -> Result<Page<LogView>, ReadError> {
-        self.session().list_logs(query)
+        logs::list(&self.session(), query)
     }
 
     /// Returns the balances per asset, summed over the accounts that a filter selects. Lists an asset if at least one
@@ -362,7 +366,7 @@ impl LedgerView {
     /// [`ReadError::MissingFeature`] for a date in a ledger that keeps no history of moves,
     /// [`ReadError::TooExpensive`], and the errors of any read.
     pub fn aggregated_balances(&self, query: &BalancesQuery) -> Result<Balances, ReadError> {
-        self.session().aggregated_balances(query)
+        volumes::aggregated(&self.session(), query)
     }
 
     /// Returns the flows in a window of time, by account and asset.
@@ -371,7 +375,7 @@ impl LedgerView {
     ///
     /// The errors of [`LedgerView::aggregated_balances`].
     pub fn volumes(&self, query: &VolumesQuery) -> Result<Page<VolumesRow>, ReadError> {
-        self.session().list_volumes(query)
+        volumes::list(&self.session(), query)
     }
 }
 

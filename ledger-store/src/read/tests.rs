@@ -9,7 +9,7 @@ use ledger_core::{
     Metadata, Posting, Reference, Selects, Target, TextField, TextTest, Timestamp, Transactions,
 };
 
-use super::Session;
+use super::{Session, accounts, transactions, volumes};
 use crate::options::{Options, TimeSource};
 use crate::query::{
     AccountOrder, AccountQuery, BalancesQuery, Direction, Expand, PageRequest, Start, TransactionOrder,
@@ -98,7 +98,7 @@ fn transactions(filter: FilterOf<Transactions>, size: usize) -> impl FnOnce(&Ses
     move |session| {
         let order = TransactionOrder::Id;
         let query = TransactionQuery { filter, at: None, effective_volumes: false, order, page: page(size) };
-        session.list_transactions(&query).expect("a page").items.len()
+        transactions::list(session, &query).expect("a page").items.len()
     }
 }
 
@@ -106,7 +106,7 @@ fn accounts(filter: FilterOf<Accounts>, size: usize) -> impl FnOnce(&Session) ->
     move |session| {
         let (order, expand) = (AccountOrder::Address, Expand::default());
         let query = AccountQuery { filter, at: None, order, expand, page: page(size) };
-        session.accounts(&query).expect("a page").items.len()
+        accounts::list(session, &query).expect("a page").items.len()
     }
 }
 
@@ -133,7 +133,7 @@ fn indexed_filters_examine_few_other_rows() {
             assert_eq!(listed, found, "{shown}");
             assert!(rows <= rows_max, "{rows} rows: {shown}");
             let (counted, rows) =
-                measure(&store, |session| session.count_transactions(&filter, None).expect("a count"));
+                measure(&store, |session| transactions::count(session, &filter, None).expect("a count"));
             assert_eq!(counted, found as u64, "{shown}");
             assert!(rows <= rows_max, "{rows} rows to count: {shown}");
         }
@@ -148,17 +148,19 @@ fn indexed_filters_examine_few_other_rows() {
             assert_eq!(listed, found, "{shown}");
             assert!(rows <= rows_max, "{rows} rows: {shown}");
             let (counted, rows) =
-                measure(&store, |session| session.count_accounts(&filter, None).expect("a count"));
+                measure(&store, |session| accounts::count(session, &filter, None).expect("a count"));
             assert_eq!(counted, found as u64, "{shown}");
             assert!(rows <= rows_max, "{rows} rows to count: {shown}");
             let (_, rows) = measure(&store, |session| {
-                session
-                    .aggregated_balances(&BalancesQuery {
+                volumes::aggregated(
+                    session,
+                    &BalancesQuery {
                         filter: only(condition),
                         at: None,
                         axis: crate::query::TimeAxis::Inserted,
-                    })
-                    .expect("balances")
+                    },
+                )
+                .expect("balances")
             });
             assert!(rows <= 2 * rows_max, "{rows} rows to sum: {shown}");
         }
@@ -215,7 +217,7 @@ fn date_window_examines_few_rows_outside_it() {
         assert_eq!(listed, found, "{from} to {to}");
         assert!(rows <= 2 * found as u64 + 20, "{from} to {to}: {rows}");
         let (counted, rows) =
-            measure(&store, |session| session.count_transactions(&filter, None).expect("a count"));
+            measure(&store, |session| transactions::count(session, &filter, None).expect("a count"));
         assert_eq!(counted, found as u64, "{from} to {to}");
         assert!(rows <= 2 * found as u64 + 20, "{from} to {to}: {rows} to count");
     }
@@ -234,8 +236,8 @@ fn newest_page_examines_only_its_own_rows() {
 fn counts_whole_ledger_without_examining_rows() {
     let store = store(true);
     let count = |session: &Session| {
-        let transactions = session.count_transactions(&FilterOf::<Transactions>::all(), None);
-        let accounts = session.count_accounts(&FilterOf::<Accounts>::all(), None);
+        let transactions = transactions::count(session, &FilterOf::<Transactions>::all(), None);
+        let accounts = accounts::count(session, &FilterOf::<Accounts>::all(), None);
         (transactions.expect("a count"), accounts.expect("a count"))
     };
     assert_eq!(measure(&store, count), ((TRANSACTIONS, TRANSACTIONS + 1), 0));

@@ -92,49 +92,47 @@ fn between<R: Dated>(early: &R, late: &R, at: i64) -> u64 {
     early.key().1.saturating_add(step as u64)
 }
 
-impl Session {
-    /// Returns the last transaction recorded up to a date.
-    pub(crate) fn transaction_at(&self, at: Timestamp) -> Result<Option<TransactionRow>, ReadError> {
-        // One question asks for the same date several times.
-        let known = self.last_date.take();
-        if let Some((date, row)) = &known
-            && *date == at
-        {
-            let row = row.clone();
-            self.last_date.set(known);
-            return Ok(row);
-        }
-        let ids = (FIRST, self.head.counters.next_transaction);
-        let row = last_by(self.transactions(), self.ledger(), ids, at.as_micros())?;
-        self.last_date.set(Some((at, row.clone())));
-        Ok(row)
+/// Returns the last transaction recorded up to a date.
+pub(crate) fn transaction_at(session: &Session, at: Timestamp) -> Result<Option<TransactionRow>, ReadError> {
+    // One question asks for the same date several times.
+    let known = session.last_date.take();
+    if let Some((date, row)) = &known
+        && *date == at
+    {
+        let row = row.clone();
+        session.last_date.set(known);
+        return Ok(row);
     }
+    let ids = (FIRST, session.head.counters.next_transaction);
+    let row = last_by(session.transactions(), session.ledger(), ids, at.as_micros())?;
+    session.last_date.set(Some((at, row.clone())));
+    Ok(row)
+}
 
-    /// Returns the last log recorded up to a date.
-    pub(crate) fn log_at(&self, at: Timestamp) -> Result<Option<LogRow>, ReadError> {
-        // Most logs are transactions, so the transactions next to the date narrow the search.
-        let (ledger, counters) = (self.ledger(), &self.head.counters);
-        let before = self.transaction_at(at)?;
-        let next = before.as_ref().map_or(FIRST, |row| row.transaction + 1);
-        let after = if next < counters.next_transaction {
-            self.transactions().first_in((ledger, next), (ledger, counters.next_transaction))?
-        } else {
-            None
-        };
-        let from = before.as_ref().map_or(FIRST, |row| row.log);
-        let to = after.map_or(counters.next_log, |row| row.log);
-        Ok(last_by(self.logs(), ledger, (from, to), at.as_micros())?)
-    }
+/// Returns the last log recorded up to a date.
+pub(crate) fn log_at(session: &Session, at: Timestamp) -> Result<Option<LogRow>, ReadError> {
+    // Most logs are transactions, so the transactions next to the date narrow the search.
+    let (ledger, counters) = (session.ledger(), &session.head.counters);
+    let before = transaction_at(session, at)?;
+    let next = before.as_ref().map_or(FIRST, |row| row.transaction + 1);
+    let after = if next < counters.next_transaction {
+        session.transactions().first_in((ledger, next), (ledger, counters.next_transaction))?
+    } else {
+        None
+    };
+    let from = before.as_ref().map_or(FIRST, |row| row.log);
+    let to = after.map_or(counters.next_log, |row| row.log);
+    Ok(last_by(session.logs(), ledger, (from, to), at.as_micros())?)
+}
 
-    /// Returns the first transaction id that may have been recorded after a date.
-    pub(crate) fn first_transaction_after(&self, at: Timestamp) -> Result<u64, ReadError> {
-        Ok(self.transaction_at(at)?.map_or(FIRST, |row| row.transaction + 1))
-    }
+/// Returns the first transaction id that may have been recorded after a date.
+pub(crate) fn first_transaction_after(session: &Session, at: Timestamp) -> Result<u64, ReadError> {
+    Ok(transaction_at(session, at)?.map_or(FIRST, |row| row.transaction + 1))
+}
 
-    /// Returns the first log id that may have been recorded after a date.
-    pub(crate) fn first_log_after(&self, at: Timestamp) -> Result<u64, ReadError> {
-        Ok(self.log_at(at)?.map_or(FIRST, |row| row.log + 1))
-    }
+/// Returns the first log id that may have been recorded after a date.
+pub(crate) fn first_log_after(session: &Session, at: Timestamp) -> Result<u64, ReadError> {
+    Ok(log_at(session, at)?.map_or(FIRST, |row| row.log + 1))
 }
 
 #[cfg(test)]

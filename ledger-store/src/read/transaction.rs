@@ -12,6 +12,7 @@ use ledger_index::TransactionRow;
 use ledger_journal::Position;
 use ledger_journal::entry::{Body, Event, LogRecord, Record, TransactionRecord};
 
+use super::flows;
 use super::session::{Moment, Session};
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
@@ -118,7 +119,7 @@ impl<'s> TransactionSubject<'s> {
     /// Returns the transaction with the additional data that an answer includes.
     pub(crate) fn into_view(self, effective_volumes: bool) -> Result<TransactionView, ReadError> {
         let effective_volumes =
-            if effective_volumes { Some(self.session.effective_after(&self.row)?) } else { None };
+            if effective_volumes { Some(effective_after(self.session, &self.row)?) } else { None };
         let reverted_by = self.overlay()?.reverted.map(|(by, _)| TransactionId::new(by));
         Ok(TransactionView { transaction: self.into_transaction()?, reverted_by, effective_volumes })
     }
@@ -174,62 +175,58 @@ impl FilterSubject for TransactionSubject<'_> {
     }
 }
 
-impl Session {
-    /// Passes the entry of a transaction to `then`.
-    fn with_transaction<T>(
-        &self,
-        row: &TransactionRow,
-        then: impl FnOnce(&LogRecord<'_>, &TransactionRecord<'_>) -> Result<T, ReadError>,
-    ) -> Result<T, ReadError> {
-        let position = Position::new(row.position).ok_or(Corrupt { what: "position of a transaction" })?;
-        self.reader.with_record(position, |record: &Record<'_>| match &record.body {
-            Body::Log(log @ LogRecord { event: Event::Transaction(transaction), .. })
-                if (log.ledger, transaction.id) == (row.ledger, row.transaction) =>
-            {
-                then(log, transaction)
-            }
-            Body::Log(_) | Body::Document(_) => {
-                Err(Corrupt { what: "entry that is not its transaction" }.into())
-            }
-        })
-    }
+/// Passes the entry of a transaction to `then`.
+fn with<T>(
+    session: &Session,
+    row: &TransactionRow,
+    then: impl FnOnce(&LogRecord<'_>, &TransactionRecord<'_>) -> Result<T, ReadError>,
+) -> Result<T, ReadError> {
+    let position = Position::new(row.position).ok_or(Corrupt { what: "position of a transaction" })?;
+    session.reader.with_record(position, |record: &Record<'_>| match &record.body {
+        Body::Log(log @ LogRecord { event: Event::Transaction(transaction), .. })
+            if (log.ledger, transaction.id) == (row.ledger, row.transaction) =>
+        {
+            then(log, transaction)
+        }
+        Body::Log(_) | Body::Document(_) => Err(Corrupt { what: "entry that is not its transaction" }.into()),
+    })
+}
 
-    /// Returns the row of a transaction, if the id exists.
-    pub(crate) fn transaction_row(&self, id: u64) -> Result<Option<TransactionRow>, ReadError> {
-        if id >= self.head.counters.next_transaction {
-            return Ok(None);
-        }
-        Ok(self.transactions().get((self.ledger(), id))?)
+/// Returns the row of a transaction, if the id exists.
+pub(crate) fn row(session: &Session, id: u64) -> Result<Option<TransactionRow>, ReadError> {
+    if id >= session.head.counters.next_transaction {
+        return Ok(None);
     }
+    Ok(session.transactions().get((session.ledger(), id))?)
+}
 
-    /// Returns a transaction by its id, if it exists as of the date.
-    pub(crate) fn transaction(
-        &self,
-        id: TransactionId,
-        at: Option<Timestamp>,
-        effective_volumes: bool,
-    ) -> Result<Option<TransactionView>, ReadError> {
-        if effective_volumes {
-            self.need_effective_volumes()?;
-        }
-        let Some(row) = self.transaction_row(id.get())? else { return Ok(None) };
-        let moment = self.moment(at)?;
-        let subject = TransactionSubject::new(self, &moment, row);
-        if subject.is_visible() { subject.into_view(effective_volumes).map(Some) } else { Ok(None) }
+/// Returns a transaction by its id, if it exists as of the date.
+pub(crate) fn find(
+    session: &Session,
+    id: TransactionId,
+    at: Option<Timestamp>,
+    effective_volumes: bool,
+) -> Result<Option<TransactionView>, ReadError> {
+    if effective_volumes {
+        session.need_effective_volumes()?;
     }
+    let Some(row) = row(session, id.get())? else { return Ok(None) };
+    let moment = session.moment(at)?;
+    let subject = TransactionSubject::new(session, &moment, row);
+    if subject.is_visible() { subject.into_view(effective_volumes).map(Some) } else { Ok(None) }
+}
 
-    /// Returns the current volumes of a transaction's holdings right after it in effective order.
-    fn effective_after(&self, row: &TransactionRow) -> Result<Vec<HoldingVolumes>, ReadError> {
-        let touched = self.with_transaction(row, |_, record| self.reader.touched(record))?;
-        if self.backdated().row_count() == 0 {
-            return Ok(touched.into_iter().map(|(_, after)| after).collect());
-        }
-        let until = self.until_effective(row)?;
-        let mut volumes = Vec::with_capacity(touched.len());
-        for (holding, mut after) in touched {
-            after.volumes = self.flows(holding, &until)?.volumes();
-            volumes.push(after);
-        }
-        Ok(volumes)
+/// Returns the current volumes of a transaction's holdings right after it in effective order.
+fn effective_after(session: &Session, row: &TransactionRow) -> Result<Vec<HoldingVolumes>, ReadError> {
+    let touched = with(session, row, |_, record| session.reader.touched(record))?;
+    if session.backdated().row_count() == 0 {
+        return Ok(touched.into_iter().map(|(_, after)| after).collect());
     }
+    let until = flows::until_effective(session, row)?;
+    let mut volumes = Vec::with_capacity(touched.len());
+    for (holding, mut after) in touched {
+        after.volumes = flows::of_holding(session, holding, &until)?.volumes();
+        volumes.push(after);
+    }
+    Ok(volumes)
 }

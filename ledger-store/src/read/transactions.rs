@@ -9,159 +9,151 @@ use super::session::{Moment, Session};
 use super::streams::{Span, Stream};
 use super::top_k::TopK;
 use super::transaction::TransactionSubject;
+use super::{candidates, plan, timeline, transaction};
 use crate::error::ReadError;
 use crate::lookup::missing;
 use crate::query::{
     AFTER_ALL, Direction, Page, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,
 };
 
-impl Session {
-    /// Returns a page of transactions.
-    pub(crate) fn list_transactions(
-        &self,
-        query: &TransactionQuery,
-    ) -> Result<Page<TransactionView>, ReadError> {
-        if query.effective_volumes {
-            self.need_effective_volumes()?;
-        }
-        let moment = self.moment(query.at)?;
-        let plan = self.plan(&query.filter, &moment)?;
-        let (direction, beyond) = query.page.walk();
-        let mut page = PageBuilder::new(&query.page, self.page_bytes);
-        let mut visit = |subject: TransactionSubject<'_>| {
-            if page.is_full() {
-                page.has_more();
-                return Ok(false);
-            }
-            page.push(subject.into_view(query.effective_volumes)?);
-            Ok(true)
-        };
-        match query.order {
-            TransactionOrder::Id => {
-                let plan = self.narrowed_by_dates(plan)?;
-                let mut ids = plan.ids;
-                let neighbours =
-                    |key: &TransactionKey| (key.id.get().checked_sub(1), key.id.get().checked_add(1));
-                if narrow_beyond(&mut ids, direction, beyond, neighbours) {
-                    let stream = self.by_id(&plan.driver, ids, direction);
-                    self.select(stream, &plan, &query.filter, &moment, &mut visit)?;
-                }
-            }
-            TransactionOrder::Timestamp => {
-                let mut span = Span { from: (plan.dates.from, 0), to: (plan.dates.to, u64::MAX) };
-                if narrow_beyond(&mut span, direction, beyond, neighbours) {
-                    let stream = self.by_date(&plan.driver, plan.ids, span, direction)?;
-                    let plan = Plan { is_exact: query.filter.is_all(), ..plan };
-                    self.select(stream, &plan, &query.filter, &moment, &mut visit)?;
-                }
-            }
-            TransactionOrder::UpdatedAt | TransactionOrder::RevertedAt => {
-                let field = match query.order {
-                    TransactionOrder::RevertedAt => DateField::RevertedAt,
-                    _ => DateField::UpdatedAt,
-                };
-                let mut top_k = TopK::new(&query.page, TransactionKey::clone);
-                let stream = self.by_id(&plan.driver, plan.ids, Direction::Ascending);
-                self.select(stream, &plan, &query.filter, &moment, &mut |subject| {
-                    let timestamp = subject.date(field)?.unwrap_or(AFTER_ALL);
-                    let id = subject.id()?.ok_or_else(|| missing("the id of a transaction"))?;
-                    top_k.offer(TransactionKey { timestamp, id: TransactionId::new(id) });
-                    Ok(true)
-                })?;
-                for key in top_k.into_walk() {
-                    let row = self.transaction_row(key.id.get())?.ok_or_else(|| missing("a transaction"))?;
-                    if !visit(TransactionSubject::new(self, &moment, row))? {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(page.finish(&query.page))
+/// Returns a page of transactions.
+pub(crate) fn list(session: &Session, query: &TransactionQuery) -> Result<Page<TransactionView>, ReadError> {
+    if query.effective_volumes {
+        session.need_effective_volumes()?;
     }
+    let moment = session.moment(query.at)?;
+    let plan = plan::choose(session, &query.filter, &moment)?;
+    let (direction, beyond) = query.page.walk();
+    let mut page = PageBuilder::new(&query.page, session.page_bytes);
+    let mut visit = |subject: TransactionSubject<'_>| {
+        if page.is_full() {
+            page.has_more();
+            return Ok(false);
+        }
+        page.push(subject.into_view(query.effective_volumes)?);
+        Ok(true)
+    };
+    match query.order {
+        TransactionOrder::Id => {
+            let plan = plan::narrowed_by_dates(session, plan)?;
+            let mut ids = plan.ids;
+            let neighbours =
+                |key: &TransactionKey| (key.id.get().checked_sub(1), key.id.get().checked_add(1));
+            if narrow_beyond(&mut ids, direction, beyond, neighbours) {
+                let stream = candidates::by_id(session, &plan.driver, ids, direction);
+                select(session, stream, &plan, &query.filter, &moment, &mut visit)?;
+            }
+        }
+        TransactionOrder::Timestamp => {
+            let mut span = Span { from: (plan.dates.from, 0), to: (plan.dates.to, u64::MAX) };
+            if narrow_beyond(&mut span, direction, beyond, neighbours) {
+                let stream = candidates::by_date(session, &plan.driver, plan.ids, span, direction)?;
+                let plan = Plan { is_exact: query.filter.is_all(), ..plan };
+                select(session, stream, &plan, &query.filter, &moment, &mut visit)?;
+            }
+        }
+        TransactionOrder::UpdatedAt | TransactionOrder::RevertedAt => {
+            let field = match query.order {
+                TransactionOrder::RevertedAt => DateField::RevertedAt,
+                _ => DateField::UpdatedAt,
+            };
+            let mut top_k = TopK::new(&query.page, TransactionKey::clone);
+            let stream = candidates::by_id(session, &plan.driver, plan.ids, Direction::Ascending);
+            select(session, stream, &plan, &query.filter, &moment, &mut |subject| {
+                let timestamp = subject.date(field)?.unwrap_or(AFTER_ALL);
+                let id = subject.id()?.ok_or_else(|| missing("the id of a transaction"))?;
+                top_k.offer(TransactionKey { timestamp, id: TransactionId::new(id) });
+                Ok(true)
+            })?;
+            for key in top_k.into_walk() {
+                let row = transaction::row(session, key.id.get())?.ok_or_else(|| missing("a transaction"))?;
+                if !visit(TransactionSubject::new(session, &moment, row))? {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(page.finish(&query.page))
+}
 
-    /// Calls `visit` for each candidate that the filter selects, until it returns false.
-    fn select<K>(
-        &self,
-        stream: Stream<K>,
-        plan: &Plan,
-        filter: &Filter,
-        moment: &Moment,
-        visit: &mut dyn FnMut(TransactionSubject<'_>) -> Result<bool, ReadError>,
-    ) -> Result<(), ReadError> {
+/// Calls `visit` for each candidate that the filter selects, until it returns false.
+fn select<K>(
+    session: &Session,
+    stream: Stream<K>,
+    plan: &Plan,
+    filter: &Filter,
+    moment: &Moment,
+    visit: &mut dyn FnMut(TransactionSubject<'_>) -> Result<bool, ReadError>,
+) -> Result<(), ReadError> {
+    for candidate in stream {
+        session.meter.row()?;
+        let Some(row) = candidates::row_of(session, candidate?)? else { continue };
+        if !plan.ids.holds(row.transaction) || !plan.dates.holds(row.timestamp) {
+            continue;
+        }
+        let subject = TransactionSubject::new(session, moment, row);
+        if (plan.is_exact || filter.matches(&subject)?) && !visit(subject)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Counts the transactions that a filter selects.
+pub(crate) fn count(session: &Session, filter: &Filter, at: Option<Timestamp>) -> Result<u64, ReadError> {
+    match (filter.is_all(), at) {
+        (true, None) => return Ok(session.head.counters.transactions),
+        (true, Some(at)) => {
+            if let Some(first) = first_without_gaps(session)? {
+                return count_dated_by(session, at, first);
+            }
+        }
+        (false, _) => {}
+    }
+    let moment = session.moment(at)?;
+    let plan = plan::narrowed_by_dates(session, plan::choose(session, filter, &moment)?)?;
+    let stream = candidates::by_id(session, &plan.driver, plan.ids, Direction::Ascending);
+    let mut count = 0;
+    if plan.is_exact && moment.at.is_none() {
+        // Neither the filter nor a date needs a test.
         for candidate in stream {
-            self.meter.row()?;
-            let Some(row) = self.row_of(candidate?)? else { continue };
-            if !plan.ids.holds(row.transaction) || !plan.dates.holds(row.timestamp) {
-                continue;
-            }
-            let subject = TransactionSubject::new(self, moment, row);
-            if (plan.is_exact || filter.matches(&subject)?) && !visit(subject)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Counts the transactions that a filter selects.
-    pub(crate) fn count_transactions(
-        &self,
-        filter: &Filter,
-        at: Option<Timestamp>,
-    ) -> Result<u64, ReadError> {
-        match (filter.is_all(), at) {
-            (true, None) => return Ok(self.head.counters.transactions),
-            (true, Some(at)) => {
-                if let Some(first) = self.first_without_gaps()? {
-                    return self.count_dated_by(at, first);
-                }
-            }
-            (false, _) => {}
-        }
-        let moment = self.moment(at)?;
-        let plan = self.narrowed_by_dates(self.plan(filter, &moment)?)?;
-        let stream = self.by_id(&plan.driver, plan.ids, Direction::Ascending);
-        let mut count = 0;
-        if plan.is_exact && moment.at.is_none() {
-            // Neither the filter nor a date needs a test.
-            for candidate in stream {
-                self.meter.row()?;
-                candidate?;
-                count += 1;
-            }
-            return Ok(count);
-        }
-        self.select(stream, &plan, filter, &moment, &mut |_| {
+            session.meter.row()?;
+            candidate?;
             count += 1;
-            Ok(true)
-        })?;
-        Ok(count)
-    }
-
-    /// Returns the id of the first transaction, if no id after it is missing.
-    fn first_without_gaps(&self) -> Result<Option<u64>, ReadError> {
-        let counters = &self.head.counters;
-        let ledger = self.ledger();
-        // An import may have begun with an id other than the ledger's own first one.
-        let row = self.transactions().first_in((ledger, 0), (ledger, u64::MAX))?;
-        let first = row.map_or(counters.next_transaction, |row| row.transaction);
-        Ok((counters.next_transaction - first == counters.transactions).then_some(first))
-    }
-
-    /// Counts the transactions with an effective date of at most `at`: those recorded up to then, without the backdated
-    /// ones among them, and with all backdated ones that have such a date.
-    fn count_dated_by(&self, at: Timestamp, first: u64) -> Result<u64, ReadError> {
-        let next = self.first_transaction_after(at)?;
-        let (mut with, mut without) = (next.saturating_sub(first), 0);
-        let ledger = self.ledger();
-        let (from, to) = ((ledger, i64::MIN, 0), (ledger, i64::MAX, u64::MAX));
-        for row in self.effective().cursor(from, to, Way::Ascending) {
-            self.meter.row()?;
-            let row = row?;
-            with += u64::from(row.timestamp <= at.as_micros());
-            without += u64::from(row.transaction < next);
         }
-        Ok(with - without)
+        return Ok(count);
     }
+    select(session, stream, &plan, filter, &moment, &mut |_| {
+        count += 1;
+        Ok(true)
+    })?;
+    Ok(count)
+}
+
+/// Returns the id of the first transaction, if no id after it is missing.
+fn first_without_gaps(session: &Session) -> Result<Option<u64>, ReadError> {
+    let counters = &session.head.counters;
+    let ledger = session.ledger();
+    // An import may have begun with an id other than the ledger's own first one.
+    let row = session.transactions().first_in((ledger, 0), (ledger, u64::MAX))?;
+    let first = row.map_or(counters.next_transaction, |row| row.transaction);
+    Ok((counters.next_transaction - first == counters.transactions).then_some(first))
+}
+
+/// Counts the transactions with an effective date of at most `at`: those recorded up to then, without the backdated
+/// ones among them, and with all backdated ones that have such a date.
+fn count_dated_by(session: &Session, at: Timestamp, first: u64) -> Result<u64, ReadError> {
+    let next = timeline::first_transaction_after(session, at)?;
+    let (mut with, mut without) = (next.saturating_sub(first), 0);
+    let ledger = session.ledger();
+    let (from, to) = ((ledger, i64::MIN, 0), (ledger, i64::MAX, u64::MAX));
+    for row in session.effective().cursor(from, to, Way::Ascending) {
+        session.meter.row()?;
+        let row = row?;
+        with += u64::from(row.timestamp <= at.as_micros());
+        without += u64::from(row.transaction < next);
+    }
+    Ok(with - without)
 }
 
 /// An effective date in microseconds and a transaction id.
