@@ -105,7 +105,7 @@ impl Publisher {
         Ok(read??)
     }
 
-    /// Delivers the events of a part and waits for all acknowledgements. Tells whether the part had any events.
+    /// Delivers the events of a part and waits for all acknowledgements. Returns whether the part had any events.
     async fn deliver(&self, part: FeedPart) -> bool {
         let mut ledgers: Vec<(LedgerName, Vec<Message>)> = Vec::new();
         for fed in part.logs {
