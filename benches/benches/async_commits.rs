@@ -15,12 +15,12 @@ use ledger_store::{Ledger, LedgerError, Store};
 
 /// Number of callers, each of which waits for its answer before the next call.
 const CALLERS: usize = 64;
-/// Number of rounds. The two ways take turns, so that a change of the machine's speed meets both.
+/// Number of rounds. Tasks and threads take turns, so that a change of the machine's speed affects both.
 const ROUNDS: usize = 5;
 /// Number of accounts that a long read sums up, which takes some milliseconds.
 const ACCOUNTS: usize = 20_000;
 
-/// A call of which there are two forms, one that blocks and one that returns a future.
+/// A call that has a blocking form and an asynchronous form.
 #[derive(Clone, Copy, Debug)]
 enum Call {
     Commit,

@@ -40,7 +40,7 @@ impl Deliveries {
     ///
     /// # Errors
     ///
-    /// If an option is unknown, its value is invalid, or there is no server.
+    /// Fails if an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let (mut spawn, mut nats, mut events) = (None, None, 500);
         while let Some(argument) = parser.next()? {
@@ -59,7 +59,7 @@ impl Deliveries {
 ///
 /// # Errors
 ///
-/// If a server does not start, answers wrongly, or delivers no event in time.
+/// Fails if a server does not start, answers wrongly, or delivers no event in time.
 pub fn run(deliveries: &Deliveries) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();

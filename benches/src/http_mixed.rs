@@ -48,7 +48,7 @@ impl HttpMixed {
     ///
     /// # Errors
     ///
-    /// If an option is unknown, its value is invalid, or there is no server.
+    /// Fails if an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut mixed = Self {
             preload: preload(1_000_000, 0),
@@ -112,7 +112,7 @@ fn question(number: u64) -> &'static Question {
 ///
 /// # Errors
 ///
-/// If the store or the server fails, or an answer is wrong.
+/// Fails if the store or the server fails, or an answer is wrong.
 pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
     let load = &mixed.preload;
     let data_dir = DataDir::new(load.data.clone())?;

@@ -161,7 +161,7 @@ fn encoded(text: &str) -> String {
 ///
 /// # Errors
 ///
-/// If the answer has no content.
+/// Fails if the answer has no content.
 pub fn check(name: &str, status: u16, body: &[u8]) -> Result<(), Failure> {
     let is_empty = [&br#""data":[]"#[..], br#""data":{}"#].iter().any(|empty| contains(body, empty));
     if status == 200 && !is_empty {
