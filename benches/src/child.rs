@@ -103,7 +103,7 @@ mod tests {
         let (mut child, address) = Spawned::start_server("sh", ["-c", script]).expect("a shell");
         assert_eq!(address, "127.0.0.1:80");
         assert_eq!(child.line().expect("readable").as_deref(), Some("more"));
-        child.kill().expect("it runs");
+        child.kill().expect("the process can be killed");
         assert_eq!(child.rest().expect("readable"), "");
     }
 

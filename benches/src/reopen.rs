@@ -118,7 +118,7 @@ mod tests {
         let mut workload = Workload::new(load.profile.clone(), 1);
         let store = load.funded_store(data_dir.path(), &workload).expect("a store");
         drive(&load, &store, &mut workload).expect("no refusal");
-        store.close().expect("it is closed");
+        store.close().expect("the store closes");
         drop(store);
         let mut report = Report::default();
         open(&load, data_dir.path(), 60, "closed", &mut report).expect("all are there");
