@@ -1,5 +1,5 @@
 //! Commits of single payments, and long reads, from 64 tasks on a tokio runtime of two workers, against 64 threads. A
-//! timer of one millisecond runs beside the tasks: a call that blocks a worker would delay it.
+//! timer of one millisecond runs at the same time: a call that blocks a worker would delay it.
 //!
 //! `cargo bench -p benches --bench async_commits` prints both rates, their ratio, and the lateness of the timer.
 

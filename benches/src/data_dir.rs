@@ -10,7 +10,7 @@ use tempfile::TempDir;
 pub enum DataDir {
     /// A directory that is removed when this is dropped.
     Temporary(TempDir),
-    /// A directory that stays.
+    /// A directory that is not removed.
     Kept(PathBuf),
 }
 

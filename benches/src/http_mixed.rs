@@ -1,5 +1,5 @@
 //! The sub-command `mixed --spawn`: measures how much readers slow writers down, over HTTP. Writers run at full speed.
-//! They alternate between running alone and running beside readers that send requests at a steady rate.
+//! They alternate between running alone and running with readers that send requests at a steady rate.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub struct HttpMixed {
     pub readers: usize,
     /// Requests per second that all readers send together.
     pub read_rate: u64,
-    /// Number of turns. Each measures the writers twice: alone, then beside readers.
+    /// Number of turns. Each turn measures the writers twice: alone, then with readers.
     pub turns: u64,
     /// Length of each of the two measurements of a turn.
     pub time: Duration,
@@ -108,7 +108,7 @@ fn question(number: u64) -> &'static Question {
     POINTS.get(at).unwrap_or_else(|| &FIRST_PAGES[at - POINTS.len()])
 }
 
-/// Fills a store, starts a server on it, and measures the writers alone and beside readers.
+/// Fills a store, starts a server on it, and measures the writers alone and with readers.
 ///
 /// # Errors
 ///

@@ -10,7 +10,7 @@ use crate::workload::{GROUP, Profile, Random, marks};
 pub struct Subject {
     /// Name of the ledger.
     pub ledger: String,
-    /// Kind of its transactions, which tells the addresses of its accounts.
+    /// Kind of its transactions, which determines the addresses of its accounts.
     pub profile: Profile,
     /// Number of rich transactions.
     pub transactions: u64,

@@ -48,7 +48,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Returns the name of the shape in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",

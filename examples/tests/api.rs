@@ -2,7 +2,7 @@
 //!
 //! `UPDATE_API=1 cargo test -p examples --test api` rewrites the file.
 //!
-//! The lint `unreachable_pub` keeps `pub` away from items that nobody outside can reach. So the interface is everything
+//! The lint `unreachable_pub` forbids `pub` for items that other crates cannot reach. So the interface is everything
 //! that is `pub` in the sources, and the lines as `rustfmt` breaks them tell where an item ends. Items that a macro
 //! makes are not listed.
 

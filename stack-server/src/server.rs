@@ -326,7 +326,7 @@ async fn accept(
         if let Some(tls) = tls.clone() {
             let (watcher, builder, heads) = (graceful.watcher(), builder.clone(), heads.clone());
             tokio::spawn(async move {
-                // A client that fails the handshake holds only its slot, and only until a timeout.
+                // A client that fails the handshake only occupies its slot, and only until a timeout.
                 if let Some(stream) = tls.accept(stream).await {
                     let stream = guarded(stream, heads, progress);
                     let _ = watcher.watch(builder.serve_connection(stream, service)).await;

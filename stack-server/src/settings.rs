@@ -45,7 +45,7 @@ pub enum Compat {
     V2_4,
 }
 
-/// The settings of a server. [`Settings::default`] holds the defaults.
+/// The settings of a server. [`Settings::default`] returns the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate switch for the operator")]

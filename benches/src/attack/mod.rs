@@ -38,7 +38,7 @@ const fn p99_max() -> Option<Duration> {
 /// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The server program. Without one, this program serves in a process of its own.
+    /// The server program. Without one, a child process of this program is the server.
     pub spawn: Option<PathBuf>,
     /// The memory budget of the server in bytes.
     pub memory_budget: usize,

@@ -16,7 +16,7 @@ use crate::workload::Random;
 const FIELDS: [&str; 8] =
     ["createdAt", "reference", "amount", "initialAmount", "status", "type", "scheme", "asset"];
 
-/// Filters, each with its name in the report. `REFERENCE` and `CONNECTOR` stand for values of the run.
+/// Filters, each with its name in the report. A run replaces `REFERENCE` and `CONNECTOR` by its own values.
 const FILTERS: [(&str, &str); 9] = [
     ("status", r#"{"$match":{"status":"FAILED"}}"#),
     ("status_of_none", r#"{"$match":{"status":"DISPUTE"}}"#),

@@ -1,4 +1,4 @@
-//! Exchanges currencies: both legs of a deal are one transaction, and the spread stays with the desk.
+//! Exchanges currencies: both legs of a deal are one transaction, and the desk keeps the spread.
 //!
 //! ```text
 //! users:1 sells 100.00 USD for 91.54 EUR at 0.9154

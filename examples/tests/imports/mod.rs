@@ -146,7 +146,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
-/// Collects the names that a `use` brings into scope, with their paths.
+/// Collects the names that a `use` declares, with their paths.
 fn flatten(tree: &UseTree, prefix: &mut Vec<String>, names: &mut Vec<(String, Vec<String>)>) {
     match tree {
         UseTree::Path(path) => {

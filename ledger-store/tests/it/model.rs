@@ -1,5 +1,5 @@
-//! A store answers like the model, also after it was closed, opened, rebuilt or lost its power. A hundred thousand
-//! commands: `cargo run --release -p ledger-testkit --bin model_trials`.
+//! A store answers like the model, even after it was closed, opened or rebuilt, or lost its power.
+//! `cargo run --release -p ledger-testkit --bin model_trials` compares a hundred thousand commands.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -123,7 +123,7 @@ fn insert_schema(store: &Store, ledger: &str) {
     store.apply(submission).expect("the write succeeds");
 }
 
-/// Creates a store with two ledgers that stay, and two in a bucket that was deleted at second 2,000.
+/// Creates a store with two ledgers that are kept, and two in a bucket that was deleted at second 2,000.
 fn with_doomed(machine: &Machine) -> Store {
     let store = machine.open();
     for (ledger, of) in [("one", "kept"), ("doomed", "gone"), ("two", "other"), ("lost", "gone")] {
@@ -146,7 +146,7 @@ fn remove(machine: &Machine, store: &Store, until: i64) -> Result<Vec<LedgerInfo
     store.remove_deleted(Duration::from_secs(1_000))
 }
 
-/// Returns the logs of the ledgers that stay.
+/// Returns the logs of the kept ledgers.
 fn kept(store: &Store) -> BTreeMap<LedgerName, Vec<LogEntry>> {
     let mut all = logs(store).expect("the logs are readable");
     all.retain(|ledger, _| !DOOMED.contains(&ledger.as_str()));

@@ -23,7 +23,7 @@ pub(crate) enum Match<'a> {
     NoSuchPath(&'static str),
 }
 
-/// Optional parts of the server. Each field tells whether the operator enabled the part and its routes.
+/// Optional parts of the server. Each field is whether the operator has enabled the part and its routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EnabledParts {
     /// Exporters and their pipelines.

@@ -1,5 +1,5 @@
 //! Sends nonsensical requests. Every response is a well-formed refusal or success, never a server error. The test
-//! client checks what holds for every response.
+//! client checks the properties of every response.
 
 use stack_server::{Mount, Settings, routes};
 

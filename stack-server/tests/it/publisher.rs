@@ -362,7 +362,7 @@ fn nats_streams_are_there_before_the_first_event() {
 #[test]
 fn first_event_to_nats_waits_for_its_stream() {
     let Some(broker) = Broker::start() else { return };
-    // With this subscription the broker does not tell the publisher that no stream takes the event.
+    // With this subscription the broker does not report to the publisher that no stream accepts the event.
     let mut subscription = broker.subscribe("stack.ledger");
     let store = Store::in_memory();
     let mut publishing = Publishing { nats: true, ..Publishing::default() };

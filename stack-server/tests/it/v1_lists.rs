@@ -64,7 +64,7 @@ fn pages_of_any_size_make_up_the_same_list() {
                     assert_eq!(at, 0, "{list} by {size}: only the first page has none before it");
                     continue;
                 };
-                // The page size beside a cursor is ignored.
+                // The page size is ignored if there is a cursor.
                 let back =
                     server.get(&format!("{path}?pagination_token={previous}&pageSize=15")).is(200).json();
                 assert_eq!(keys(&back), keys(&pages[at - 1]), "{list} by {size}, page {at}");
