@@ -1,4 +1,4 @@
-//! Benchmark of commits: each is one durable flush of the journal (`fdatasync`), whatever its size.
+//! Benchmark of commits. Each commit is one durable write to the journal, regardless of its size.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use ledger_store::{SystemClock, TimeSource};

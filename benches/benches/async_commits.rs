@@ -1,5 +1,5 @@
 //! Commits of single payments, and long reads, from 64 tasks on a tokio runtime of two workers, against 64 threads. A
-//! timer of one millisecond runs beside the tasks: a call that blocks a worker would delay it.
+//! timer of one millisecond runs at the same time: a call that blocks a worker would delay it.
 //!
 //! `cargo bench -p benches --bench async_commits` prints both rates, their ratio, and the lateness of the timer.
 
@@ -15,12 +15,12 @@ use ledger_store::{Ledger, LedgerError, Store};
 
 /// Number of callers, each of which waits for its answer before the next call.
 const CALLERS: usize = 64;
-/// Number of rounds. The two ways take turns, so that a change of the machine's speed meets both.
+/// Number of rounds. Tasks and threads take turns, so that a change of the machine's speed affects both.
 const ROUNDS: usize = 5;
 /// Number of accounts that a long read sums up, which takes some milliseconds.
 const ACCOUNTS: usize = 20_000;
 
-/// A call of which there are two forms, one that blocks and one that returns a future.
+/// A call that has a blocking form and an asynchronous form.
 #[derive(Clone, Copy, Debug)]
 enum Call {
     Commit,

@@ -1,4 +1,4 @@
-//! Benchmark of decisions in the pure core. Nothing is durable here.
+//! Benchmark of decisions in the core, without a store. Nothing is durable here.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use ledger_core::{Amount, Command, CreateTransaction, Facts, Posting, Timestamp,
 
 use benches::workload::{address, asset};
 
-/// A chain of postings through one more account than there are postings.
+/// Returns a transaction with a chain of postings: the destination of each posting is the source of the next.
 fn transfer(postings: u64) -> Command {
     let posting = |n| Posting {
         source: address(n),

@@ -8,7 +8,7 @@ use crate::Failure;
 ///
 /// # Errors
 ///
-/// If there is no value, or it is not a count.
+/// Fails if there is no value, or it is not a count.
 pub fn count(parser: &mut Parser) -> Result<u64, lexopt::Error> {
     parser.value()?.parse_with(|text| scaled(text, &[("k", 1_000), ("M", 1_000_000)]))
 }
@@ -17,7 +17,7 @@ pub fn count(parser: &mut Parser) -> Result<u64, lexopt::Error> {
 ///
 /// # Errors
 ///
-/// If there is no value, or it is not a size.
+/// Fails if there is no value, or it is not a size.
 pub fn bytes(parser: &mut Parser) -> Result<usize, lexopt::Error> {
     let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
     parser.value()?.parse_with(|text| scaled(text, &units)).map(|bytes| bytes as usize)
@@ -27,7 +27,7 @@ pub fn bytes(parser: &mut Parser) -> Result<usize, lexopt::Error> {
 ///
 /// # Errors
 ///
-/// If there is no value, or it is not from 0 to 100.
+/// Fails if there is no value, or it is not from 0 to 100.
 pub fn percent(parser: &mut Parser) -> Result<u64, lexopt::Error> {
     parser.value()?.parse_with(percentage)
 }

@@ -18,7 +18,7 @@ const BODY: &[u8] = &[b'x'; 300];
 ///
 /// # Errors
 ///
-/// If the listener fails.
+/// Fails if the listener fails.
 pub fn serve(listener: TcpListener) -> Result<Infallible, Failure> {
     serve_with(listener, answer)
 }
@@ -27,7 +27,7 @@ pub fn serve(listener: TcpListener) -> Result<Infallible, Failure> {
 ///
 /// # Errors
 ///
-/// If the listener fails.
+/// Fails if the listener fails.
 pub(crate) fn serve_with<A, E>(
     listener: TcpListener,
     answer: impl Fn(Request<Incoming>) -> A + Copy + 'static,

@@ -25,7 +25,7 @@ impl BenchStore {
     ///
     /// # Errors
     ///
-    /// If the store cannot be opened or refuses a write.
+    /// Fails if the store cannot be opened or refuses a write.
     pub fn new(shape: Shape, accounts: u64, transactions: u64) -> Result<Self, Failure> {
         let data_dir = DataDir::new(None)?;
         let profile = Profile { accounts, shape, ..Profile::default() };
@@ -55,7 +55,7 @@ impl BenchStore {
     }
 }
 
-/// Tells whether criterion makes a short pass, as with `cargo bench -- --test` or `cargo test --benches`.
+/// Returns whether criterion makes a short pass, as with `cargo bench -- --test` or `cargo test --benches`.
 /// Benchmarks then prepare little data.
 pub fn is_short_pass() -> bool {
     let asked = |option| std::env::args().any(|argument| argument == option);

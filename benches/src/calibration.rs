@@ -18,7 +18,7 @@ const WRITES: u64 = 200;
 ///
 /// # Errors
 ///
-/// If the directory cannot be written.
+/// Fails if the directory cannot be written.
 pub fn disk(directory: &Path) -> Result<Histogram, Failure> {
     let path = directory.join("calibration");
     let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
@@ -49,7 +49,7 @@ fn write_blocks(file: &File) -> std::io::Result<Histogram> {
 ///
 /// # Errors
 ///
-/// If the directory cannot be written.
+/// Fails if the directory cannot be written.
 pub fn durable_rate(directory: &Path) -> Result<Option<f64>, Failure> {
     let path = directory.join("calibration");
     let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
@@ -78,7 +78,7 @@ fn direct_writes(path: &Path) -> std::io::Result<Duration> {
 ///
 /// # Errors
 ///
-/// The same errors as [`disk`].
+/// Returns the same errors as [`disk`].
 pub fn note_machine(directory: &Path, report: &mut Report) -> Result<(), Failure> {
     let processors = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     report.number("processors", processors as f64);

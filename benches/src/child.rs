@@ -18,7 +18,7 @@ impl Spawned {
     ///
     /// # Errors
     ///
-    /// If the program does not start.
+    /// Fails if the program does not start.
     pub fn start<A: AsRef<OsStr>>(
         program: impl AsRef<OsStr>,
         arguments: impl IntoIterator<Item = A>,
@@ -32,7 +32,7 @@ impl Spawned {
     ///
     /// # Errors
     ///
-    /// If the server does not start, or ends without that line.
+    /// Fails if the server does not start, or ends without that line.
     pub fn start_server<A: AsRef<OsStr>>(
         program: impl AsRef<OsStr>,
         arguments: impl IntoIterator<Item = A>,
@@ -51,7 +51,7 @@ impl Spawned {
     ///
     /// # Errors
     ///
-    /// If the output cannot be read.
+    /// Fails if the output cannot be read.
     pub fn line(&mut self) -> Result<Option<String>, Failure> {
         let mut line = String::new();
         let bytes = self.output.read_line(&mut line)?;
@@ -62,7 +62,7 @@ impl Spawned {
     ///
     /// # Errors
     ///
-    /// If the output cannot be read.
+    /// Fails if the output cannot be read.
     pub fn rest(&mut self) -> Result<String, Failure> {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest)?;
@@ -78,7 +78,7 @@ impl Spawned {
     ///
     /// # Errors
     ///
-    /// If the process cannot be killed.
+    /// Fails if the process cannot be killed.
     pub fn kill(&mut self) -> Result<(), Failure> {
         self.child.kill()?;
         self.child.wait()?;
@@ -103,7 +103,7 @@ mod tests {
         let (mut child, address) = Spawned::start_server("sh", ["-c", script]).expect("a shell");
         assert_eq!(address, "127.0.0.1:80");
         assert_eq!(child.line().expect("readable").as_deref(), Some("more"));
-        child.kill().expect("it runs");
+        child.kill().expect("the process can be killed");
         assert_eq!(child.rest().expect("readable"), "");
     }
 

@@ -1,5 +1,5 @@
-//! Compares the store with the naive engine. They take turns with slices of the same work, so that both meet
-//! the same machine.
+//! Compares the store with the naive engine. They take turns with slices of the same work, so that changes of the
+//! machine's speed affect both.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ const SLICES: u64 = 4;
 ///
 /// # Errors
 ///
-/// If an engine fails or refuses a transaction.
+/// Fails if an engine fails or refuses a transaction.
 pub fn run(load: &Load) -> Result<Report, Failure> {
     let data_dir = DataDir::new(load.data.clone())?;
     let mut report = Report::default();

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 pub enum DataDir {
     /// A directory that is removed when this is dropped.
     Temporary(TempDir),
-    /// A directory that stays.
+    /// A directory that is not removed.
     Kept(PathBuf),
 }
 
@@ -21,7 +21,7 @@ impl DataDir {
     ///
     /// # Errors
     ///
-    /// If the directory cannot be made.
+    /// Fails if the directory cannot be made.
     pub fn new(named: Option<PathBuf>) -> std::io::Result<Self> {
         if let Some(path) = named {
             std::fs::create_dir_all(&path)?;
@@ -45,7 +45,7 @@ impl DataDir {
 ///
 /// # Errors
 ///
-/// If the directory cannot be read.
+/// Fails if the directory cannot be read.
 pub fn disk_bytes(directory: &Path) -> std::io::Result<u64> {
     let mut bytes = 0;
     for entry in std::fs::read_dir(directory)? {

@@ -1,5 +1,5 @@
-//! The sub-command `deliveries`: measures the time from a commit to the delivery of its event, one event at a time, the
-//! first one included: to a stream, to a receiver over HTTP, and to a subscriber of a NATS server.
+//! The sub-command `deliveries`: measures the time from a commit to the delivery of its event, one event at a time and
+//! including the first one. The consumers are a stream, a receiver over HTTP, and a subscriber of a NATS server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -40,7 +40,7 @@ impl Deliveries {
     ///
     /// # Errors
     ///
-    /// If an option is unknown, its value is invalid, or there is no server.
+    /// Fails if an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let (mut spawn, mut nats, mut events) = (None, None, 500);
         while let Some(argument) = parser.next()? {
@@ -55,11 +55,11 @@ impl Deliveries {
     }
 }
 
-/// Measures each consumer with a server of its own.
+/// Measures each consumer with a separate server.
 ///
 /// # Errors
 ///
-/// If a server does not start, answers wrongly, or delivers no event in time.
+/// Fails if a server does not start, answers wrongly, or delivers no event in time.
 pub fn run(deliveries: &Deliveries) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();
@@ -123,8 +123,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes `count` transactions. Waits for the event of each before the next, and reports the times from the answer,
-    /// which follows the commit, to the event.
+    /// Writes `count` transactions. Waits for the event of each transaction before the next one. Reports the times from
+    /// the answer, which follows the commit, to the event.
     fn measure(
         &mut self,
         consumer: &str,

@@ -61,7 +61,7 @@ impl Load {
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is invalid.
+    /// Fails if an option is unknown or its value is invalid.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut load = Self::default();
         let (mut single, mut clients) = (false, 1);
@@ -122,7 +122,7 @@ impl Load {
     ///
     /// # Errors
     ///
-    /// If the store cannot be opened or refuses a write.
+    /// Fails if the store cannot be opened or refuses a write.
     pub fn funded_store(&self, directory: &Path, workload: &Workload) -> Result<Store, Failure> {
         let store = Store::open_with(directory, &self.options())?;
         store.create_ledger(ledger_name(), self.profile.ledger_options())?;
@@ -145,7 +145,7 @@ impl Load {
 ///
 /// # Errors
 ///
-/// If the store fails or refuses a transaction.
+/// Fails if the store fails or refuses a transaction.
 pub fn run(load: &Load) -> Result<Report, Failure> {
     let data_dir = DataDir::new(load.data.clone())?;
     let mut report = Report::default();
@@ -205,7 +205,7 @@ pub fn run(load: &Load) -> Result<Report, Failure> {
 ///
 /// # Errors
 ///
-/// If the store fails or refuses a transaction.
+/// Fails if the store fails or refuses a transaction.
 pub fn drive(load: &Load, store: &Store, workload: &mut Workload) -> Result<SubmissionStats, Failure> {
     let submissions = InFlight::new(load.in_flight);
     let begin = Instant::now();

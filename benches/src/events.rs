@@ -34,7 +34,7 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// If an option is unknown, its value is invalid, or there is no server.
+    /// Fails if an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut spawn = None;
         let mut load = HttpLoad { time: Duration::from_secs(3), ..HttpLoad::default() };
@@ -62,7 +62,7 @@ impl Events {
 ///
 /// # Errors
 ///
-/// If a server does not start, or answers wrongly.
+/// Fails if a server does not start, or answers wrongly.
 pub fn run(events: &Events) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();

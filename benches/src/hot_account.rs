@@ -1,4 +1,4 @@
-//! The sub-command `hot-account`: reads of an account that takes part in every transaction.
+//! The sub-command `hot-account`: measures reads of an account that takes part in every transaction.
 
 use ledger_store::{SystemClock, TimeSource};
 use lexopt::{Arg, Parser};
@@ -33,7 +33,7 @@ impl HotAccount {
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is invalid.
+    /// Fails if an option is unknown or its value is invalid.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut hot = Self::default();
         while let Some(argument) = parser.next()? {
@@ -60,7 +60,7 @@ impl HotAccount {
 ///
 /// # Errors
 ///
-/// If the store fails or refuses a transaction.
+/// Fails if the store fails or refuses a transaction.
 pub fn run(hot: &HotAccount) -> Result<Report, Failure> {
     let load = &hot.load;
     let data_dir = DataDir::new(load.data.clone())?;

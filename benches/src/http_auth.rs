@@ -44,7 +44,7 @@ impl HttpAuth {
     ///
     /// # Errors
     ///
-    /// If an option is unknown, its value is invalid, or there is no server.
+    /// Fails if an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut spawn = None;
         let (time, profile) = (Duration::from_secs(2), Profile { accounts: 10_000, ..Profile::default() });
@@ -151,7 +151,7 @@ fn token(address: &str, client: &(String, String)) -> Result<String, Failure> {
 ///
 /// # Errors
 ///
-/// If a server does not start, or answers wrongly.
+/// Fails if a server does not start, or answers wrongly.
 pub fn run(auth: &HttpAuth) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();
@@ -201,8 +201,7 @@ fn compare(
 ) -> Result<(), Failure> {
     let mut totals = [Total::default(), Total::default()];
     for turn in 0..auth.turns {
-        // Alternate which server goes first, so that neither gains from the state in which the other leaves the
-        // machine.
+        // Alternate which server is first, so that neither gains from the state in which the other leaves the machine.
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for at in order {
             turn_of(auth, &sides[at], question, client, turn, &mut totals[at])?;

@@ -35,7 +35,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// If the connection fails.
+    /// Fails if the connection fails.
     pub async fn connect(address: impl ToSocketAddrs) -> std::io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -46,7 +46,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// If the connection ends, or the answer is not HTTP or has no length.
+    /// Fails if the connection ends, or the answer is not HTTP or has no length.
     pub async fn exchange(&mut self, request: &[u8]) -> Result<Answer<'_>, Failure> {
         self.received.clear();
         self.stream.write_all(request).await?;
@@ -66,7 +66,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// If the connection ends, or the answer is not HTTP.
+    /// Fails if the connection ends, or the answer is not HTTP.
     pub async fn head(&mut self, request: &[u8]) -> Result<u16, Failure> {
         self.received.clear();
         self.stream.write_all(request).await?;

@@ -1,4 +1,4 @@
-//! The sub-command `lists`: lists of API v1 on a ledger of some size.
+//! The sub-command `lists`: measures the lists of API v1 on a ledger with a chosen number of transactions.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ impl HttpLists {
     ///
     /// # Errors
     ///
-    /// If an option is unknown, its value is invalid, or there is no server.
+    /// Fails if an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut lists = Self::default();
         while let Some(argument) = parser.next()? {
@@ -125,7 +125,7 @@ const QUESTIONS: [Question; 9] = [
 ///
 /// # Errors
 ///
-/// If the server answers wrongly.
+/// Fails if the server answers wrongly.
 pub fn run(lists: &HttpLists) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();

@@ -42,7 +42,7 @@ pub struct HttpLoad {
     pub form: wire::Form,
     /// The version of the API.
     pub api: wire::Api,
-    /// Whether to measure both versions of the API in turn, each on a ledger of its own.
+    /// Whether to measure both versions of the API in turn, each on a separate ledger.
     pub compare_apis: bool,
 }
 
@@ -68,7 +68,7 @@ impl HttpLoad {
     ///
     /// # Errors
     ///
-    /// If an option is unknown, its value is invalid, or there is no server.
+    /// Fails if an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut load = Self::default();
         while let Some(argument) = parser.next()? {
@@ -114,7 +114,7 @@ impl HttpLoad {
 ///
 /// # Errors
 ///
-/// If a server answers wrongly.
+/// Fails if a server answers wrongly.
 pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();
@@ -208,11 +208,12 @@ pub(crate) fn fresh_ledger(api: wire::Api) -> String {
     format!("load-{}-{:x}", api.name(), SystemClock.now().as_micros())
 }
 
-/// Number of measurements of each API version. The versions alternate this often, so that a slow moment of the machine
-/// does not count against one of them only.
+/// Number of measurements of each API version. The versions take turns, so that a slow moment of the machine affects
+/// both.
 const TURNS: u32 = 8;
 
-/// Measures both versions in turn, so that both meet the same machine. Reports the rates and their ratio.
+/// Measures both versions in turn, so that changes of the machine's speed affect both. Reports the rates and their
+/// ratio.
 fn compare_apis(
     load: &HttpLoad,
     address: &str,
@@ -315,7 +316,7 @@ pub struct Measured {
 ///
 /// # Errors
 ///
-/// If a connection fails, or a status is not 200.
+/// Fails if a connection fails, or a status is not 200.
 pub fn drive(load: &HttpLoad, address: &str, ledger: &str) -> Result<Measured, Failure> {
     drive_from(load, address, ledger, 0)
 }
@@ -325,7 +326,7 @@ pub fn drive(load: &HttpLoad, address: &str, ledger: &str) -> Result<Measured, F
 ///
 /// # Errors
 ///
-/// The same errors as [`drive`].
+/// Returns the same errors as [`drive`].
 pub fn drive_from(load: &HttpLoad, address: &str, ledger: &str, run: u64) -> Result<Measured, Failure> {
     let begin = Instant::now();
     let threads: Vec<_> = (0..load.threads as u64)

@@ -1,5 +1,5 @@
 //! The sub-command `mixed --spawn`: measures how much readers slow writers down, over HTTP. Writers run at full speed.
-//! They alternate between running alone and running beside readers that send requests at a steady rate.
+//! They alternate between running alone and running with readers that send requests at a steady rate.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub struct HttpMixed {
     pub readers: usize,
     /// Requests per second that all readers send together.
     pub read_rate: u64,
-    /// Number of turns. Each measures the writers twice: alone, then beside readers.
+    /// Number of turns. Each turn measures the writers twice: alone, then with readers.
     pub turns: u64,
     /// Length of each of the two measurements of a turn.
     pub time: Duration,
@@ -48,7 +48,7 @@ impl HttpMixed {
     ///
     /// # Errors
     ///
-    /// If an option is unknown, its value is invalid, or there is no server.
+    /// Fails if an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut mixed = Self {
             preload: preload(1_000_000, 0),
@@ -108,11 +108,11 @@ fn question(number: u64) -> &'static Question {
     POINTS.get(at).unwrap_or_else(|| &FIRST_PAGES[at - POINTS.len()])
 }
 
-/// Fills a store, starts a server on it, and measures the writers alone and beside readers.
+/// Fills a store, starts a server on it, and measures the writers alone and with readers.
 ///
 /// # Errors
 ///
-/// If the store or the server fails, or an answer is wrong.
+/// Fails if the store or the server fails, or an answer is wrong.
 pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
     let load = &mixed.preload;
     let data_dir = DataDir::new(load.data.clone())?;

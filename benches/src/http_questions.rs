@@ -10,7 +10,7 @@ use crate::workload::{GROUP, Profile, Random, marks};
 pub struct Subject {
     /// Name of the ledger.
     pub ledger: String,
-    /// Kind of its transactions, which tells the addresses of its accounts.
+    /// Kind of its transactions, which determines the addresses of its accounts.
     pub profile: Profile,
     /// Number of rich transactions.
     pub transactions: u64,
@@ -161,7 +161,7 @@ fn encoded(text: &str) -> String {
 ///
 /// # Errors
 ///
-/// If the answer has no content.
+/// Fails if the answer has no content.
 pub fn check(name: &str, status: u16, body: &[u8]) -> Result<(), Failure> {
     let is_empty = [&br#""data":[]"#[..], br#""data":{}"#].iter().any(|empty| contains(body, empty));
     if status == 200 && !is_empty {

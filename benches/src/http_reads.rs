@@ -51,7 +51,7 @@ impl HttpReads {
     ///
     /// # Errors
     ///
-    /// If an option is unknown, its value is invalid, or there is no server.
+    /// Fails if an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut reads = Self {
             preload: preload(10_000_000, 10),
@@ -135,7 +135,7 @@ pub(crate) fn serve(program: &Path, load: &Load, data_dir: &Path) -> Result<(Spa
 ///
 /// # Errors
 ///
-/// If the store or the server fails, or an answer is wrong.
+/// Fails if the store or the server fails, or an answer is wrong.
 pub fn run(reads: &HttpReads) -> Result<Report, Failure> {
     let load = &reads.preload;
     let data_dir = DataDir::new(load.data.clone())?;

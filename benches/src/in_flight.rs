@@ -53,7 +53,7 @@ impl InFlight {
     ///
     /// # Errors
     ///
-    /// If a submission failed or the store refused one of its commands. Measurements of refusals mean nothing.
+    /// Fails if a submission failed or the store refused one of its commands. Measurements of refusals mean nothing.
     pub fn wait(&self) -> Result<usize, Failure> {
         self.wait_below(self.inner.limit)
     }
@@ -73,15 +73,15 @@ impl InFlight {
         }
     }
 
-    /// Submits and returns at once, whatever the limit. The latency counts from `from`, which may be the time at which
-    /// the submission was due.
+    /// Submits and returns at once, regardless of the limit. The latency counts from `from`, which may be the time at
+    /// which the submission was due.
     pub fn submit(&self, store: &Store, submission: Submission, from: Instant) {
         self.inner.state.lock().in_flight += 1;
         let inner = self.inner.clone();
         store.submit(submission, move |answer| inner.record(answer, from));
     }
 
-    /// Submits, whatever the limit, and blocks until the answer. The latency counts from the call.
+    /// Submits, regardless of the limit, and blocks until the answer. The latency counts from the call.
     pub fn apply(&self, store: &Store, submission: Submission) {
         self.inner.state.lock().in_flight += 1;
         let from = Instant::now();
@@ -93,7 +93,7 @@ impl InFlight {
     ///
     /// # Errors
     ///
-    /// The same errors as [`InFlight::wait`].
+    /// Returns the same errors as [`InFlight::wait`].
     pub fn finish(&self) -> Result<SubmissionStats, Failure> {
         self.wait_below(1)?;
         Ok(std::mem::take(&mut self.inner.state.lock().stats))

@@ -1,4 +1,4 @@
-//! The sub-command `mixed`: reads beside writes at a steady rate.
+//! The sub-command `mixed`: measures reads while a writer submits transactions at a steady rate.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ impl Mixed {
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is invalid.
+    /// Fails if an option is unknown or its value is invalid.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut mixed = Self::default();
         let load = &mut mixed.preload;
@@ -87,7 +87,7 @@ impl Mixed {
 ///
 /// # Errors
 ///
-/// If the store fails or refuses a transaction.
+/// Fails if the store fails or refuses a transaction.
 pub fn run(mixed: &Mixed) -> Result<Report, Failure> {
     let load = &mixed.preload;
     let data_dir = DataDir::new(load.data.clone())?;

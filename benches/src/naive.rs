@@ -35,7 +35,7 @@ impl NaiveLedger {
     ///
     /// # Errors
     ///
-    /// If redb fails.
+    /// Fails if redb fails.
     pub fn create(path: &Path) -> Result<Self, Failure> {
         let database = Database::builder().create(path)?;
         let write = database.begin_write()?;
@@ -51,7 +51,7 @@ impl NaiveLedger {
     ///
     /// # Errors
     ///
-    /// If a balance does not suffice, a reference is in use, or redb fails.
+    /// Fails if a balance does not suffice, a reference is in use, or redb fails.
     pub fn apply(&mut self, requests: &[Request], now: Timestamp) -> Result<(), Failure> {
         let mut write = self.database.begin_write()?;
         write.set_durability(Durability::Immediate)?;
@@ -92,7 +92,7 @@ impl NaiveLedger {
     ///
     /// # Errors
     ///
-    /// If redb fails.
+    /// Fails if redb fails.
     pub fn transactions(&self) -> Result<u64, Failure> {
         Ok(self.database.begin_read()?.open_table(TRANSACTIONS)?.len()?)
     }
@@ -101,7 +101,7 @@ impl NaiveLedger {
     ///
     /// # Errors
     ///
-    /// If redb fails.
+    /// Fails if redb fails.
     pub fn volumes(&self, account: &AccountAddress, asset: &str) -> Result<Option<(u128, u128)>, Failure> {
         let volumes = self.database.begin_read()?.open_table(VOLUMES)?;
         let found = volumes.get((account.as_str(), asset))?;

@@ -74,7 +74,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// If the ledger does not exist, or the read fails.
+    /// Fails if the ledger does not exist, or the read fails.
     pub fn ask(&mut self, store: &Store, kind: ReadKind) -> Result<usize, Failure> {
         let view = store.snapshot().ledger(&self.ledger).ok_or("the ledger does not exist")?;
         self.ask_view(&view, kind)
@@ -119,7 +119,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// The same errors as [`Reader::ask`].
+    /// Returns the same errors as [`Reader::ask`].
     pub fn run(
         &mut self,
         store: &Store,

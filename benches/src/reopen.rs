@@ -1,4 +1,4 @@
-//! The sub-command `reopen`: the time to open a store after its process was killed.
+//! The sub-command `reopen`: measures the time to open a store after its process was killed.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::{Failure, calibration};
 ///
 /// # Errors
 ///
-/// If the store fails, or does not hold exactly the acknowledged transactions.
+/// Fails if the store fails, or does not hold exactly the acknowledged transactions.
 pub fn run(arguments: Vec<std::ffi::OsString>) -> Result<Report, Failure> {
     let load = Load::parse(&mut Parser::from_args(&arguments))?;
     let data_dir = DataDir::new(load.data.clone())?;
@@ -55,11 +55,11 @@ pub fn run(arguments: Vec<std::ffi::OsString>) -> Result<Report, Failure> {
 /// The line that the writer prints when all its transactions are acknowledged.
 const ACKNOWLEDGED: &str = "acknowledged";
 
-/// Body of the child process: writes, prints `ACKNOWLEDGED`, and waits to be killed.
+/// Writes, prints `ACKNOWLEDGED`, and waits to be killed. The child process calls this function.
 ///
 /// # Errors
 ///
-/// If the store fails or refuses a transaction.
+/// Fails if the store fails or refuses a transaction.
 pub fn write(parser: &mut Parser) -> Result<Infallible, Failure> {
     let load = Load::parse(parser)?;
     let data_dir = DataDir::new(load.data.clone())?;
@@ -118,7 +118,7 @@ mod tests {
         let mut workload = Workload::new(load.profile.clone(), 1);
         let store = load.funded_store(data_dir.path(), &workload).expect("a store");
         drive(&load, &store, &mut workload).expect("no refusal");
-        store.close().expect("it is closed");
+        store.close().expect("the store closes");
         drop(store);
         let mut report = Report::default();
         open(&load, data_dir.path(), 60, "closed", &mut report).expect("all are there");

@@ -47,7 +47,7 @@ pub enum Form {
 ///
 /// # Errors
 ///
-/// If a command is not a transaction of postings.
+/// Fails if a command is not a transaction of postings.
 pub fn record(
     api: Api,
     ledger: &str,

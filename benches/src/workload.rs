@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// A bijection on 64-bit numbers: distinct arguments have distinct, random-looking values.
+/// Computes a bijection on 64-bit numbers: distinct arguments have distinct values that look random.
 fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -48,7 +48,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Returns the name of the shape in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",

@@ -1,10 +1,10 @@
-//! The public interface of the library as a text, `docs/api.txt`, so that a review sees every change of it.
+//! The public interface of the library as a text, `docs/api.txt`, so that reviewers see every change of it.
 //!
-//! `UPDATE_API=1 cargo test -p examples --test api` writes the file anew.
+//! `UPDATE_API=1 cargo test -p examples --test api` rewrites the file.
 //!
-//! The lint `unreachable_pub` keeps `pub` away from items that nobody outside can reach. So the interface is everything
-//! that is `pub` in the sources, and the lines as `rustfmt` breaks them tell where an item ends. Items that a macro makes
-//! are not listed.
+//! The lint `unreachable_pub` forbids `pub` for items that other crates cannot reach. So the interface is everything
+//! that is `pub` in the sources, and the lines as `rustfmt` breaks them tell where an item ends. Items that a macro
+//! makes are not listed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 /// The crates that an application sees.
 const SOURCES: [&str; 3] = ["ledger-core/values/src", "ledger-core/src", "ledger-store/src"];
 
-/// Modules that only tests and fuzzing reach.
+/// Modules that only tests and fuzz targets use.
 const HIDDEN: [&str; 2] = ["ledger-store/src/testing", "ledger-core/src/model"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above").to_owned()
 }
 
-/// The source files below a folder, without those of tests.
+/// Collects the source files below a folder, without those of tests.
 fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("the sources are readable") {
         let path = entry.expect("the sources are readable").path();
@@ -46,7 +46,7 @@ enum Within {
     Hidden,
 }
 
-/// The items of one file, in their order.
+/// Returns the items of one file, in their order.
 fn items_of(source: &str) -> Vec<String> {
     let mut items = Vec::new();
     let mut within = Within::Module;
@@ -59,7 +59,7 @@ fn items_of(source: &str) -> Vec<String> {
         }
         if text.starts_with("#[") {
             if line.starts_with("#[cfg(test)]") {
-                // A module of tests is the end of a file. One in a file of its own is a single line.
+                // A module of tests ends a file, unless its code is in a separate file.
                 if lines.next().is_none_or(|item| item.ends_with('{')) {
                     break;
                 }
@@ -106,7 +106,7 @@ fn items_of(source: &str) -> Vec<String> {
     items
 }
 
-/// Tells whether the head of an item is whole.
+/// Returns whether the head of an item is whole.
 fn is_complete(item: &str, indent: usize) -> bool {
     if ["pub use", "pub const ", "pub static"].iter().any(|start| item.starts_with(start))
         && !item.contains("fn ")
@@ -133,7 +133,7 @@ fn enclosed_by(head: &str) -> Within {
     }
 }
 
-/// The head of an item without its body.
+/// Returns the head of an item without its body.
 fn tidied(item: &str) -> String {
     let value = if item.contains("const ") && !item.contains("fn ") { item.find(" = ") } else { None };
     let item = value.map_or(item, |at| &item[..at]);
@@ -141,7 +141,7 @@ fn tidied(item: &str) -> String {
     item.replace("( ", "(").replace(", )", ")").replace(",)", ")").replace(" )", ")")
 }
 
-/// The name of the type that an item defines or implements something for.
+/// Returns the name of the type that an item defines, or for which it implements something.
 fn type_of(item: &str) -> Option<&str> {
     let after = |word: &str| item.split_once(word).map(|(_, rest)| rest);
     let rest = match item.strip_prefix("impl") {
@@ -170,7 +170,7 @@ fn blocks_of(items: &[String]) -> Vec<String> {
     blocks
 }
 
-/// The interface of all crates. It is sorted, so that it does not change when an item moves to another file.
+/// Returns the interface of all crates. It is sorted, so that it does not change when an item moves to another file.
 fn interface() -> String {
     let root = root();
     let mut text = String::from(

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// The lines of the first `text` block in the comment at the top of a source file.
+/// Returns the lines of the first `text` block in the comment at the top of a source file.
 fn announced(source: &str) -> String {
     let header = source.lines().map_while(|line| line.strip_prefix("//!"));
     let lines = header.map(|line| line.strip_prefix(' ').unwrap_or(line));

@@ -58,7 +58,7 @@ fn denied(section: &str, key: &str) -> Vec<String> {
     text.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Output of `cargo metadata` for the workspace and its dependencies.
+/// Returns the output of `cargo metadata` for the workspace and its dependencies.
 fn metadata() -> Value {
     let metadata = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--all-features"])
@@ -119,7 +119,7 @@ fn dependencies_have_allowed_licences_and_sources() {
     }
 }
 
-/// Tells whether any alternative of an `OR` consists of allowed licences.
+/// Returns whether any alternative of an `OR` consists of allowed licences.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
     plain

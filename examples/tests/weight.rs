@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Maximum number of crates that a program compiles for `ledger-store`, this crate included. Each one costs those who
-/// embed the library time to build and to review.
+/// Maximum number of crates that a program compiles for `ledger-store`, including `ledger-store` itself. Users of the
+/// library need time to build and review each crate.
 const CRATES_MAX: usize = 42;
 
 /// Lists the crates that a program on Linux compiles for the library with its default features.

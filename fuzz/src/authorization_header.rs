@@ -1,10 +1,11 @@
-//! Fuzz target: any bytes behind `Authorization` are a token, an id with a secret, something else, or refused: no panic.
+//! Fuzz target: parsing any value of the header `Authorization` never panics. A value is a token, an id with a secret,
+//! something else, or refused.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use stack_server::testing::{reads_as_basic, reads_as_bearer};
 
-/// The bytes are a header, and also the text inside one.
+/// Uses the bytes as the value of a header, and then as the text that is encoded in one.
 pub fn run(data: &[u8]) {
     let token = reads_as_bearer(data);
     let pair = reads_as_basic(data);
@@ -16,7 +17,7 @@ pub fn run(data: &[u8]) {
     let header = format!("Basic {}", STANDARD.encode(text));
     assert_eq!(reads_as_bearer(header.as_bytes()), None);
     let Some((id, secret)) = reads_as_basic(header.as_bytes()) else { return };
-    // Text without escapes is what it says.
+    // A text without escapes is its own value.
     if !text.contains(['%', '+']) {
         assert_eq!(text.split_once(':'), Some((id.as_str(), secret.as_str())));
     }

@@ -1,4 +1,4 @@
-//! Fuzz target: laws of list cursors. The server defines them beside its cursors.
+//! Fuzz target: laws of list cursors, which `stack_server::testing` defines.
 
 /// Reads a text that may be a cursor, and a query for another one.
 pub fn run(data: &[u8]) {

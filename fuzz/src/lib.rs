@@ -1,7 +1,7 @@
 //! Fuzz targets. Each is a function that takes any bytes and must not panic.
 //!
-//! `cargo test` replays `corpus/` and a few thousand generated inputs on stable Rust. `cargo fuzz` drives the
-//! same functions for as long as you like.
+//! `cargo test` replays `corpus/` and a few thousand generated inputs on stable Rust. `cargo fuzz` runs the same
+//! functions without a time limit.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Fuzz target: laws of the filters of payments lists. The server defines them beside its filters.
+//! Fuzz target: laws of the filters of payment lists, which `stack_server::testing` defines.
 
 /// Reads the text of a filter.
 pub fn run(data: &[u8]) {

@@ -1,5 +1,5 @@
-//! Fuzz target: a connector reads any answer of its provider without a panic, and what it makes of it is no larger than
-//! the answer could fill.
+//! Fuzz target: a connector parses any response of its provider without a panic, and its result is not much larger than
+//! the response.
 
 use std::cell::OnceCell;
 
@@ -17,7 +17,7 @@ fn providers() -> Providers {
     Providers::new(&made.cert.pem(), &made.signing_key.serialize_pem(), &folder)
 }
 
-/// Reads a byte that says which task fetches, a line with its state, and the answer.
+/// Reads a byte that selects the task, a line with the state of the task, and the response.
 pub fn run(data: &[u8]) {
     let Some((task, rest)) = data.split_first() else { return };
     let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());

@@ -8,8 +8,8 @@ use ledger_store::{Deleted, Direction, LogHashes, LogQuery, PageRequest, Start, 
 use stack_server::Settings;
 use stack_server::testing::Exchange;
 
-/// Number of requests to one store. Several share one, so that they meet the writes of others; the number
-/// bounds its memory.
+/// Number of requests to one store. Several requests share a store, so that some of them find the writes of others. The
+/// number bounds the memory of the store.
 const REQUESTS: u32 = 2_000;
 
 struct World {
@@ -85,7 +85,7 @@ pub fn answered(data: &[u8]) -> Option<u16> {
         // The server may close the connection without an answer if the bytes are not HTTP.
         let status = status(&answer)?;
         assert!(status < 500, "{line:?}: {}", String::from_utf8_lossy(&answer));
-        // These routes keep the part before the refused element, as documented.
+        // These routes store the elements before the refused one, as documented.
         let may_go_halfway = line.contains("bulk") || line.contains("import") || line.contains('%');
         let query = line.split_once('?').map_or("", |(_, query)| query);
         let is_dry = query.split('&').find(|pair| pair.starts_with("dryRun")) == Some("dryRun=true");

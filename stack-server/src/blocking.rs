@@ -1,4 +1,4 @@
-//! Work that may block, on the threads that the runtime keeps for it.
+//! Runs blocking work on the runtime's threads for it.
 
 use std::any::Any;
 
@@ -6,29 +6,29 @@ use tokio::task::{JoinError, JoinHandle};
 
 use crate::http::error::ApiError;
 
-/// An answer of unknown type.
+/// A result whose type is erased.
 type Answer = Box<dyn Any + Send>;
 
 /// Runs work on a thread that may block.
 ///
-/// The runtime sees work and answers of one type only, so the code that it needs for a task is compiled once. Compiled for
-/// each of more than a hundred callers, it made up a tenth of the program.
+/// Erases the types of the work and its result, so that the runtime's code for a task is compiled once. Compiled for
+/// each of more than a hundred callers, this code was a tenth of the program.
 ///
 /// # Errors
 ///
-/// If the work panics.
+/// Fails if the work panics.
 pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
     let answer = spawn(Box::new(|| Box::new(work()))).await?;
-    Ok(*answer.downcast().expect("the work made it"))
+    Ok(*answer.downcast().expect("the type of the work's result"))
 }
 
-/// Runs work that answers a request. A panic is a fault of the server.
+/// Runs the blocking work of a request.
 ///
 /// # Errors
 ///
-/// The refusal of the work; 500 if it panics.
+/// Returns the error of the work, or 500 if it panics.
 pub(crate) async fn answer<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -1,9 +1,8 @@
-//! The HTTP face of the ledger: requests in, answers out.
+//! The HTTP server of the ledger, and the command line of `stack-server`.
 //!
-//! [`Server::start`] answers the connections of a listener from a [`ledger_store::Store`]. One visible table says
-//! which paths there are ([`routes`]); everything a caller can choose is bounded (`limits.rs`); what is refused is
-//! refused with a status and a code of a closed set (`http/error.rs`). The server computes no balance and knows no
-//! file.
+//! [`Server::start`] serves the APIs from a [`ledger_store::Store`]. The routing table ([`routes`]) contains all paths.
+//! `limits.rs` bounds everything that a caller can choose. Every error response has a status and a code of a closed set
+//! (`http/error.rs`). The store computes all balances and writes all ledger files; the server only translates.
 
 pub mod cli;
 pub mod descriptors;

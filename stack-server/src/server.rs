@@ -41,7 +41,7 @@ use crate::settings::Settings;
 
 /// A running server.
 ///
-/// It serves until [`Server::stop`]; one that is dropped serves until the process ends.
+/// The server runs until [`Server::stop`]. If it is dropped, it runs until the process ends.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -55,12 +55,13 @@ pub struct Server {
     connectors: Option<ConnectorWorker>,
 }
 
-/// A handle that makes [`Server::stop`] wait for requests no longer.
+/// A handle that ends the waiting of [`Server::stop`] for requests in flight.
 #[derive(Clone, Debug)]
 pub struct ShutdownHandle(watch::Sender<bool>);
 
 impl ShutdownHandle {
-    /// From now on [`Server::stop`] does not wait for requests. The store still records the writes that it has.
+    /// Ends the waiting of [`Server::stop`] for requests in flight. The store still records the writes that it has
+    /// received.
     pub fn stop_waiting(&self) {
         self.0.send_replace(true);
     }
@@ -77,8 +78,8 @@ struct HttpThread {
 }
 
 impl HttpThread {
-    /// Starts a thread with a runtime of its own: a connection stays on its thread, and no thread steals work. Beside it
-    /// stands a thread for large requests. The first thread also reports refusals.
+    /// Starts an HTTP thread with its own runtime, and a thread for its large requests. A connection stays on its HTTP
+    /// thread, and no thread steals work. The first thread also logs the counts of refusals.
     fn start(self, number: usize, listener: TcpListener) -> io::Result<JoinHandle<()>> {
         let Self { app, tls, slots, stopped, waiting_ended } = self;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -102,20 +103,21 @@ impl HttpThread {
 }
 
 impl Server {
-    /// Starts to serve connections of `listener` from `store`, without asking for tokens.
+    /// Starts a server that requires no tokens. It accepts connections from `listener`, and uses the data in `store`.
     ///
     /// # Errors
     ///
-    /// If the system refuses threads, timers or the listener; of kind `InvalidInput` if a setting or TLS file is wrong.
+    /// Fails if the operating system refuses threads, timers or the listener. Fails with the kind `InvalidInput` if a
+    /// setting or a TLS file is not valid.
     pub fn start(store: &Store, settings: Settings, listener: TcpListener) -> io::Result<Self> {
         Self::run(store, settings, None, listener)
     }
 
-    /// Starts as [`Server::start`] does, but serves only requests with a token that allows them.
+    /// Starts a server like [`Server::start`], but one that requires a token that allows the request.
     ///
     /// # Errors
     ///
-    /// As [`Server::start`]; of kind `InvalidInput` if an issuer is not a URL.
+    /// Fails like [`Server::start`], and with the kind `InvalidInput` if an issuer is not a URL.
     pub fn start_guarded(
         store: &Store,
         settings: Settings,
@@ -164,7 +166,7 @@ impl Server {
         let threads = 0..shared.app.settings().http_threads.clamp(1, HTTP_THREADS_MAX);
         let threads = threads.map(|number| shared.clone().start(number, listener.try_clone()?));
         let threads = threads.collect::<io::Result<_>>()?;
-        // Each thread listens on a handle of its own; the last of them to end frees the port.
+        // Each thread listens on its own handle. The port becomes free when the last thread ends.
         drop(listener);
         Ok(Self {
             address,
@@ -179,7 +181,7 @@ impl Server {
         })
     }
 
-    /// Returns the address on which it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -194,8 +196,7 @@ impl Server {
         self.shutdown.clone()
     }
 
-    /// Accepts no more connections, lets requests in flight finish for at most ten seconds, and returns. The
-    /// store is left open.
+    /// Stops accepting connections, and waits at most ten seconds for requests in flight. Leaves the store open.
     pub fn stop(self) {
         // An error means that every thread has ended already.
         let _ = self.stop.send(true);
@@ -218,8 +219,8 @@ impl Server {
     }
 }
 
-/// The addresses and folders that callers may have the server reach. Clients on other machines must not make the server
-/// send requests into its own network.
+/// Returns the addresses and folders that callers can make the server reach. Clients on other machines must not make
+/// the server send requests into its own network.
 fn allowed(settings: &Settings, address: SocketAddr, is_guarded: bool) -> Allowed {
     let is_local_only = address.ip().is_loopback() && !is_guarded && !settings.behind_proxy;
     let default_outbound = if is_local_only { Outbound::Any } else { Outbound::Public };
@@ -229,12 +230,12 @@ fn allowed(settings: &Settings, address: SocketAddr, is_guarded: bool) -> Allowe
     }
 }
 
-/// The error of a server that does not start because of a setting.
+/// Returns the error of a server that does not start because of a setting.
 fn invalid_input(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
-/// Creates the authorization server, if the settings ask for one.
+/// Creates the authorization server if the settings contain one.
 fn new_authority(
     store: &Store,
     settings: &Settings,
@@ -246,7 +247,8 @@ fn new_authority(
     Ok(Some(Arc::new(authority)))
 }
 
-/// Waits until the requests in flight finish, [`DRAIN_TIMEOUT`] has passed, or [`ShutdownHandle::stop_waiting`] was called.
+/// Waits until the requests in flight finish, until [`DRAIN_TIMEOUT`] has passed, or for
+/// [`ShutdownHandle::stop_waiting`].
 async fn drain(graceful: GracefulShutdown, mut waiting_ended: watch::Receiver<bool>) {
     let waiting_ended = async {
         // An error means that no handle is left.
@@ -261,16 +263,16 @@ async fn drain(graceful: GracefulShutdown, mut waiting_ended: watch::Receiver<bo
     }
 }
 
-/// How long connections wait for their clients.
+/// Maximum times that connections wait for their clients.
 const CLIENT_TIMEOUTS: ClientTimeouts =
     ClientTimeouts { head: HEADER_READ_TIMEOUT, write: WRITE_STALL_TIMEOUT, write_bytes: WRITE_BYTES_MIN };
 
-/// Wraps the stream of a connection, so that slow clients and malformed heads end it.
+/// Wraps the stream of a connection. The wrapped stream ends if its client is too slow or sends a malformed head.
 fn guarded<S>(stream: S, heads: Pool, progress: Progress) -> TimedStream<StrictLines<TokioIo<S>>> {
     TimedStream::new(StrictLines::new(TokioIo::new(stream), heads), CLIENT_TIMEOUTS, progress)
 }
 
-/// Accepts connections until the server stops. Returns the handle that waits for those that are still open.
+/// Accepts connections until the server stops. Returns the handle that waits for the connections that are still open.
 async fn accept(
     app: App,
     tls: Option<Arc<Tls>>,
@@ -284,7 +286,8 @@ async fn accept(
     let graceful = GracefulShutdown::new();
     // hyper's default allows 100 header lines. Setting this limit would cost an allocation per request.
     let mut builder = http1::Builder::new();
-    // hyper counts this timeout from the end of the last response. `TimedStream` limits the time of a head that has begun.
+    // hyper counts this timeout from the end of the last response. `TimedStream` limits the time of a head that has
+    // begun.
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
     let heads = app.memory().heads.clone();
     loop {
@@ -303,7 +306,8 @@ async fn accept(
             continue;
         };
         let Some(slot) = slots.give(slot, peer.ip()) else { continue };
-        // Responses are written whole, so waiting for more only adds delay. A later read or write reports any error.
+        // Each response is written as a whole, so waiting for more data only adds delay. A later read or write reports
+        // any error.
         let _ = stream.set_nodelay(true);
         let (app, large) = (app.clone(), large.clone());
         let (progress, last_token) = (Progress::default(), Arc::new(LastToken::default()));
@@ -322,7 +326,7 @@ async fn accept(
         if let Some(tls) = tls.clone() {
             let (watcher, builder, heads) = (graceful.watcher(), builder.clone(), heads.clone());
             tokio::spawn(async move {
-                // A client that fails the handshake holds only its slot, and only until a timeout.
+                // A client that fails the handshake only occupies its slot, and only until a timeout.
                 if let Some(stream) = tls.accept(stream).await {
                     let stream = guarded(stream, heads, progress);
                     let _ = watcher.watch(builder.serve_connection(stream, service)).await;

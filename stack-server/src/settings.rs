@@ -27,8 +27,8 @@ pub(crate) fn http_share(budget: usize) -> usize {
     (budget / HTTP_MEMORY_DIVISOR).max(HTTP_MEMORY_MIN.min(budget / 2))
 }
 
-/// Returns the number of HTTP threads for a machine with this many processors. The writer, the flusher and the background
-/// work of the store keep the other half busy: with more HTTP threads, they would compete for processors.
+/// Returns the number of HTTP threads for a machine with this many processors. The writer, the flusher and the
+/// background work of the store keep the other half busy: with more HTTP threads, they would compete for processors.
 fn http_threads_of(processors: usize) -> usize {
     (processors / 2).clamp(1, HTTP_THREADS_MAX)
 }
@@ -45,12 +45,12 @@ pub enum Compat {
     V2_4,
 }
 
-/// The settings of a server. [`Settings::default`] holds the defaults.
+/// The settings of a server. [`Settings::default`] returns the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the operator's")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate switch for the operator")]
 pub struct Settings {
-    /// The generation of clients whose response forms are used; `None` chooses it by the path of the request.
+    /// The releases of clients whose response forms the server uses. `None` chooses them by the path of the request.
     pub profile: Option<Profile>,
     /// The release of API v1 for clients whose headers do not name one.
     pub compat: Compat,
@@ -60,7 +60,7 @@ pub struct Settings {
     pub first_id: Option<FirstId>,
     /// Maximum number of elements in a bulk request.
     pub bulk_max_size: usize,
-    /// Number of rows on a page if the request does not say.
+    /// Default number of rows on a page.
     pub default_page_size: u32,
     /// Maximum number of rows on a page. A request for more gets this number.
     pub max_page_size: u32,
@@ -72,25 +72,25 @@ pub struct Settings {
     pub experimental_features: bool,
     /// Whether the server offers exporters and pipelines.
     pub experimental_exporters: bool,
-    /// Whether this process does the background work: run pipelines and connectors, and remove deleted buckets. A
+    /// Whether this process does the background work: it runs pipelines and connectors, and removes deleted buckets. A
     /// read-only server only runs pipelines.
     pub worker: bool,
-    /// When to look for deleted buckets whose retention has ended, to remove them for good.
+    /// The times at which the server permanently removes deleted buckets whose retention has ended.
     pub cleanup_schedule: Schedule,
-    /// How long a deleted bucket can be restored before it is removed for good.
+    /// How long a deleted bucket can be restored before the server permanently removes it.
     pub cleanup_retention: Duration,
-    /// Maximum time between two looks of a pipeline for new logs. Commits wake it earlier.
+    /// Maximum time until a pipeline looks for new logs. Commits wake it earlier.
     pub pipelines_pull_interval: Duration,
     /// How long a pipeline waits before it repeats a failed push.
     pub pipelines_retry_period: Duration,
-    /// Maximum time between two reads of the list of pipelines. Changes over the API cause a read at once.
+    /// Maximum time between two reads of the list of pipelines. Changes through the API cause a read at once.
     pub pipelines_sync_period: Duration,
-    /// Directory below which exporters may write files; `None` forbids them to write files.
+    /// The directory below which exporters may write files. `None` forbids file exporters.
     pub exporters_directory: Option<PathBuf>,
-    /// The addresses, among those that API clients enter, to which the server may send requests. `None` is any address
-    /// for a server on loopback without tokens and without a proxy, and public addresses for all others.
+    /// The targets that are allowed for addresses from API clients. `None` allows any address for a server on loopback
+    /// without tokens and without a proxy, and only public addresses for all others.
     pub outbound: Option<Outbound>,
-    /// Maximum time without data on a stream of events. After it the server sends a heartbeat.
+    /// Maximum time without data on an event stream. After this time the server sends a heartbeat.
     pub events_heartbeat: Duration,
     /// The treatment of writes that violate a schema of their ledger. The caller opens the store with the same value.
     pub schema_enforcement: Enforcement,
@@ -99,14 +99,16 @@ pub struct Settings {
     pub encryption_key: Option<EncryptionKey>,
     /// Whether the API masks the secrets in configurations of connectors.
     pub redact_config: bool,
-    /// The path below which the generic connector API answers, such as `/api/generic`.
+    /// The path of the generic connector API, such as `/api/generic`.
     pub generic_mount: MountPath,
-    /// Keys that open the generic connector API and nothing else. With them it wants one of them, or a token where the
-    /// server asks for tokens. `None` leaves it to the tokens.
+    /// Keys that allow access to the generic connector API and nothing else. If there are keys, the API requires one of
+    /// them, or a token if the server accepts tokens. With `None`, it is open to the same callers as the rest of the
+    /// API.
     pub generic_keys: Option<FixedKeys>,
-    /// Addresses to use instead of the payment providers' own, by the name of the connector.
+    /// Addresses to use instead of the payment providers' real ones, by the name of the connector.
     pub provider_addresses: BTreeMap<String, String>,
-    /// Directory below which connectors may read and write files; `None` is the system's directory for temporary files.
+    /// The directory below which connectors may read and write files. `None` is the system's directory for temporary
+    /// files.
     pub connectors_directory: Option<PathBuf>,
     /// Maximum time that a connector waits for a response of its provider.
     pub provider_timeout: Duration,
@@ -114,9 +116,10 @@ pub struct Settings {
     pub public_url: String,
     /// Names of the publishers for which the store keeps payment events until they are delivered.
     pub payment_publishers: Vec<&'static str>,
-    /// Further host names by which clients may reach a server that asks for no tokens. Its machine's names always work.
+    /// Additional host names by which clients may reach a server that requires no tokens. The names of its machine are
+    /// always allowed.
     pub allowed_hosts: Vec<HostName>,
-    /// Origins whose web pages may use a server that asks for no tokens.
+    /// Origins whose web pages may use a server that requires no tokens.
     pub cors_origins: Vec<Origin>,
     /// Whether all connections come from a proxy, which serves clients of other machines.
     pub behind_proxy: bool,
@@ -124,9 +127,9 @@ pub struct Settings {
     pub http_threads: usize,
     /// Bytes of memory for request bodies, and for responses that their clients have not read yet.
     pub http_memory: usize,
-    /// The certificate and key files for TLS; `None` serves without encryption.
+    /// The certificate and key files for TLS. `None` means no TLS.
     pub tls: Option<TlsFiles>,
-    /// The settings of the built-in authorization server; `None` leaves it out.
+    /// The settings of the built-in authorization server. `None` disables it.
     pub authorization: Option<AuthorizationSettings>,
 }
 

@@ -1,5 +1,5 @@
-//! Entrances for fuzzing: requests without a socket, and the parsers behind them. Feature `testing` only,
-//! and no part of the stable interface.
+//! Entry points for fuzzing: requests without a socket, and parsers. Only available with the feature `testing`, and not
+//! part of the stable interface.
 
 use std::convert::Infallible;
 use std::io;
@@ -41,25 +41,25 @@ pub struct Exchange {
     app: App,
     runtime: Runtime,
     large: LargeRequests,
-    /// Ends when this is dropped.
+    /// The thread for large requests. It ends when the server is dropped.
     _large_thread: LargeThread,
 }
 
 impl Exchange {
-    /// Answers from this store.
+    /// Creates a server that uses the data in a store.
     pub fn new(store: &Store, settings: Settings) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        // A stream that waits for more would never end.
+        // The server counts as stopping, because an event stream would otherwise never end.
         let (_, stopping) = watch::channel(true);
         let allowed = Allowed { outbound: Outbound::Public, folder: None };
-        // One that other machines reach has names such as the one of the requests.
+        // A server on this address accepts the host names that the fuzzed requests contain.
         let address = (Ipv4Addr::UNSPECIFIED, 80).into();
         let app = App::new(store.clone(), settings, None, address, None, stopping, allowed);
         let (large, large_thread) = LargeRequests::start(0).expect("a thread");
         Self { app, runtime, large, _large_thread: large_thread }
     }
 
-    /// Sends bytes as one connection that then ends, and returns all that is answered.
+    /// Sends bytes over one connection, closes its sending side, and returns all bytes of the response.
     pub fn send(&self, bytes: &[u8]) -> Vec<u8> {
         let answered = Arc::new(Mutex::new(Vec::new()));
         let connection = Bytes { unread: bytes.to_vec(), at: 0, answered: answered.clone() };
@@ -75,17 +75,17 @@ impl Exchange {
         });
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
-            // That there is no more to read does not mean that nobody waits for the answer.
+            // The client waits for the response even if it sends no more data.
             .half_close(true)
             .serve_connection(connection, service);
-        // What is no HTTP ends with an error, after an answer or none.
+        // Bytes that are not HTTP cause an error, with or without a response.
         let _ = self.runtime.block_on(serving);
         let mut answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut answered)
     }
 }
 
-/// The two directions of a connection in memory.
+/// An in-memory connection: the bytes to read, and the written bytes.
 struct Bytes {
     unread: Vec<u8>,
     at: usize,
@@ -121,54 +121,54 @@ impl Write for Bytes {
     }
 }
 
-/// Reads a filter; `None` if it is refused.
+/// Parses a filter. Returns `None` if it is refused.
 pub fn filter(resource: Resource, text: &str) -> Option<Filter> {
     ledger_v2::parse_filter(Profile::Stack, resource, text).ok()
 }
 
-/// Whether a text reads as a token; nobody has checked its signature.
+/// Returns whether a text has the form of a token. Does not check the signature.
 pub fn reads_as_token(text: &str) -> bool {
     guard::reads_as_token(text)
 }
 
-/// The headers of a request with this `Authorization`; `None` if no connection lets it through.
+/// Returns request headers with this `Authorization`, or `None` if it is not a valid header value.
 fn authorization(header: &[u8]) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(AUTHORIZATION, HeaderValue::from_bytes(header).ok()?);
     Some(headers)
 }
 
-/// The token of an `Authorization` header; `None` if it is refused, or of another scheme.
+/// Returns the token of an `Authorization` header, or `None` if the header is refused or has another scheme.
 pub fn reads_as_bearer(header: &[u8]) -> Option<Vec<u8>> {
     guard::bearer_of(&authorization(header)?).map(<[u8]>::to_vec)
 }
 
-/// Id and secret of an `Authorization` header; `None` if it is refused, or of another scheme.
+/// Returns the id and secret of an `Authorization` header, or `None` if the header is refused or has another scheme.
 pub fn reads_as_basic(header: &[u8]) -> Option<(String, String)> {
     let headers = authorization(header)?;
     let found = form::basic(&headers).ok().flatten()?;
     Some((found.id, found.secret.unwrap_or_default()))
 }
 
-/// The value of a parameter in the body of a form; `None` if the form is refused.
+/// Returns the value of a parameter in the body of a form. The outer `None` means that the form is refused.
 pub fn reads_as_form(body: &str, name: &str) -> Option<Option<String>> {
     let form = form::Form::parse(body).ok()?;
     Some(form.get(name).map(str::to_owned))
 }
 
-/// Laws of cursors: any text is refused or reads as what it was made of, and a cursor that was changed in one bit, or
-/// that is of another place or store, is refused.
+/// Checks the laws of cursors. Every text is refused, or is the cursor of the query that it is parsed as. A cursor with
+/// a changed character is refused, and so is a cursor of another list, ledger or store.
 ///
 /// # Panics
 ///
-/// If a law does not hold.
+/// Panics if a law does not hold.
 pub fn cursor_laws(data: &[u8]) {
     let key = [7; 32];
     let place = Place { list: "accounts", ledger: "main" };
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(query) = ListQuery::from_cursor(text, &key, place)
     {
-        // Nobody makes a digest by chance.
+        // Random data does not contain a valid digest.
         assert_eq!(query.to_cursor(&key, place), text.trim_end_matches('='));
     }
     let mut bytes = data.iter().copied();
@@ -216,6 +216,6 @@ pub fn cursor_laws(data: &[u8]) {
     let at = usize::from(changed) * 7 % tampered.len();
     tampered[at] = if tampered[at] == b'A' { b'B' } else { b'A' };
     let tampered = String::from_utf8(tampered).expect("ASCII");
-    // Bits behind the last whole byte carry nothing: such a text is refused, or means the same.
+    // The last character can contain unused bits. A text that changes only these is refused as well.
     assert!(ListQuery::from_cursor(&tampered, &key, place).is_err(), "{tampered}");
 }

@@ -57,7 +57,7 @@ async fn end_of(address: &str, request: Request, until: Instant) -> String {
         () = writing => "open".to_owned(),
         () = tokio::time::sleep_until(until) => "open".to_owned(),
     };
-    // The attacker does not read on after the first bytes of an answer.
+    // The attacker reads only the first bytes of an answer.
     if end != "closed" {
         tokio::time::sleep_until(until).await;
     }

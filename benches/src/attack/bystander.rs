@@ -1,4 +1,4 @@
-//! An honest client that goes on during an attack: a small request every 20 ms, three reads for each write.
+//! An honest client that continues during an attack. It sends a small request every 20 ms, three reads for each write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Maximum time for an answer. A later one is a failure.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The client, on a thread of its own.
+/// The client, which runs on its own thread.
 pub(super) struct Bystander {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<(Histogram, u64)>,

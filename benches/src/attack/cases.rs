@@ -1,22 +1,22 @@
-//! The attacks: what each connection sends, and what must be there before.
+//! The attacks: the bytes that each connection sends, and the data that must exist before.
 
 use std::fmt::Write as _;
 
 use crate::Failure;
 use crate::http_client::Connection;
 
-/// Length of the longest body that a server takes.
+/// Maximum length of a body that a server accepts.
 const BODY_BYTES: usize = 4 << 20;
 
 /// An attack.
 pub struct Case {
-    /// Its name.
+    /// The name of the attack.
     pub name: &'static str,
     /// Number of connections of a whole attack.
     pub(super) connections: u64,
-    /// Makes ledgers and transactions that it needs.
+    /// Creates the ledgers and transactions that the attack needs.
     pub(super) prepare: fn(&str, u64) -> Result<(), Failure>,
-    /// Returns the bytes that a connection sends, by its number. It does not read more of the answer than the status.
+    /// Returns the bytes that a connection sends, by its number. The connection reads only the status of the answer.
     pub(super) request: fn(u64) -> Request,
 }
 
@@ -60,7 +60,7 @@ pub const CASES: &[Case] = &[
         },
     },
     Case {
-        // Pages of large transactions that nobody reads.
+        // Pages of large transactions. The attacker does not read them.
         name: "pages",
         connections: 12,
         prepare: |address, _| make_large_transactions(address, 12),
@@ -78,7 +78,7 @@ pub const CASES: &[Case] = &[
         },
     },
     Case {
-        // Clients of events that read none.
+        // Clients of event streams that read no events.
         name: "events",
         connections: 600,
         prepare: |address, _| make_large_transactions(address, 4),
@@ -94,7 +94,7 @@ fn post(path: &str, length: usize) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n")
 }
 
-/// Makes the ledger of the honest client, and so many to import into.
+/// Creates the ledger of the honest client, and `imports` ledgers to import into.
 fn make_ledgers(address: &str, imports: u64) -> Result<(), Failure> {
     let ledgers = (0..imports).map(|number| post(&format!("/v2/import-{number}"), 0));
     send_all(address, [post("/v2/main", 0)].into_iter().chain(ledgers))

@@ -1,5 +1,5 @@
-//! Attacks on the memory of a server. Each attack runs against a fresh server, while an honest client goes on beside it.
-//! The result is a table: attack, memory before and at its peak, latency of the honest client, and how the connections
+//! Attacks on the memory of a server. Each attack runs against a fresh server, while an honest client also uses it. The
+//! result is a table: attack, memory before and at its peak, latency of the honest client, and how the connections
 //! ended.
 
 mod attacker;
@@ -19,18 +19,18 @@ use crate::process::Memory;
 use crate::report::millis;
 use crate::{Failure, arguments};
 
-/// Memory that a server needs beside its budget: buffers of the allocator, stacks, and the reads and requests at work on
-/// the largest transactions, as docs/operating.md says.
+/// Memory that a server needs in addition to its budget: buffers of the allocator, stacks, and running reads and
+/// requests with the largest transactions. See docs/operating.md.
 const CONSTANT_BYTES: u64 = 128 << 20;
 
 /// Memory that a connection needs, with a head and a body that are too short to be counted.
 const CONNECTION_BYTES: u64 = 40 << 10;
 
-/// Maximum latency of the honest client, for 99 % of its requests. Operators watch a server with timeouts of a second and
-/// more: a tenth of that leaves room for a slow machine.
+/// Maximum latency of the honest client, for 99 % of its requests. Operators monitor a server with timeouts of a second
+/// or more. A tenth of that is also enough for a slow machine.
 const P99_MAX: Duration = Duration::from_millis(100);
 
-/// The maximum latency of this build. A build without optimization is slow for reasons of its own.
+/// Returns the maximum latency of this build, or `None` for a debug build, which is slow even without an attack.
 const fn p99_max() -> Option<Duration> {
     if cfg!(debug_assertions) { None } else { Some(P99_MAX) }
 }
@@ -38,7 +38,7 @@ const fn p99_max() -> Option<Duration> {
 /// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The server program. Without one, this program serves in a process of its own.
+    /// The server program. Without one, a child process of this program is the server.
     pub spawn: Option<PathBuf>,
     /// The memory budget of the server in bytes.
     pub memory_budget: usize,
@@ -55,7 +55,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is invalid.
+    /// Fails if an option is unknown or its value is invalid.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut options = Self {
             spawn: None,
@@ -98,7 +98,7 @@ struct Row {
 }
 
 impl Row {
-    /// Tells whether the server stayed within its memory, and answered every request of the honest client in time.
+    /// Returns whether the server stayed within its memory, and answered every request of the honest client in time.
     fn is_survived(&self, p99_max: Option<Duration>) -> bool {
         let is_in_time = p99_max.is_none_or(|max| self.p99 <= max);
         self.peak <= self.allowed && self.failures == 0 && is_in_time
@@ -109,8 +109,8 @@ impl Row {
 ///
 /// # Errors
 ///
-/// If a server does not start, or does not answer what prepares an attack. The table is in the error if an attack used too
-/// much memory, or made an honest request fail or (in a release build) wait for too long.
+/// Fails if a server does not start, or if the preparation of an attack fails. Fails with the table if an attack used
+/// too much memory, or made an honest request fail or (in a release build) wait for too long.
 pub fn run(options: &Options) -> Result<String, Failure> {
     let cases = CASES.iter().filter(|case| options.only.as_ref().is_none_or(|only| case.name == only));
     let rows = cases.map(|case| attack(options, case)).collect::<Result<Vec<_>, _>>()?;

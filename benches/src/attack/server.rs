@@ -1,4 +1,4 @@
-//! The server that is attacked, in a process of its own.
+//! The attacked server, which runs in its own process.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -50,7 +50,7 @@ pub(super) fn http_memory(memory_budget: usize) -> Result<u64, Failure> {
 ///
 /// # Errors
 ///
-/// If the server does not start.
+/// Fails if the server does not start.
 pub fn serve(arguments: Vec<OsString>) -> Result<Infallible, Failure> {
     let config = parse(arguments)?;
     descriptors::raise_limit();

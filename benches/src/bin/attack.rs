@@ -1,4 +1,4 @@
-//! The attack program. It attacks the memory of a server and prints a table of what came of it.
+//! The attack program. It attacks the memory of a server and prints a table of the results.
 
 #![forbid(unsafe_code)]
 
@@ -40,7 +40,7 @@ fn run() -> Result<String, Failure> {
         Some("--help") => return Ok(USAGE.to_owned()),
         _ => {}
     }
-    // A connection needs a descriptor here, too.
+    // Each connection also needs a descriptor in this process.
     stack_server::descriptors::raise_limit();
     attack::run(&Options::parse(&mut Parser::from_args(arguments))?)
 }

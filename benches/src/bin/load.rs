@@ -27,7 +27,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The help text. Defaults are in parentheses, some with an explanation.
 ///
 /// `--plain` and `--rich` are the variants of `benches::workload::Shape`, and `naive` is `benches::naive::NaiveLedger`.
-/// "In turn" means that two variants alternate, so that both meet the same state of the machine.
+/// "In turn" means that two variants alternate, so that changes of the machine's speed affect both.
 const USAGE: &str = "\
 load embedded   writes to a store in this process
     --transactions N (10M) --accounts N (100k) --batch N (8192) --in-flight N (4; paced 32)

@@ -19,35 +19,35 @@ impl Api {
     ///
     /// # Errors
     ///
-    /// If the connection fails.
+    /// Fails if the connection fails.
     pub async fn connect(address: &str) -> Result<Self, Failure> {
         Ok(Self { connection: Connection::connect(address).await? })
     }
 
-    /// Sends a request and parses the JSON of its answer; no JSON is `null`.
+    /// Sends a request and parses the JSON of its answer. Returns `null` if the answer is not JSON.
     ///
     /// # Errors
     ///
-    /// If the connection fails, or the status is no success.
+    /// Fails if the connection fails, or the status is not a success.
     pub async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
         let (answer, _) = self.timed_answer(method, path, body).await?;
         Ok(serde_json::from_slice(answer).unwrap_or(Value::Null))
     }
 
-    /// Sends a request and returns the time until the whole answer is there.
+    /// Sends a request and returns the time until the answer is complete.
     ///
     /// # Errors
     ///
-    /// If the connection fails, or the status is no success.
+    /// Fails if the connection fails, or the status is not a success.
     pub async fn timed(&mut self, method: &str, path: &str, body: &str) -> Result<Duration, Failure> {
         self.timed_answer(method, path, body).await.map(|(_, took)| took)
     }
 
-    /// The same with the body of the answer.
+    /// Sends a request and returns the answer's body and the time until the answer is complete.
     ///
     /// # Errors
     ///
-    /// As [`Api::timed`].
+    /// Returns the same errors as [`Api::timed`].
     pub async fn timed_answer(
         &mut self,
         method: &str,
@@ -68,7 +68,7 @@ impl Api {
     ///
     /// # Errors
     ///
-    /// If the server refuses it.
+    /// Fails if the server refuses it.
     pub async fn install(&mut self, name: &str, endpoint: &str, period: &str) -> Result<String, Failure> {
         let config = json!({"name": name, "apiKey": "key", "endpoint": endpoint, "pollingPeriod": period});
         let answer = self.ask("POST", "/api/payments/connectors/GENERIC", &config.to_string()).await?;
@@ -76,11 +76,11 @@ impl Api {
         Ok(id.ok_or("an installation without an id")?.to_owned())
     }
 
-    /// Removes a connector with everything that it brought in.
+    /// Removes a connector with everything that it has ingested.
     ///
     /// # Errors
     ///
-    /// If the server refuses it.
+    /// Fails if the server refuses it.
     pub async fn uninstall(&mut self, connector: &str) -> Result<(), Failure> {
         self.ask("DELETE", &format!("/api/payments/connectors/GENERIC/{connector}"), "").await.map(drop)
     }
@@ -89,7 +89,7 @@ impl Api {
     ///
     /// # Errors
     ///
-    /// If the server refuses the list, or a task of the connector has failed.
+    /// Fails if the server refuses the list, or a task of the connector has failed.
     pub async fn wait_for_payment(&mut self, connector: &str, date: &str) -> Result<(), Failure> {
         for number in 1_u64.. {
             let newest = self.ask("GET", "/api/payments/payments?pageSize=1&sort=date:desc", "").await?;

@@ -12,10 +12,10 @@ use crate::report::{Report, rate};
 /// Number of connectors whose providers hang.
 const HANGING: u64 = 50;
 
-/// The other connector brings in one in this many of the payments of the run, in each turn.
+/// Divisor of the run's number of payments. The other connector ingests this part of them in each turn.
 const INGESTED_ONE_IN: u64 = 50;
 
-/// The figures of the turns without hanging providers, or with them.
+/// The figures of all turns without hanging providers, or of all turns with them.
 #[derive(Default)]
 struct Side {
     reads: Histogram,
@@ -28,7 +28,7 @@ struct Side {
 ///
 /// # Errors
 ///
-/// If the server answers wrongly.
+/// Fails if the server answers wrongly.
 pub(super) async fn measure(
     run: &HttpPayments,
     api: &mut Api,
@@ -66,7 +66,7 @@ pub(super) async fn measure(
     Ok(())
 }
 
-/// Reads and writes for the time of a turn.
+/// Sends reads and writes for the configured time, and records their latencies.
 async fn requests(run: &HttpPayments, api: &mut Api, side: &mut Side) -> Result<(), Failure> {
     const TRANSACTION: &str =
         r#"{"postings":[{"source":"world","destination":"shop","asset":"EUR/2","amount":1}]}"#;
@@ -78,7 +78,7 @@ async fn requests(run: &HttpPayments, api: &mut Api, side: &mut Side) -> Result<
     Ok(())
 }
 
-/// The time in which another connector brings in payments. It is removed afterwards.
+/// Measures the time in which another connector ingests payments. Removes the connector afterwards.
 async fn ingest(api: &mut Api, base: &str, name: &str, payments: u64) -> Result<Duration, Failure> {
     let begin = Instant::now();
     let connector = api.install(name, &format!("{base}/{payments}"), "1h").await?;

@@ -1,4 +1,4 @@
-//! Measures what installed connectors cost whose providers have nothing new.
+//! Measures the cost of installed connectors whose providers have nothing new.
 
 use std::time::Instant;
 
@@ -8,11 +8,12 @@ use crate::Failure;
 use crate::process::{Memory, processor_time};
 use crate::report::Report;
 
-/// Installs connectors during a polling period, so that they poll evenly spread, and measures the server during the next.
+/// Installs connectors during a polling period, so that they poll evenly spread, and measures the server during the
+/// next.
 ///
 /// # Errors
 ///
-/// If the server refuses an installation.
+/// Fails if the server refuses an installation.
 pub(super) async fn measure(
     run: &HttpPayments,
     server: u32,

@@ -1,5 +1,5 @@
-//! Measures how fast a connector brings in payments, with and without a posting rule, and how fast the provider gives
-//! them to a client that keeps nothing.
+//! Measures how fast a connector ingests payments, with and without a posting rule, and how fast a client that stores
+//! nothing receives them from the provider.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::http_load::refused;
 use crate::process::processor_time;
 use crate::report::{Report, rate};
 
-/// Rows of a page that the connector asks for.
+/// Number of rows on a page that the connector requests.
 const PAGE_SIZE: u64 = 100;
 
 /// Moves each payment between the ledger accounts of its two sides.
@@ -25,7 +25,7 @@ const SCRIPT: &str = "vars {\n  monetary $amount\n  account $source\n  account $
 ///
 /// # Errors
 ///
-/// If the provider answers wrongly.
+/// Fails if the provider answers wrongly.
 pub(super) async fn bound(run: &HttpPayments, endpoint: &str, report: &mut Report) -> Result<(), Failure> {
     let (address, path) = endpoint.trim_start_matches("http://").split_once('/').ok_or("an endpoint")?;
     let mut connection = Connection::connect(address).await?;
@@ -55,7 +55,7 @@ pub(super) async fn bound(run: &HttpPayments, endpoint: &str, report: &mut Repor
 ///
 /// # Errors
 ///
-/// If the server or the connector fails.
+/// Fails if the server or the connector fails.
 pub(super) async fn ingest(
     run: &HttpPayments,
     server: u32,
@@ -65,7 +65,7 @@ pub(super) async fn ingest(
     report: &mut Report,
 ) -> Result<String, Failure> {
     let name = if has_rule { "posted" } else { "plain" };
-    // The rule must be there before the first payment, so the connector gets its address after it.
+    // The rule must exist before the first payment, so the connector gets the provider's address after the rule.
     let connector = api.install(name, if has_rule { "" } else { endpoint }, "1h").await?;
     let used = || processor_time(server).unwrap_or_default();
     let (mut begin, mut used_before) = (Instant::now(), used());

@@ -16,7 +16,7 @@ use crate::workload::Random;
 const FIELDS: [&str; 8] =
     ["createdAt", "reference", "amount", "initialAmount", "status", "type", "scheme", "asset"];
 
-/// Filters, each with its name in the report. `REFERENCE` and `CONNECTOR` stand for values of the run.
+/// Filters, each with its name in the report. A run replaces `REFERENCE` and `CONNECTOR` by its own values.
 const FILTERS: [(&str, &str); 9] = [
     ("status", r#"{"$match":{"status":"FAILED"}}"#),
     ("status_of_none", r#"{"$match":{"status":"DISPUTE"}}"#),
@@ -33,7 +33,7 @@ const FILTERS: [(&str, &str); 9] = [
 ///
 /// # Errors
 ///
-/// If the server answers wrongly.
+/// Fails if the server answers wrongly.
 pub(super) async fn measure(
     run: &HttpPayments,
     api: &mut Api,
@@ -70,7 +70,7 @@ async fn repeated(
     let begin = Instant::now();
     for _ in 0..run.reads {
         latency.record(api.timed("GET", path, "").await?);
-        // A list that misses its aim by far is not asked for much longer.
+        // Stop early if a list is very slow.
         if begin.elapsed().as_secs() >= 10 {
             break;
         }
@@ -96,7 +96,8 @@ async fn walk(run: &HttpPayments, api: &mut Api, field: &str, report: &mut Repor
     Ok(())
 }
 
-/// Reads the whole list in long pages, and compares the first pages with the last: a page costs the same at any depth.
+/// Reads the whole list in long pages. Compares the first pages with the last, because the cost of a page must not
+/// depend on its position.
 async fn whole(run: &HttpPayments, api: &mut Api, report: &mut Report) -> Result<(), Failure> {
     let mut path = "/api/payments/payments?sort=amount:desc&pageSize=1000".to_owned();
     let (mut times, mut rows) = (Vec::new(), 0);
@@ -123,7 +124,7 @@ async fn whole(run: &HttpPayments, api: &mut Api, report: &mut Report) -> Result
     Ok(())
 }
 
-/// Reads a page and measures the time until all of it is there.
+/// Reads a page and measures the time until it is complete.
 async fn page(api: &mut Api, path: &str) -> Result<(Value, Duration), Failure> {
     let (answer, took) = api.timed_answer("GET", path, "").await?;
     Ok((serde_json::from_slice(answer)?, took))

@@ -1,5 +1,5 @@
-//! The sub-command `payments`: how fast connectors bring in payments, how fast they are listed, what idle connectors
-//! cost, and whether a provider that hangs delays anybody.
+//! The sub-command `payments`: measures how fast connectors ingest payments, how fast the server lists them, the cost
+//! of idle connectors, and whether a hanging provider delays other requests.
 
 pub mod api;
 mod hanging;
@@ -19,11 +19,11 @@ use crate::process::Memory;
 use crate::report::Report;
 use crate::{Failure, calibration};
 
-/// Measures the parts, each on a server of its own; the lists on that of the ingestion.
+/// Measures the parts. Each part has its own server, except that the lists use the server of the ingestion.
 ///
 /// # Errors
 ///
-/// If a server does not start, or answers wrongly.
+/// Fails if a server does not start, or answers wrongly.
 pub fn run(run: &HttpPayments) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();

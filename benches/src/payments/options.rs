@@ -12,7 +12,7 @@ use crate::{Failure, arguments};
 pub struct HttpPayments {
     /// The server program.
     pub spawn: PathBuf,
-    /// Number of payments to bring in.
+    /// Number of payments to ingest.
     pub payments: u64,
     /// Number of reads of each kind of page.
     pub reads: u64,
@@ -20,11 +20,11 @@ pub struct HttpPayments {
     pub connectors: u64,
     /// Polling period of idle connectors, during which they are measured.
     pub period: Duration,
-    /// Time of the requests in each turn.
+    /// Length of the requests' part of a turn.
     pub time: Duration,
     /// Number of turns without and with hanging providers.
     pub turns: u64,
-    /// The only part to measure; all if empty.
+    /// The only part to measure, or empty to measure all parts.
     pub only: String,
 }
 
@@ -36,7 +36,7 @@ impl HttpPayments {
     ///
     /// # Errors
     ///
-    /// If an option is unknown, its value is invalid, or there is no server.
+    /// Fails if an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut run = Self {
             spawn: PathBuf::new(),

@@ -13,14 +13,14 @@ use ledger_core::Timestamp;
 
 use crate::{Failure, bare};
 
-/// Date of the first transaction: 2024-01-01. Each has its date one second after the one before.
+/// Date of the first transaction: 2024-01-01. Each of the others is dated one second after its predecessor.
 const FIRST_SECOND: i64 = 1_704_067_200;
 
-/// Starts a provider on a thread of its own. It ends with the process.
+/// Starts a provider on a new thread, which ends with the process.
 ///
 /// # Errors
 ///
-/// If it cannot listen.
+/// Fails if the provider cannot listen.
 pub fn start() -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -45,7 +45,8 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     Ok(response)
 }
 
-/// The answer of a provider with `count` transactions; `None` if there is no such list, or a parameter is none.
+/// Returns the response of a provider with `count` transactions, or `None` if the list is unknown or a parameter is not
+/// valid.
 fn body(count: u64, list: &str, query: &str) -> Option<String> {
     let value = |name: &str| {
         let mut parameters = query.split('&').filter_map(|parameter| parameter.split_once('='));
@@ -67,23 +68,23 @@ fn body(count: u64, list: &str, query: &str) -> Option<String> {
     }
 }
 
-/// The number of the first transaction from a date on.
+/// Returns the number of the first transaction from a date on.
 fn number_from(date: &str) -> Option<u64> {
     let micros = Timestamp::parse(date).ok()?.as_micros() - FIRST_SECOND * 1_000_000;
     Some(u64::try_from(micros).unwrap_or(0).div_ceil(1_000_000))
 }
 
-/// The date of a transaction.
+/// Returns the date of a transaction.
 pub fn date(number: u64) -> Timestamp {
     Timestamp::from_micros((FIRST_SECOND + number as i64) * 1_000_000)
 }
 
-/// The provider's id of a transaction. Ids are in no order, like those of most providers.
+/// Returns the provider's id of a transaction. Ids are in no order, like those of most providers.
 pub fn id(number: u64) -> String {
     format!("tx_{:016x}", mixed(number))
 }
 
-/// A number without a pattern for each number: the finalizer of `SplitMix64`, which maps no two numbers to one.
+/// Maps each number to a different, random-looking number, by the finalizer of `SplitMix64`.
 fn mixed(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -96,7 +97,8 @@ fn rows(numbers: std::ops::Range<u64>) -> String {
     format!("[{}]", rows.join(","))
 }
 
-/// Nine in ten have succeeded, seven in ten are in euros, and one in ten is a transfer.
+/// Returns a transaction as JSON. Nine in ten transactions succeeded, seven in ten are in euros, and one in ten is a
+/// transfer.
 fn row(number: u64) -> String {
     let (id, at, random) = (id(number), date(number), mixed(number));
     let amount = random % 1_000_000 + 1;

@@ -18,7 +18,7 @@ use ledger_store::{BackupError, RestorePoint, TimeSource};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A clock that goes on by a minute at each look, so that the output is always the same.
+/// A clock that advances by a minute each time it is read, so that the output is always the same.
 #[derive(Debug)]
 struct Minutes(AtomicI64);
 
@@ -62,12 +62,12 @@ fn run(home: &Path) -> Result<(), Failure> {
     let restored = Store::open(&restored)?;
     println!("restored to {} entries, users:7 holds {}", report.entries, held(&restored.ledger("main")?)?);
 
-    // During the first round.
+    // This date is in the first round of payments.
     let at = RestorePoint::Date("2024-05-01T11:30:00Z".parse()?);
     Store::restore(&backup, home.join("earlier"), at)?;
     println!("as of 11:30, users:7 held {}", held(&Store::open(home.join("earlier"))?.ledger("main")?)?);
 
-    // From here on the restored store has a history of its own.
+    // With this commit, the history of the restored store differs from the backup's.
     restored.ledger("main")?.transaction().posting("world", "users:1", 1, "USD/2").commit()?;
     match restored.backup(&backup) {
         Err(BackupError::OtherHistory { .. }) => {

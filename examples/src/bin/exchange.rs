@@ -1,4 +1,4 @@
-//! Exchanges currencies: both legs of a deal are one transaction, and the spread stays with the desk.
+//! Exchanges currencies: both legs of a deal are one transaction, and the desk keeps the spread.
 //!
 //! ```text
 //! users:1 sells 100.00 USD for 91.54 EUR at 0.9154
@@ -45,7 +45,7 @@ fn main() -> Result<(), Failure> {
 fn deal(ledger: &Ledger, asset: &str, sold: &str, rate: &str, reference: &str) -> Result<(), Failure> {
     let asset = Asset::parse(asset)?;
     let sold: Decimal = with_decimals(sold.parse()?, &asset);
-    // Exact until here. The last cent is rounded towards the desk, once and where everybody can see it.
+    // All amounts are exact until here. The only rounding is in favour of the desk.
     let paid = (sold * rate.parse::<Decimal>()?).round_dp_with_strategy(2, RoundingStrategy::ToZero);
     print!("{USER} sells {sold} {} for {paid} EUR at {rate}", asset.code());
     let deal = ledger
@@ -56,14 +56,14 @@ fn deal(ledger: &Ledger, asset: &str, sold: &str, rate: &str, reference: &str) -
         .metadata("rate", rate);
     match deal.commit() {
         Ok(_) => println!(),
-        // Neither leg happened.
+        // The store recorded neither leg.
         Err(LedgerError::Refused(_)) => println!(": refused, {DESK} lacks funds"),
         Err(error) => return Err(error.into()),
     }
     Ok(())
 }
 
-/// The balances of an account, by currency.
+/// Returns the balances of an account as a text, by currency.
 fn holdings(ledger: &Ledger, account: &str) -> Result<String, Failure> {
     let volumes = ledger.get_account(account)?.volumes.unwrap_or_default();
     let shown = volumes.iter().map(|(asset, volumes)| {
@@ -73,7 +73,7 @@ fn holdings(ledger: &Ledger, account: &str) -> Result<String, Failure> {
     Ok(shown.collect::<Result<Vec<_>, Failure>>()?.join(", "))
 }
 
-/// The value of the desk's holdings in euros.
+/// Returns the value of the desk's holdings in euros.
 fn worth(ledger: &Ledger) -> Result<Decimal, Failure> {
     let mut sum = Decimal::ZERO;
     for (asset, rate) in MIDDLE_RATES {
@@ -84,7 +84,7 @@ fn worth(ledger: &Ledger) -> Result<Decimal, Failure> {
     Ok(sum)
 }
 
-/// A number with as many decimals as its asset has.
+/// Returns a number with as many decimals as its asset.
 fn with_decimals(mut number: Decimal, asset: &Asset) -> Decimal {
     number.rescale(asset.scale());
     number

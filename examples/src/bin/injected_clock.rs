@@ -15,7 +15,7 @@ use std::time::Duration;
 use ledger_store::TimeSource;
 use ledger_store::prelude::*;
 
-/// A clock that is set by hand, in microseconds since 1970.
+/// A clock that the test sets, in microseconds since 1970.
 #[derive(Debug, Default)]
 struct SetClock(AtomicI64);
 
@@ -31,7 +31,7 @@ impl TimeSource for SetClock {
     }
 }
 
-/// The application. Its time is that of the store, so a test sets one clock for both.
+/// The application. It reads the time from the store's clock, so a test sets one clock for both.
 struct Bookings {
     ledger: Ledger,
     clock: Arc<dyn TimeSource>,
@@ -50,7 +50,7 @@ impl Bookings {
         self.ledger.transactions().metadata("kind", "hold").reverted(false).count()
     }
 
-    /// Gives back every hold that is older than a day. Returns how many there were.
+    /// Reverts every hold that is older than a day. Returns their number.
     fn expire(&self) -> Result<usize, LedgerError> {
         let age = i64::try_from(HOLD.as_micros()).unwrap_or(i64::MAX);
         let limit = Timestamp::from_micros(self.clock.now().as_micros() - age + 1);

@@ -25,7 +25,7 @@ send $price ( source = @world destination = $sale )
 set_account_meta($sale, "seller", $seller)
 "#;
 
-/// Empties the account of a sale. The script asks the ledger who the seller is, and for which commission.
+/// Empties the account of a sale. The script reads the seller and the commission from the ledger.
 const PAYOUT: &str = r#"
 vars {
   account $sale
@@ -68,7 +68,7 @@ fn main() -> Result<(), Failure> {
     let mut last = None;
     for number in [1, 2] {
         let paid = payout(number)?;
-        // The seller first.
+        // Print the seller's part first.
         let parts: Vec<String> = paid
             .postings
             .iter()

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
 
-    // Without a ledger: the result depends on no balance, so `Blank`, an empty ledger, answers the needs of the run.
+    // Run without a ledger: the result does not depend on balances, so `Blank`, an empty ledger, is enough.
     let program = Program::compile(SPLIT, Profile::Default)?;
     let mut scratch = Scratch::default();
     let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{} -> {}: {} {}", posting.source, posting.destination, posting.asset, posting.amount);
     }
 
-    // In a ledger: the store runs the same script and records its postings as a transaction.
+    // Run in a ledger: the store runs the same script and records its postings as a transaction.
     let store = Store::in_memory();
     let ledger = store.ledger("main")?;
     let split =

@@ -21,7 +21,7 @@ use ledger_store::TimeSource;
 use ledger_store::prelude::*;
 use rust_decimal::Decimal;
 
-/// A clock that is set by hand, in microseconds since 1970.
+/// A clock that the program sets, in microseconds since 1970.
 #[derive(Debug, Default)]
 struct SetClock(AtomicI64);
 
@@ -62,7 +62,7 @@ fn main() -> Result<(), Failure> {
     statement(&ledger, &usd, "2024-05", "2024-05-01", "2024-06-01")?;
     statement(&ledger, &usd, "2024-06", "2024-06-01", "2024-07-01")?;
 
-    // The same month, from the transactions that were recorded before 15 June. The late order is not among them.
+    // Compute the same month from the transactions that were recorded before 15 June, which excludes the late order.
     let known: Vec<_> = ledger
         .transactions()
         .account(USER)

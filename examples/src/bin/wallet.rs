@@ -56,7 +56,8 @@ async fn balance(State(ledger): State<Ledger>, Path(user): Path<String>) -> Answ
     Ok(balance.to_string())
 }
 
-/// Decides which status an error has. Unknown outcomes are 500: the client repeats them with the same key.
+/// Returns the status and text of an error. The status is 500 if the outcome is unknown, so that the client repeats the
+/// request with the same key.
 fn refused(error: &LedgerError) -> (StatusCode, String) {
     let status = match error {
         LedgerError::Name(_) | LedgerError::Amount(_) => StatusCode::BAD_REQUEST,

@@ -1,4 +1,4 @@
-//! Reads which file of a crate imports which other file.
+//! Finds the imports between the files of a crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree, Visibility};
 
-/// Path of a module below the root of its crate; the root itself is empty.
+/// The path of a module below the root of its crate. The path of the root is empty.
 pub(crate) type Module = Vec<String>;
 
 /// The imports between the files of one crate. Tests, binaries and re-exports do not count.
@@ -17,12 +17,12 @@ pub(crate) struct Imports {
     pub(crate) edges: BTreeMap<Module, BTreeSet<Module>>,
 }
 
-/// A file as it was read.
+/// A parsed source file.
 #[derive(Default)]
 struct Source {
-    /// Each path that the code names, with the module in which it stands.
+    /// Each path in the code, with the module that contains it.
     paths: Vec<(Module, Vec<String>)>,
-    /// Names that the module re-exports, each with the path behind it.
+    /// Names that the module re-exports, with their original paths.
     exports: BTreeMap<String, Vec<String>>,
 }
 
@@ -49,7 +49,7 @@ impl Imports {
         self.edges.keys().map(circle_of).filter(|circle| circle.len() > 1).collect()
     }
 
-    /// Every file that one imports, directly or through others.
+    /// Returns all files that a file imports, directly or through others.
     fn reached(&self, start: &Module) -> BTreeSet<Module> {
         let mut reached = BTreeSet::new();
         let mut open = vec![start];
@@ -138,7 +138,7 @@ impl<'ast> Visit<'ast> for Reader {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        // A single name is in scope by an import, which counts already.
+        // A single name is in scope through an import, which already counts.
         if names.len() > 1 {
             self.source.paths.push((self.within.clone(), names));
         }
@@ -146,7 +146,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
-/// The names that a `use` brings into scope, each with its path.
+/// Collects the names that a `use` declares, with their paths.
 fn flatten(tree: &UseTree, prefix: &mut Vec<String>, names: &mut Vec<(String, Vec<String>)>) {
     match tree {
         UseTree::Path(path) => {
@@ -166,10 +166,11 @@ fn flatten(tree: &UseTree, prefix: &mut Vec<String>, names: &mut Vec<(String, Ve
     }
 }
 
-/// Longest chain of re-exports to follow. More than any crate has; ends a chain that leads into itself.
+/// Maximum length of a chain of re-exports to follow. Longer than the chains of any crate. Ends circular chains.
 const REEXPORTS_MAX: usize = 8;
 
-/// The file that a path leads to; `None` if it leaves the crate or names something of the file itself.
+/// Returns the file that contains the item of a path. Returns `None` if the item is in another crate or in the same
+/// file.
 fn resolve(
     sources: &BTreeMap<Module, Source>,
     within: &Module,

@@ -1,4 +1,4 @@
-//! The list of exceptions, and how it is compared with the violations that were found.
+//! Parses the list of exceptions, and compares it with the violations in the repository.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) type Exceptions = BTreeMap<Place, usize>;
 ///
 /// # Errors
 ///
-/// The first line that has another form, that stands twice, or that has no reason.
+/// Returns the first line that has another form, occurs twice, or has no reason.
 pub(crate) fn parse(text: &str) -> Result<Exceptions, BadLine> {
     let mut exceptions = Exceptions::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -37,11 +37,11 @@ pub(crate) fn parse(text: &str) -> Result<Exceptions, BadLine> {
     Ok(exceptions)
 }
 
-/// A line of the list that cannot be read.
+/// A line of the list that is not valid.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadLine(pub(crate) String);
 
-/// Compares the violations of each place with the list, and says what to change. Nothing to say: all is well.
+/// Compares the violations of each place with the list. Returns the necessary changes; none means success.
 pub(crate) fn compare(found: &BTreeMap<Place, Vec<String>>, exceptions: &Exceptions) -> Vec<String> {
     let mut complaints = Vec::new();
     for (place, violations) in found {
@@ -63,7 +63,7 @@ pub(crate) fn compare(found: &BTreeMap<Place, Vec<String>>, exceptions: &Excepti
     complaints
 }
 
-/// A place as the list writes it.
+/// Returns a place in the form of the list.
 fn line((rule, path, name): &Place) -> String {
     format!("{} {path} {name}", rule.name()).trim_end().to_owned()
 }

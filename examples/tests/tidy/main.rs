@@ -30,7 +30,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every violation of the repository by its place. Long functions are listed one by one, the rest by file.
+/// Returns all violations of the repository by their places. The place of a long function contains its name, and other
+/// places are files.
 fn violations() -> BTreeMap<Place, Vec<String>> {
     let root = root();
     let mut files = Vec::new();
@@ -54,7 +55,7 @@ fn violations() -> BTreeMap<Place, Vec<String>> {
     found
 }
 
-/// A name with a colon and a space after it, or nothing.
+/// Returns a name with a colon and a space after it, or nothing for an empty name.
 fn spaced(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("`{name}`: ") }
 }

@@ -2,7 +2,7 @@
 
 use crate::source::{Source, is_word};
 
-/// Maximum number of lines in a file. A reader can hold that much.
+/// Maximum number of lines in a file. Longer files are hard to survey.
 const FILE_LINES_MAX: usize = 500;
 
 /// Maximum number of lines in a function, from its signature to its closing brace. That much fits on a screen.
@@ -11,7 +11,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// Maximum number of characters in the name of a test, so that a list of tests stays readable.
 const TEST_NAME_MAX: usize = 50;
 
-/// Words with which no doc comment begins: they announce a clause where a subject should stand.
+/// Words with which no doc comment may begin. They start with a clause instead of a subject.
 const OPENINGS: [&str; 6] = ["What", "Who", "Whoever", "That which", "So much", "So many"];
 
 /// The rules, by the names that the list of exceptions uses.
@@ -61,14 +61,14 @@ impl Rule {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
     pub(crate) rule: Rule,
-    /// The name of the function that breaks it; empty where the file does.
+    /// The name of the function that breaks the rule, or empty if the file breaks it.
     pub(crate) name: String,
     pub(crate) line: usize,
-    /// The text or the number that is against the rule.
+    /// The text or the number that breaks the rule.
     pub(crate) found: String,
 }
 
-/// Every violation in a Rust source file.
+/// Returns all violations in a Rust source file.
 pub(crate) fn check_source(text: &str) -> Vec<Violation> {
     let source = Source::new(text);
     let mut found = Vec::new();
@@ -125,14 +125,14 @@ fn test_names(source: &Source, found: &mut Vec<Violation>) {
     }
 }
 
-/// Tells whether an attribute makes a test: `#[test]`, `#[tokio::test(…)]`.
+/// Returns whether an attribute makes a test: `#[test]`, `#[tokio::test(…)]`.
 fn is_test(attribute: &str) -> bool {
     let path = attribute.trim_start_matches(['#', '[']);
     let path = path.split(['(', ']', ' ']).next().unwrap_or_default();
     path == "test" || path.ends_with("::test")
 }
 
-/// Looks everywhere outside the bodies of functions: at signatures, fields, types and traits.
+/// Finds `Result<_, String>` outside the bodies of functions: in signatures, fields, types and traits.
 fn string_errors(source: &Source, found: &mut Vec<Violation>) {
     let masked = source.masked();
     let functions = source.functions();
@@ -154,7 +154,7 @@ fn string_errors(source: &Source, found: &mut Vec<Violation>) {
     }
 }
 
-/// Tells whether the second of the type arguments is `String`. `arguments` starts with their `<`.
+/// Returns whether the second of the type arguments is `String`. `arguments` starts with their `<`.
 fn has_string_error(arguments: &str) -> bool {
     let mut depth = 0_i32;
     let mut second = None;
@@ -182,7 +182,7 @@ fn doc_openings(source: &Source, found: &mut Vec<Violation>) {
         let trimmed = line.trim_start();
         let at = offset + line.len() - trimmed.len();
         offset += line.len() + 1;
-        // A line of a literal may look like a comment; the mask of a literal is no space.
+        // A line of a literal may look like a comment, but only a comment is masked by spaces.
         let is_comment = source.masked()[at..].starts_with(' ');
         let doc = trimmed.strip_prefix("///").or_else(|| trimmed.strip_prefix("//!")).filter(|_| is_comment);
         let opening = doc.filter(|_| !continues).map(str::trim_start).and_then(forbidden_opening);
@@ -222,7 +222,7 @@ fn attribute_reasons(source: &Source, found: &mut Vec<Violation>) {
     }
 }
 
-/// Every lint that a manifest allows without a comment above it.
+/// Returns all lints that a manifest allows without a comment above them.
 pub(crate) fn check_manifest(text: &str) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut in_lints = false;
@@ -246,7 +246,7 @@ pub(crate) fn check_manifest(text: &str) -> Vec<Violation> {
 mod tests {
     use super::*;
 
-    /// The rules that a text breaks, with the names of the places.
+    /// Returns the rules that a text breaks, with the names of the functions.
     fn broken(text: &str) -> Vec<(Rule, String)> {
         check_source(text).into_iter().map(|violation| (violation.rule, violation.name)).collect()
     }

@@ -22,17 +22,17 @@ impl Source {
         Self { text: text.to_owned(), masked: mask(text) }
     }
 
-    /// The masked text, whose offsets are those of the text.
+    /// Returns the masked text, which has the same offsets as the text.
     pub(crate) fn masked(&self) -> &str {
         &self.masked
     }
 
-    /// The line of an offset, counted from 1.
+    /// Returns the line of an offset, counted from 1.
     pub(crate) fn line(&self, offset: usize) -> usize {
         1 + self.text[..offset].matches('\n').count()
     }
 
-    /// Every function with a name, functions within functions included.
+    /// Returns all functions with a name, including functions within functions.
     pub(crate) fn functions(&self) -> Vec<Function> {
         let masked = &self.masked;
         let mut found = Vec::new();
@@ -49,7 +49,7 @@ impl Source {
         found
     }
 
-    /// Every attribute, from its `#` to its closing bracket.
+    /// Returns all attributes, each from its `#` to its closing bracket.
     pub(crate) fn attributes(&self) -> Vec<Range<usize>> {
         let masked = &self.masked;
         let mut found = Vec::new();
@@ -64,7 +64,7 @@ impl Source {
     }
 }
 
-/// Positions at which `word` stands as a whole word.
+/// Returns the positions at which `word` is a whole word.
 fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(word)
         .map(|(at, _)| at)
@@ -75,7 +75,7 @@ pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Position of the `{` or `;` that ends the header of the function at `start`.
+/// Returns the position of the `{` or `;` that ends the header of the function at `start`.
 fn header_end(masked: &str, start: usize) -> Option<usize> {
     let mut depth = 0_i32;
     for (at, byte) in masked.bytes().enumerate().skip(start) {
@@ -92,7 +92,7 @@ fn header_end(masked: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// Position of the bracket that closes the one at `open`, or the end of the text.
+/// Returns the position of the bracket that closes the one at `open`, or the end of the text.
 fn closing(masked: &str, open: usize) -> usize {
     let mut depth = 0_i32;
     for (at, byte) in masked.bytes().enumerate().skip(open) {
@@ -108,7 +108,7 @@ fn closing(masked: &str, open: usize) -> usize {
     masked.len() - 1
 }
 
-/// Replaces each byte of a comment by a space and each byte of a literal by a quote; line ends stay.
+/// Replaces each byte of a comment by a space and each byte of a literal by a quote. Keeps line ends.
 fn mask(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut masked = Vec::with_capacity(bytes.len());
@@ -127,7 +127,7 @@ fn mask(text: &str) -> String {
     String::from_utf8(masked).expect("whole comments and literals were replaced")
 }
 
-/// End of the comment or literal that starts at `at`; `at` itself if none starts there.
+/// Returns the end of the comment or literal that starts at `at`, or `at` itself if none starts there.
 fn opaque_end(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
     let rest = &bytes[at..];
@@ -143,7 +143,7 @@ fn opaque_end(text: &str, at: usize) -> usize {
     }
 }
 
-/// Length of a block comment with the comments inside it.
+/// Returns the length of a block comment, including the comments inside it.
 fn block_comment_length(rest: &[u8]) -> usize {
     let mut depth = 0;
     let mut at = 0;
@@ -164,7 +164,7 @@ fn block_comment_length(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// Length of a string literal with escapes.
+/// Returns the length of a string literal with escapes.
 fn string_length(rest: &[u8]) -> usize {
     let mut at = 1;
     while at < rest.len() {
@@ -177,7 +177,7 @@ fn string_length(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// Length of a raw string literal, or 0 if none starts here.
+/// Returns the length of a raw string literal, or 0 if none starts here.
 fn raw_string_length(rest: &[u8]) -> usize {
     let hashes = rest[1..].iter().take_while(|byte| **byte == b'#').count();
     if rest.get(1 + hashes) != Some(&b'"') {
@@ -189,7 +189,7 @@ fn raw_string_length(rest: &[u8]) -> usize {
     found.map_or(rest.len(), |length| content + length + end.len())
 }
 
-/// Length of a character literal, or 0 where the quote starts a lifetime.
+/// Returns the length of a character literal, or 0 if the quote starts a lifetime.
 fn character_length(rest: &str) -> usize {
     let mut chars = rest.char_indices().skip(1);
     match chars.next() {

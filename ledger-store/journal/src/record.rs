@@ -18,7 +18,7 @@ const FORMAT_VERSION: u8 = 1;
 /// The extension of segment files.
 const SUFFIX: &str = ".log";
 
-/// The name of the file that records how far the journal was acknowledged: see [`super::mark`].
+/// The name of the file that records how far the journal was acknowledged: see [`super::head_file`].
 pub(super) const MARK: &str = "HEAD";
 
 /// The kinds of file names in the journal's directory.

@@ -93,7 +93,7 @@ const STEPS_AFTER: u64 = 6;
 ///
 /// # Errors
 ///
-/// Says what the surviving store lacks, has in excess, or did otherwise than the model.
+/// Fails if the surviving store differs from the model. The error names the difference.
 pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<Done, Failure> {
     let settings = Settings {
         memory_budget: 2 << 20,
@@ -106,7 +106,7 @@ pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<Done, Failure> {
     };
     let rng = Rng::from_seed(seed ^ 0x5eed_0000_0000);
     let mut harness = Harness::new(Workload::new(Rng::from_seed(seed)), rng, settings);
-    // Cuts most of the work short. Creating a store takes about the first twelve syncs.
+    // This cut comes before the end of most work. Creating a store takes about the first twelve syncs.
     harness.cut_within(160);
     harness.work(STEPS_MAX)?;
     for depth in 0..3 {

@@ -11,9 +11,9 @@ pub struct Counters {
     pub joined: u64,
     /// Number of submissions of several commands under one key that were undone, because one command was refused.
     pub joined_undone: u64,
-    /// Number of submissions of several commands under one key that were answered from an earlier outcome.
+    /// Number of submissions of several commands under one key that were replays of an earlier outcome.
     pub joined_replayed: u64,
-    /// Number of ledgers that were removed for good.
+    /// Number of ledgers that were permanently removed.
     pub removed: u64,
     /// Number of ledgers that were created with the name of a removed one.
     pub names_reused: u64,

@@ -12,7 +12,7 @@ use ledger_store::{
 use crate::Rng;
 use crate::failure::Failure;
 
-/// A random change of a document. It says what the caller claims about the current version, which is known only later.
+/// A random change of a document, with a claim about the document's current version, which is known only later.
 #[derive(Clone, Debug)]
 pub struct DocumentStep {
     collection: Collection,
@@ -28,7 +28,7 @@ enum Claim {
     Nothing,
     /// The document does not exist.
     Absent,
-    /// The document has the version that it really has, or does not exist if it really does not.
+    /// The caller knows the current state: the version of the document, or that it does not exist.
     Current,
     /// The document has a version that is not the current one.
     Outdated,
@@ -41,7 +41,7 @@ const UNIQUE: u32 = 0;
 const SHARED: u32 = 7;
 
 fn collection(number: u32) -> Collection {
-    Collection::new(number).expect("it is not the store's own")
+    Collection::new(number).expect("a valid collection")
 }
 
 /// Returns a random change.
@@ -163,7 +163,7 @@ impl DocumentModel {
     ///
     /// # Errors
     ///
-    /// If they differ. The error names the difference.
+    /// Fails if they differ. The error names the difference.
     pub(crate) fn compare(&self, snapshot: &Snapshot, rng: &mut Rng<'_>) -> Result<(), Failure> {
         for number in COLLECTIONS {
             let of = collection(number);
@@ -206,8 +206,8 @@ fn reverse_if_descending<T>(all: &mut [T], direction: Direction) {
     }
 }
 
-/// Reads pages up to the end, each from after the last document of the one before. Each must equal the next part of
-/// `expected`, whose items are a secondary key, empty in the order of the documents' own keys, and its document.
+/// Reads pages up to the end, each after the last document of the previous page. Each page must equal the next part of
+/// `expected`. Its items are pairs of a secondary key, which is empty in the order of the primary keys, and a document.
 fn compare_pages(
     what: (u32, Option<u32>),
     expected: &[(Vec<u8>, Document)],

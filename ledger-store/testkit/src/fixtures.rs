@@ -8,8 +8,8 @@ use ledger_core::{
 
 use crate::Rng;
 
-/// Addresses. Some are prefixes of others, and their byte order is not the order in which a person would sort them. The
-/// last ones are rare, so that some accounts only have postdated moves.
+/// Addresses. Some are prefixes of others, and their byte order is not the natural one. The last ones are rare, so that
+/// some accounts only have postdated moves.
 pub(crate) const ADDRESSES: [&str; 17] = [
     "world",
     "users",

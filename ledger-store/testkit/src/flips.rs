@@ -18,9 +18,9 @@ use crate::{DamagedAnswers, Disk, Oracle, Rng, SetClock, SimDisk, Step, Workload
 /// The way in which a store was left before the flip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Left {
-    /// It was closed.
+    /// The store was closed.
     Closed,
-    /// Its process was killed.
+    /// The process of the store was killed.
     Killed,
     /// The power failed.
     PowerCut,
@@ -33,7 +33,7 @@ pub enum Damaged {
     LastSegment,
     /// A sealed segment of the journal.
     SealedSegment,
-    /// `HEAD`, the file that records how far the journal was acknowledged.
+    /// `HEAD`, the file that records the acknowledged end of the journal.
     Head,
     /// The index.
     Index,
@@ -223,7 +223,7 @@ fn below(rng: &mut Rng<'_>, limit: usize) -> usize {
     (any % limit.max(1) as u64) as usize
 }
 
-/// Picks one of the files, and one of the journal more often than others.
+/// Picks a file at random. Files of the journal are more likely than others.
 fn choose_file(disk: &SimDisk, rng: &mut Rng<'_>) -> (Damaged, PathBuf) {
     let journal = Path::new("data/journal");
     let names = disk.list(journal).unwrap_or_default();

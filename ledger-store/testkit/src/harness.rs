@@ -220,7 +220,7 @@ impl Harness {
         Ok(())
     }
 
-    /// Makes a read of the next decision fail, at times. Returns whether it did.
+    /// Sometimes makes a read of the next decision fail. Returns whether it did.
     fn arm_failed_read(&mut self, store: &Store) -> bool {
         let fails = self.settings.fails_reads_one_in;
         let is_armed = fails > 0 && self.rng.one_in(fails);
@@ -287,12 +287,13 @@ impl Harness {
     }
 }
 
-/// Whether a report shows nothing wrong, except for a write that a power cut tore.
+/// Returns whether a report contains no violation, except for a write that a power cut tore.
 pub(crate) fn is_whole(report: &VerifyReport) -> bool {
     report.complete && report.violations.iter().all(|violation| violation.code == ViolationCode::TornTail)
 }
 
-/// The states after a submission of which one command could not be read: one state for each of its commands.
+/// Returns the possible states after a submission in which a read failed: one state for each command that may have
+/// failed.
 fn with_one_unread(oracle: &Oracle, step: &Step, now: Timestamp) -> Vec<Oracle> {
     let Step::Submit(submission) = step else { return Vec::new() };
     let unread = |at: usize| {

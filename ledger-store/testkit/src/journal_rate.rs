@@ -18,7 +18,7 @@ use crate::failure::Failure;
 ///
 /// # Errors
 ///
-/// The errors of the file system.
+/// Returns errors of the file system.
 pub fn bare_writes(directory: &Path, bytes: usize, writes: u64) -> io::Result<Duration> {
     let path = directory.join("bare");
     drop(RealDisk.open(&path, OpenMode::CreateNew)?);
@@ -44,7 +44,7 @@ pub fn bare_writes(directory: &Path, bytes: usize, writes: u64) -> io::Result<Du
 ///
 /// # Errors
 ///
-/// The errors of the journal.
+/// Returns errors of the journal.
 pub fn journal_appends(
     directory: &Path,
     bytes: usize,
@@ -67,7 +67,7 @@ pub fn journal_appends(
                 == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
             {
                 if tended.wants_space() && !is_prepared {
-                    // The append that needs the space meets the same failure.
+                    // Ignore the error: the append that needs the space reports the same failure.
                     let _ = tended.tend();
                 }
             }

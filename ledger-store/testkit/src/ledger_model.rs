@@ -153,11 +153,11 @@ impl LedgerModel {
         self.there().map(|ledger| &ledger.info).filter(move |info| is_removed(info)).map(|info| &info.name)
     }
 
-    /// Compares the list of ledgers, each of them by name, and which are removed.
+    /// Compares the list of ledgers, each ledger by its name, and the removed ledgers.
     ///
     /// # Errors
     ///
-    /// The difference.
+    /// Returns the difference.
     pub(crate) fn compare(&self, snapshot: &Snapshot) -> Result<(), Failure> {
         let page = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
         let all = FilterOf::all();
@@ -183,11 +183,11 @@ impl LedgerModel {
         Ok(())
     }
 
-    /// Asks for a page of the list of ledgers.
+    /// Compares a page of the list of ledgers.
     ///
     /// # Errors
     ///
-    /// The difference.
+    /// Returns the difference.
     pub(crate) fn ask(
         &self,
         snapshot: &Snapshot,

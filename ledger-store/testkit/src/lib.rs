@@ -1,10 +1,10 @@
 //! The test kit of `ledger-store`: random work, an oracle that asks a store questions and compares the answers with the
-//! model, and campaigns with power cuts, failed reads and flipped bits. Its binaries are the long runs of the campaigns;
-//! the tests of `ledger-store` contain a short pass of each.
+//! model, and campaigns with power cuts, failed reads and flipped bits. Its binaries are the long runs of the
+//! campaigns; the tests of `ledger-store` contain a short pass of each.
 //!
-//! Not published. It switches on the feature `testing` of the crates below it, which adds what programs must not have:
-//! a disk of the caller's choice, and reads that fail on demand. A build of the whole workspace enables it for the
-//! server as well; `cargo build` alone, or with `-p stack-server`, does not.
+//! This crate is not published. It enables the feature `testing` of the crates below it, which programs must not use:
+//! it adds a disk of the caller's choice, and reads that fail on demand. A build of the whole workspace also enables
+//! the feature for the server. `cargo build` without options, or with `-p stack-server`, does not.
 
 #![forbid(unsafe_code)]
 
@@ -50,8 +50,8 @@ pub use ledger_journal::disk::{
 };
 pub use ledger_store::testing::{fail_decision_read, logs};
 
-/// Decodes bytes as a chunk of the journal and, as if its digest were right, as entries. Returns the number of entries.
-/// For fuzzing: no bytes may cause a panic.
+/// Decodes bytes as a chunk of the journal without checking its digest, and then as entries. Returns the number of
+/// entries. Fuzzing uses this function: no bytes may cause a panic.
 pub fn decode_chunk(bytes: &[u8]) -> Option<usize> {
     let chunk = decode_untrusted(bytes)?;
     let mut entries = 0;

@@ -31,7 +31,7 @@ pub struct Oracle {
     entries: u64,
 }
 
-/// The state of a [`Oracle`] right before a step, for returning to it.
+/// The state of an [`Oracle`] right before a step, for returning to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
     model: Before,
@@ -92,7 +92,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// The difference between the answers.
+    /// Returns the difference between the answers.
     pub fn step(
         &mut self,
         store: &Store,
@@ -224,7 +224,7 @@ impl Oracle {
                 // The entries were recorded in sequence, and all of them are replayed.
                 let log = self.model.log(&submission.ledger);
                 let place = log.iter().position(|entry| entry.id == first.entry.id);
-                let entry = log[place.expect("it was found there") + expected.len()].clone();
+                let entry = log[place.expect("a position") + expected.len()].clone();
                 expected.push(Expected::Done(ModelAnswer { entry, replayed: true, violation: None }));
                 continue;
             }
@@ -331,7 +331,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// The difference.
+    /// Returns the difference.
     pub fn compare(&self, store: &Store) -> Result<(), Failure> {
         let found = logs(store)?;
         let names: Vec<&LedgerName> = self.model.ledgers().collect();
@@ -394,7 +394,7 @@ impl Oracle {
     }
 }
 
-/// Frees space, which changes no answer. After a complete run there is nothing left to free.
+/// Frees space, which changes no answer. Checks that after a complete run nothing is left to free.
 fn reclaim(store: &Store, stops_after: Option<u64>) -> Judged {
     let asked = Cell::new(0);
     let should_stop = || {

@@ -21,12 +21,12 @@ impl<'a> Rng<'a> {
         Self { bytes: Some(data.iter()), state: 0 }
     }
 
-    /// Whether all bytes are used. Always false for a seed.
+    /// Returns whether all bytes are used. Always false for a seed.
     pub fn is_exhausted(&self) -> bool {
         self.bytes.as_ref().is_some_and(|bytes| bytes.len() == 0)
     }
 
-    /// Returns a number below `limit`, which must be at least 1. From bytes, numbers of 2^16 and above never come.
+    /// Returns a number below `limit`, which must be at least 1. A generator from bytes never returns 2^16 or more.
     pub fn below(&mut self, limit: u64) -> u64 {
         let any = match &mut self.bytes {
             Some(bytes) if limit <= 256 => u64::from(bytes.next().copied().unwrap_or(0)),
@@ -55,7 +55,7 @@ impl<'a> Rng<'a> {
     ///
     /// # Panics
     ///
-    /// If `all` is empty.
+    /// Panics if `all` is empty.
     pub fn pick<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len() as u64) as usize].clone()
     }

@@ -4,7 +4,7 @@
 //! length u64 { 0 u8, offset u64, 512 bytes | 1 u8, offset u64, the one byte of all 512 }    little-endian
 //! ```
 //!
-//! Sectors of zeros are left out.
+//! The form leaves out sectors of zeros.
 
 const SECTOR_BYTES: usize = 512;
 
@@ -12,7 +12,7 @@ const SECTOR_BYTES: usize = 512;
 ///
 /// # Panics
 ///
-/// If the length is no multiple of 512 bytes.
+/// Panics if the length is not a multiple of 512 bytes.
 pub fn to_sectors(file: &[u8]) -> Vec<u8> {
     assert!(file.len().is_multiple_of(SECTOR_BYTES), "the storage engine writes whole pages");
     let mut out = (file.len() as u64).to_le_bytes().to_vec();

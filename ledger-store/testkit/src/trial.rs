@@ -39,7 +39,7 @@ impl Trials {
 ///
 /// # Errors
 ///
-/// Names the difference between the store and the model.
+/// Fails if the store differs from the model. The error names the difference.
 pub fn trial_of(seed: u64, commands: u64) -> Result<Done, Failure> {
     let mut rng = Rng::from_seed(seed ^ 0x7e57_0000_0000);
     let settings = Settings {

@@ -17,7 +17,7 @@ use crate::{DocumentStep, Rng, document_model};
 /// One step of the work.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Create a ledger; it may exist.
+    /// Create a ledger, which may already exist.
     Create(LedgerName, LedgerOptions),
     /// Set metadata of a ledger.
     Describe(LedgerName, Metadata),
@@ -29,13 +29,13 @@ pub enum Step {
     DeleteBucket(BucketName),
     /// Undo the deletion of a bucket.
     RestoreBucket(BucketName),
-    /// Remove for good what was deleted at least this long ago.
+    /// Permanently remove the ledgers that were deleted at least this long ago.
     RemoveDeleted(Duration),
     /// Free the space of removed ledgers. With a number, ask the store to stop at its check with this number.
     Reclaim(Option<u64>),
     /// Write commands.
     Submit(Submission),
-    /// Change documents: all or none.
+    /// Change all of the documents or none.
     Documents(Vec<DocumentStep>),
     /// Import logs of another ledger.
     Import(ImportStep),
@@ -52,11 +52,11 @@ pub struct ImportStep {
     pub from: LedgerName,
     /// The ledger that imports them.
     pub to: LedgerName,
-    /// Maximum number of logs, after those that it already has.
+    /// Maximum number of logs, in addition to those that the importing ledger already has.
     pub count: usize,
-    /// Which of them was changed on the way.
+    /// The index of a log that is changed before the import, or `None`.
     pub damaged: Option<usize>,
-    /// Whether the logs that it already has are imported once more.
+    /// Whether to import again the logs that the ledger already has.
     pub again: bool,
 }
 
@@ -86,13 +86,13 @@ pub struct Workload<'a> {
     last: Option<Submission>,
 }
 
-/// Maximum number of ledgers with work of their own.
+/// Maximum number of ledgers that do not import logs.
 const LEDGERS: u64 = 4;
 /// Maximum number of ledgers that import logs.
 const COPIES: u64 = 4;
 
 impl<'a> Workload<'a> {
-    /// Creates work that `rng` decides.
+    /// Creates work that `rng` determines.
     pub fn new(rng: Rng<'a>) -> Self {
         Self::with_accounts(rng, 0)
     }
@@ -105,7 +105,7 @@ impl<'a> Workload<'a> {
         Self { rng, more_accounts, created, copies, homes, deleted, deleted_at, commands, now, keys, last }
     }
 
-    /// Whether the source of choices has no bytes left. Always false for a seed.
+    /// Returns whether the generator has no bytes left. Always false for a seed.
     pub fn is_exhausted(&self) -> bool {
         self.rng.is_exhausted()
     }
@@ -115,7 +115,7 @@ impl<'a> Workload<'a> {
         self.commands
     }
 
-    /// Returns the time of the next step. It sometimes repeats or goes back.
+    /// Returns the time of the next step. It is sometimes equal to the previous time or earlier.
     pub fn tick(&mut self) -> Timestamp {
         self.now += match self.rng.below(10) {
             0 => 0,
@@ -177,7 +177,7 @@ impl<'a> Workload<'a> {
         Step::Create(name, options)
     }
 
-    /// Returns a step for deleted buckets: restores one, removes one for good, or creates a ledger with the name of a
+    /// Returns a step that restores a deleted bucket, permanently removes one, or creates a ledger with the name of a
     /// removed one.
     fn after_deletion(&mut self) -> Step {
         let deleted: Vec<BucketName> = self.deleted.iter().cloned().collect();
@@ -190,7 +190,7 @@ impl<'a> Workload<'a> {
             }
             3..6 => Step::RemoveDeleted(Duration::ZERO),
             6 | 15 => {
-                // The last deletion is due now, or in a moment.
+                // The last deletion is due now, or in a microsecond.
                 let since = self.now - self.deleted_at + self.rng.below(2) as i64;
                 Step::RemoveDeleted(Duration::from_micros(since.max(0) as u64))
             }
@@ -216,7 +216,7 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Returns a ledger that mostly exists.
+    /// Returns the name of a ledger that usually exists.
     fn ledger(&mut self) -> LedgerName {
         let mut name = self.any_ledger();
         for _ in 0..3 {
@@ -317,7 +317,7 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Joins several requests into one. The key of the first is the key of all, and its hash covers all of them.
+    /// Joins several requests into one. All have the key of the first one, whose hash covers all of them.
     fn join(&mut self, requests: &mut [Request]) {
         let count = requests.len();
         let Some((first, others)) = requests.split_first_mut() else { return };
@@ -380,7 +380,7 @@ impl<'a> Workload<'a> {
         }
         if self.rng.one_in(3) {
             let distance = (self.rng.below(40_000) as i64 - 20_000) * 1_000;
-            // Rounded, so that several transactions have the same date.
+            // Round the date, so that several transactions have the same one.
             let backdated = (self.now + distance) / 4_000_000 * 4_000_000;
             create.timestamp = Some(Timestamp::from_micros(backdated));
         }
@@ -450,7 +450,7 @@ impl<'a> Workload<'a> {
     fn posting(&mut self) -> Posting {
         let source = if self.rng.one_in(2) { AccountAddress::world() } else { self.address() };
         let amount = match self.rng.below(20) {
-            // Amounts whose sums exceed 64 bits, and 128 bits.
+            // The sums of these amounts exceed 64 bits, and 128 bits.
             1 => "18446744073709551615".parse().expect("digits"),
             2 => "9".repeat(60).parse().expect("digits"),
             3 => Amount::ZERO,
@@ -479,7 +479,7 @@ impl<'a> Workload<'a> {
         let mut metadata = Metadata::EMPTY;
         for _ in 0..self.rng.below(3) {
             let value = match self.rng.below(20) {
-                // Long enough to fill chunks and segments.
+                // This text is long enough to fill chunks and segments.
                 0 => MetadataValue::Text(format!("{:02000}", self.rng.below(7)).into()),
                 1..4 => MetadataValue::Json("true".into()),
                 _ => MetadataValue::Text(self.rng.pick(&VALUES).into()),

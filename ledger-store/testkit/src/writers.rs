@@ -30,9 +30,9 @@ const SUBMISSIONS_AFTER: u64 = 4;
 /// The outcome of a submission, as far as its writer knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// It was acknowledged.
+    /// The submission was acknowledged.
     Done,
-    /// It was refused, or certainly not started.
+    /// The submission was refused, or certainly not started.
     NotDone,
     /// The outcome is unknown.
     Unknown,
@@ -55,7 +55,7 @@ struct Sent {
 ///
 /// # Errors
 ///
-/// Says what the surviving store lacks or has in excess.
+/// Fails if the surviving store lacks an acknowledged submission or has a refused one. The error names the difference.
 pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<Done, Failure> {
     let mut rng = Rng::from_seed(seed ^ 0x0077_7269_7465_7273);
     let mut disk = SimDisk::with_faults(Faults { lying_syncs, ..Faults::default() });
@@ -109,7 +109,7 @@ fn cut_within(disk: &SimDisk, lying_syncs: bool, within: u64, rng: &mut Rng<'_>)
 }
 
 fn open(disk: &SimDisk) -> Result<Store, Failure> {
-    // Small shares of memory, so that flushes and merges run while the writers work, and the queue fills.
+    // The memory budget is small, so that flushes and merges run while the writers work, and the queue fills.
     let mut options = Options::default();
     options.memory_budget = 4 << 20;
     options.segment_bytes = 256 << 10;
@@ -199,7 +199,7 @@ fn take_answer(answers: &Receiver<Answer>, history: &mut History) -> Result<u64,
 fn submission(writer: u64, at: usize, rng: &mut Rng<'_>) -> (Submission, Sent) {
     let is_refused = rng.one_in(7);
     let count = 1 + rng.below(4);
-    // Sometimes so much text that batches wait for each other.
+    // A third of the notes is so long that batches wait for each other.
     let note = "x".repeat(if rng.one_in(3) { 40_000 } else { 10 });
     let references: Vec<String> = (0..count).map(|i| format!("w{writer}-{at}-{i}")).collect();
     let requests = references.iter().enumerate().map(|(i, reference)| {

@@ -15,7 +15,7 @@ use ledger_store::{
 };
 use ledger_testkit::{Disk, Faults, Rng, SetClock, SimDisk, fail_decision_read, logs};
 
-const DOCUMENTS: Collection = Collection::new(40).expect("it is not the store's own");
+const DOCUMENTS: Collection = Collection::new(40).expect("a valid collection");
 
 /// Returns options with a clock that does not advance.
 fn options() -> Options {
@@ -119,7 +119,7 @@ fn records_documents_with_several_ledgers() {
 #[test]
 fn refused_command_records_nothing() {
     let disk = SimDisk::new();
-    let store = open(&disk).expect("it opens");
+    let store = open(&disk).expect("the store opens");
     with_ledgers(&store, &["a", "b"]);
     let both = |commands| store.write_atomically(write(vec![document("d", 9)], commands));
     let script = Script::new("send [USD 1] (source = @poor destination = @rich)".to_owned(), [].into());
@@ -141,14 +141,14 @@ fn refused_command_records_nothing() {
     assert!(matches!(outcomes[4], Outcome::Refused(Rejection::ReferenceTaken { .. })));
     let entries = store.status().entries;
     assert!(keys(&store).is_empty() && references(&store, "a").is_empty());
-    // The undone write left nothing behind: its references and ids are free.
+    // The undone write has no effect: its references and ids are free.
     let outcomes = both(vec![pay("a", "world", "1"), pay("b", "world", "1")]).expect("outcomes");
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Done(_))), "{outcomes:?}");
     assert_eq!(store.status().entries, entries + 3);
     drop(store);
-    let store = open(&disk).expect("it opens");
+    let store = open(&disk).expect("the store opens");
     assert_eq!((keys(&store), references(&store, "a")), (set(["d"]), set(["1"])));
-    let report = store.verify().expect("it can be verified");
+    let report = store.verify().expect("the verification runs");
     assert!(report.violations.is_empty(), "{report:?}");
 }
 
@@ -157,7 +157,7 @@ fn refused_document_records_no_command() {
     let store = Store::in_memory();
     with_ledgers(&store, &["a"]);
     let once = || store.write_atomically(write(vec![document("d", 9)], vec![pay("a", "world", "1")]));
-    once().expect("it is new");
+    once().expect("a new ledger");
     let mut again = write(vec![document("e", 9), document("d", 9)], vec![pay("a", "world", "2")]);
     let refused = store.write_atomically(again.clone());
     let is_changed =
@@ -190,14 +190,14 @@ fn keyed_commands_of_atomic_writes_are_compared() {
 #[test]
 fn failed_read_records_nothing() {
     let disk = SimDisk::new();
-    let store = open(&disk).expect("it opens");
+    let store = open(&disk).expect("the store opens");
     with_ledgers(&store, &["a", "b"]);
     for (at, name) in ["a", "b"].into_iter().enumerate() {
         let first = write(vec![document(name, 9)], vec![pay(name, "world", &at.to_string())]);
-        store.write_atomically(first).expect("it is new");
+        store.write_atomically(first).expect("a new ledger");
     }
     drop(store);
-    let store = open(&disk).expect("it opens");
+    let store = open(&disk).expect("the store opens");
     let mut failed = 0;
     for nth in 1.. {
         let (key, reference) = (format!("d{nth}"), format!("r{nth}"));
@@ -254,7 +254,7 @@ fn random_writes_equal_their_accepted_parts() {
     for seed in 0..4 {
         let mut rng = Rng::from_seed(seed);
         let (disk, parts) = (SimDisk::new(), Store::in_memory_with(&options()));
-        let mut store = open(&disk).expect("it opens");
+        let mut store = open(&disk).expect("the store opens");
         with_ledgers(&store, &["a", "b", "c"]);
         with_ledgers(&parts, &["a", "b", "c"]);
         let (mut recorded, mut refused) = (0, 0);
@@ -276,20 +276,20 @@ fn random_writes_equal_their_accepted_parts() {
             }
             if step % 100 == 99 {
                 drop(store);
-                store = open(&disk).expect("it opens");
+                store = open(&disk).expect("the store opens");
             }
         }
         assert!(recorded > 40 && refused > 40, "{recorded} of {}", recorded + refused);
         assert_eq!(logs(&store), logs(&parts), "seed {seed}");
         assert_eq!(documents(&store), documents(&parts), "seed {seed}");
-        let report = store.verify().expect("it can be verified");
+        let report = store.verify().expect("the verification runs");
         assert!(report.violations.is_empty(), "{report:?}");
     }
 }
 
 /// Writes documents with transactions until the power fails. Returns the number of acknowledged writes.
 fn write_until_cut(disk: &SimDisk, cut: u64) -> usize {
-    let store = open(disk).expect("it opens");
+    let store = open(disk).expect("the store opens");
     with_ledgers(&store, &["a"]);
     disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cut), ..Faults::default() });
     for number in 0..12 {
@@ -315,7 +315,7 @@ fn power_cut_never_parts_document_and_payment() {
         cuts += usize::from(disk.power_is_off());
         for seed in 0..5 {
             let disk = disk.after_power_cut(seed);
-            let store = open(&disk).expect("it opens");
+            let store = open(&disk).expect("the store opens");
             let (keys, references) = (keys(&store), references(&store, "a"));
             let of_documents: BTreeSet<_> =
                 keys.iter().map(|key| key.trim_end_matches('+').to_owned()).collect();

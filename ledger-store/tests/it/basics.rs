@@ -1,4 +1,4 @@
-//! A store keeps what it acknowledges, and refuses what the rules refuse.
+//! A store keeps acknowledged writes, and refuses writes that break a rule.
 
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Idempotency, IdempotencyKey, LedgerName,
@@ -58,7 +58,7 @@ fn reopened_store_continues_where_it_stopped() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("data");
     for round in 0..4_u64 {
-        let store = Store::open(&path).expect("it opens");
+        let store = Store::open(&path).expect("the store opens");
         if round == 0 {
             store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");
         }
@@ -68,11 +68,11 @@ fn reopened_store_continues_where_it_stopped() {
         let too_much = apply(&store, vec![send("a", "b", round + 2)]);
         assert_eq!(ids(&too_much), [None], "{too_much:?}");
         if round % 2 == 0 {
-            store.close().expect("it closes");
+            store.close().expect("the store closes");
         }
     }
     std::fs::remove_file(path.join("index/index.redb")).expect("there is an index");
-    let store = Store::open(&path).expect("it opens without its index");
+    let store = Store::open(&path).expect("the store opens without its index");
     assert!(store.opening().rebuilt.is_some());
     let revert = Command::RevertTransaction(RevertTransaction {
         id: TransactionId::new(2),
@@ -96,7 +96,7 @@ fn returns_the_chain_of_every_earlier_commit() {
         kept.push(store.status());
     }
     for status in &kept {
-        let chain = store.chain_at(status.entries).expect("it reads");
+        let chain = store.chain_at(status.entries).expect("the read succeeds");
         assert_eq!(chain.as_ref(), Some(&status.chain), "{}", status.entries);
     }
     let last = kept.last().expect("a status").entries;

@@ -32,17 +32,17 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn future_resolves_to_the_commit() {
     let ledger = Store::in_memory().ledger("main").expect("a name");
     let pay = || ledger.transaction().posting("world", "a", 5, "USD").idempotency_key("k");
-    let first = block_on(pay().commit_async()).expect("it is accepted, and creates the ledger");
+    let first = block_on(pay().commit_async()).expect("a commit that creates the ledger");
     assert_eq!((first.id.get(), first.replayed), (1, false));
-    assert!(block_on(pay().commit_async()).expect("it is the same").replayed);
+    assert!(block_on(pay().commit_async()).expect("a replay").replayed);
     let conflict = block_on(pay().metadata("a", "b").commit_async());
     assert!(matches!(conflict, Err(LedgerError::IdempotencyConflict { .. })), "{conflict:?}");
     let malformed = block_on(ledger.transaction().posting("world", "a:", 5, "USD").commit_async());
     assert!(matches!(malformed, Err(LedgerError::Name(_))), "{malformed:?}");
-    let reverted = block_on(ledger.revert(first.id).commit_async()).expect("it is accepted");
+    let reverted = block_on(ledger.revert(first.id).commit_async()).expect("the write succeeds");
     assert_eq!(reverted.id.get(), 2);
     let script = "send [USD 7] ( source = @world destination = @b )";
-    assert_eq!(block_on(ledger.script(script).commit_async()).expect("it is accepted").id.get(), 3);
+    assert_eq!(block_on(ledger.script(script).commit_async()).expect("the write succeeds").id.get(), 3);
 }
 
 #[test]
@@ -50,25 +50,26 @@ fn batch_resolves_to_its_answers() {
     let ledger = Store::in_memory().ledger("main").expect("a name");
     let pay = |from: &'static str| ledger.transaction().posting(from, "a", 5, "USD");
     let answers = block_on(ledger.batch().push(pay("world")).push(pay("b")).commit_async());
-    let answers = answers.expect("it is written");
+    let answers = answers.expect("the write succeeds");
     assert!(answers[0].is_ok() && answers[1].is_err(), "{answers:?}");
     let refused = block_on(ledger.batch().push(pay("world")).push(pay("b")).atomic().commit_async());
     assert!(matches!(refused, Err(LedgerError::Refused(_))), "{refused:?}");
-    assert_eq!(ledger.balance("a", "USD").expect("it reads"), 5);
+    assert_eq!(ledger.balance("a", "USD").expect("the read succeeds"), 5);
 }
 
 #[test]
 fn dropped_future_does_not_cancel_the_write() {
     let store = Store::in_memory();
     let ledger = store.ledger("main").expect("a name");
-    ledger.transaction().posting("world", "a", 1, "USD").commit().expect("it is accepted");
+    ledger.transaction().posting("world", "a", 1, "USD").commit().expect("the write succeeds");
     for _ in 0..10 {
         drop(ledger.transaction().posting("world", "a", 1, "USD").commit_async());
     }
     // Writes happen in order.
-    block_on(ledger.transaction().posting("world", "a", 1, "USD").commit_async()).expect("it is accepted");
+    block_on(ledger.transaction().posting("world", "a", 1, "USD").commit_async())
+        .expect("the write succeeds");
     store.close().expect("nothing has failed");
-    assert_eq!(ledger.balance("a", "USD").expect("it reads"), 12);
+    assert_eq!(ledger.balance("a", "USD").expect("the read succeeds"), 12);
     let closed = block_on(ledger.transaction().posting("world", "a", 1, "USD").commit_async());
     assert!(matches!(closed, Err(LedgerError::Write(WriteError::Stopped { .. }))), "{closed:?}");
 }

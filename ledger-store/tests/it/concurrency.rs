@@ -1,4 +1,4 @@
-//! Many callers at once: one order, no duplicates, no gaps.
+//! Many concurrent callers: all writes have one order, without duplicates and gaps.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn together<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> Vec<T> {
 
 #[track_caller]
 fn verified(store: &Store) {
-    let report = store.verify().expect("there is room");
+    let report = store.verify().expect("the verification runs");
     assert!(report.is_clean(), "{}", report.to_json_lines());
 }
 
@@ -75,7 +75,7 @@ fn commits_one_of_equal_requests_with_one_key() {
         };
         let answers = together(8, |_| {
             let mut outcomes =
-                store.apply(submission(vec![request()], Atomicity::Independent)).expect("it writes");
+                store.apply(submission(vec![request()], Atomicity::Independent)).expect("the write succeeds");
             match outcomes.pop() {
                 Some(Outcome::Done(receipt)) => (receipt.log, receipt.transaction, receipt.replayed),
                 other => panic!("{other:?}"),
@@ -97,9 +97,11 @@ fn parallel_creates_get_ids_without_gaps() {
         let mut ids = Vec::new();
         for round in 0..50 {
             let requests = vec![send("world", &format!("t:{thread}"), round).into(); 2];
-            for outcome in store.apply(submission(requests, Atomicity::Independent)).expect("it writes") {
+            for outcome in
+                store.apply(submission(requests, Atomicity::Independent)).expect("the write succeeds")
+            {
                 match outcome {
-                    Outcome::Done(receipt) => ids.push(receipt.transaction.expect("one").get()),
+                    Outcome::Done(receipt) => ids.push(receipt.transaction.expect("a transaction").get()),
                     other => panic!("{other:?}"),
                 }
             }
@@ -117,14 +119,15 @@ fn contended_submissions_stay_atomic() {
     let store = store();
     store
         .apply(submission(vec![send("world", "pool", 100).into()], Atomicity::Independent))
-        .expect("it writes");
-    // Each submission takes 3 and then 4 from a pool that suffices for 14 of them.
+        .expect("the write succeeds");
+    // Each submission takes 3 and then 4 from an account whose funds suffice for 14 submissions.
     let happened = together(8, |thread| {
         let mut happened = 0;
         for _ in 0..5 {
             let requests =
                 vec![send("pool", &format!("t:{thread}"), 3).into(), send("pool", "fees", 4).into()];
-            let outcomes = store.apply(submission(requests, Atomicity::AllOrNothing)).expect("it writes");
+            let outcomes =
+                store.apply(submission(requests, Atomicity::AllOrNothing)).expect("the write succeeds");
             match outcomes.as_slice() {
                 [Outcome::Done(_), Outcome::Done(_)] => happened += 1,
                 [Outcome::Refused(Rejection::InsufficientFunds { .. }), Outcome::Cancelled]
@@ -204,7 +207,8 @@ fn full_queue_is_busy_until_it_drains() {
 fn nearly_full_disk_refuses_writes_until_freed() {
     let disk = SimDisk::new();
     let options = Options::default();
-    let store = Store::open_on_disk(Arc::new(disk.clone()), Path::new("data"), &options).expect("it opens");
+    let store =
+        Store::open_on_disk(Arc::new(disk.clone()), Path::new("data"), &options).expect("the store opens");
     store.create_ledger(main_ledger(), LedgerOptions::default()).expect("a new ledger");
     let pay = || store.apply(submission(vec![send("world", "a", 1).into()], Atomicity::Independent));
     let free = |free| {
@@ -238,7 +242,8 @@ fn a_full_disk_refuses_before_anything_is_decided() {
     let disk = SimDisk::new();
     let mut options = Options::default();
     options.segment_bytes = 64 << 10;
-    let store = Store::open_on_disk(Arc::new(disk.clone()), Path::new("data"), &options).expect("it opens");
+    let store =
+        Store::open_on_disk(Arc::new(disk.clone()), Path::new("data"), &options).expect("the store opens");
     store.create_ledger(main_ledger(), LedgerOptions::default()).expect("a new ledger");
     let pay = || store.apply(submission(vec![send("world", "a", 1).into()], Atomicity::Independent));
     disk.set_faults(Faults { is_full: true, ..Faults::default() });
@@ -253,7 +258,7 @@ fn a_full_disk_refuses_before_anything_is_decided() {
 #[test]
 fn closed_store_refuses_writes_as_stopped() {
     let store = store();
-    store.close().expect("it closes");
+    store.close().expect("the store closes");
     let refused = store.apply(submission(vec![send("world", "a", 1).into()], Atomicity::Independent));
     assert!(matches!(refused, Err(WriteError::Stopped { .. })), "{refused:?}");
     verified(&store);

@@ -49,8 +49,8 @@ fn lying_syncs_under_several_writers_are_noticed() {
 /// Maximum number of consecutive processes that damage may abort.
 const ABORTS_MAX: usize = 4;
 
-/// redb can panic twice on damaged pages that it writes to, which aborts the process. That is noticed, and the next
-/// opening repairs the index. It must not abort the other tests, so the flips run in a process of their own.
+/// redb can panic twice when it writes to damaged pages, which aborts the process. An operator notices the abort, and
+/// the next opening repairs the index. The flips run in a separate process, so that they do not abort the other tests.
 #[test]
 fn no_flipped_bit_is_silent() {
     let program = std::env::current_exe().expect("this program has a path");

@@ -15,12 +15,12 @@ const NAMES: u32 = 0;
 const TIMES: u32 = 1;
 
 fn collection() -> Collection {
-    Collection::new(20).expect("it is not the store's own")
+    Collection::new(20).expect("a valid collection")
 }
 
 fn open(disk: &SimDisk) -> Store {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    Store::open_on_disk(disk, Path::new("data"), &Options::default()).expect("it opens")
+    Store::open_on_disk(disk, Path::new("data"), &Options::default()).expect("the store opens")
 }
 
 fn put(key: &[u8], expected: Expected, value: &[u8], keys: Vec<DocumentKey>) -> DocumentChange {
@@ -53,7 +53,7 @@ fn refuses_change_of_an_outdated_version() {
     assert_eq!(refused(&store, again), found(0, Some(first[0])));
     let second = store
         .change_documents(vec![put(b"a", Expected::Version(first[0]), b"2", vec![])])
-        .expect("nobody changed it meanwhile");
+        .expect("the current version");
     assert!(second[0] > first[0]);
     // All or none: the second change is refused, so the first does not happen.
     let both =
@@ -66,7 +66,7 @@ fn refuses_change_of_an_outdated_version() {
     assert_eq!(snapshot.document(collection(), b"a"), Ok(Some(expected)));
     store.change_documents(vec![delete(b"a", Expected::Version(second[0]))]).expect("a change");
     assert_eq!(store.snapshot().document(collection(), b"a"), Ok(None));
-    assert!(snapshot.document(collection(), b"a").expect("it reads").is_some(), "a snapshot stays");
+    assert!(snapshot.document(collection(), b"a").expect("the read succeeds").is_some(), "a snapshot stays");
 }
 
 #[test]
@@ -96,14 +96,16 @@ fn unique_key_moves_between_documents_in_one_commit() {
             to: Bound::Included(key.to_vec()),
             ..DocumentRange::default()
         };
-        let found = store.snapshot().documents_by(collection(), NAMES, &range).expect("it reads");
+        let found = store.snapshot().documents_by(collection(), NAMES, &range).expect("the read succeeds");
         found.into_iter().map(|document| document.key).collect::<Vec<_>>()
     };
     assert_eq!(by_name(b"x"), [b"b"]);
     assert_eq!(by_name(b"y"), [b"a"]);
     store.change_documents(vec![delete(b"a", Expected::Anything)]).expect("a change");
     assert!(by_name(b"y").is_empty(), "a removed document leaves no key behind");
-    store.change_documents(vec![put(b"c", Expected::Absent, b"", vec![name(b"y")])]).expect("it is free");
+    store
+        .change_documents(vec![put(b"c", Expected::Absent, b"", vec![name(b"y")])])
+        .expect("the key is free");
 }
 
 #[test]
@@ -147,7 +149,7 @@ fn compare(store: &Store, model: &Model, rng: &mut Rng<'_>) {
         let mut pages = Vec::new();
         let mut range = DocumentRange { direction, limit, ..DocumentRange::default() };
         loop {
-            let page = snapshot.documents(collection(), &range).expect("it reads");
+            let page = snapshot.documents(collection(), &range).expect("the read succeeds");
             let Some(last) = page.last() else { break };
             range.beyond = Some((Vec::new(), last.key.clone()));
             pages.extend(page);
@@ -170,9 +172,9 @@ fn compare(store: &Store, model: &Model, rng: &mut Rng<'_>) {
         range.from = Bound::Excluded(from);
         let mut pages = Vec::new();
         loop {
-            let page = snapshot.documents_by(collection(), TIMES, &range).expect("it reads");
+            let page = snapshot.documents_by(collection(), TIMES, &range).expect("the read succeeds");
             let Some(last) = page.last() else { break };
-            let time = last.keys.iter().find(|key| key.index == TIMES).expect("it was found by it");
+            let time = last.keys.iter().find(|key| key.index == TIMES).expect("a key of the index");
             range.beyond = Some((time.key.clone(), last.key.clone()));
             pages.extend(page);
         }
@@ -210,13 +212,13 @@ fn documents_match_a_map_through_openings() {
             match rng.below(40) {
                 0 => store.flush(),
                 1 => {
-                    store.close().expect("it closes");
+                    store.close().expect("the store closes");
                     drop(store);
                     store = open(&disk);
                 }
                 2 => {
                     drop(store);
-                    disk.remove(Path::new("data/index/index.redb")).expect("it is there");
+                    disk.remove(Path::new("data/index/index.redb")).expect("the file exists");
                     store = open(&disk);
                 }
                 _ => {}
@@ -226,7 +228,7 @@ fn documents_match_a_map_through_openings() {
             }
         }
         compare(&store, &model, &mut rng);
-        let report = store.verify().expect("there is room");
+        let report = store.verify().expect("the verification runs");
         assert!(report.is_clean(), "{}", report.to_json_lines());
     }
 }

@@ -15,16 +15,16 @@ fn key_of_another_request_is_a_conflict() {
         }
         transaction.idempotency_key("once").commit()
     };
-    let first = pay(10_000, None).expect("it is accepted");
+    let first = pay(10_000, None).expect("the write succeeds");
     assert!(!first.replayed);
-    let again = pay(10_000, None).expect("it is the same request");
+    let again = pay(10_000, None).expect("a replay");
     assert_eq!((again.replayed, again.id, again.log), (true, first.id, first.log));
     assert_eq!(again.transaction, first.transaction);
     for other in [pay(777, None), pay(10_000, Some("r"))] {
         let Err(LedgerError::IdempotencyConflict { key }) = other else { panic!("{other:?}") };
         assert_eq!(key.as_str(), "once");
     }
-    assert_eq!(ledger.balance("users:1", "USD/2").expect("it reads").to_string(), "10000");
+    assert_eq!(ledger.balance("users:1", "USD/2").expect("the read succeeds").to_string(), "10000");
 }
 
 #[test]
@@ -52,16 +52,16 @@ fn dry_run_reserves_nothing() {
     let store = Store::in_memory();
     let ledger = store.ledger("main").expect("a name");
     let pay = |source: &str| ledger.transaction().posting(source, "users:1", 5, "USD");
-    let dry = pay("world").dry_run().expect("it would be accepted");
+    let dry = pay("world").dry_run().expect("the dry run succeeds");
     let DryRun { postings, post_commit_volumes, .. } = &dry;
     assert_eq!((postings.len(), post_commit_volumes.len()), (1, 2));
     assert!(ledger.view().is_none(), "the ledger is not created");
     let error = pay("users:2").dry_run().unwrap_err();
     assert!(matches!(error, LedgerError::Refused(Rejection::InsufficientFunds { .. })), "{error:?}");
-    let done = pay("world").idempotency_key("k").commit().expect("it is accepted");
+    let done = pay("world").idempotency_key("k").commit().expect("the write succeeds");
     assert_eq!((done.postings.clone(), done.id.get()), (dry.postings, 1));
-    pay("world").dry_run().expect("it would be accepted");
-    assert_eq!(pay("world").commit().expect("it is accepted").id.get(), 2);
+    pay("world").dry_run().expect("the dry run succeeds");
+    assert_eq!(pay("world").commit().expect("the write succeeds").id.get(), 2);
     let conflict = pay("world").metadata("a", "b").idempotency_key("k").dry_run();
     assert!(matches!(conflict, Err(LedgerError::IdempotencyConflict { .. })), "{conflict:?}");
 }
@@ -72,10 +72,10 @@ fn lists_page_forwards_and_backwards() {
     for number in 1..=7_i64 {
         let at = Timestamp::from_micros(number * 1_000_000);
         let pay = ledger.transaction().posting("world", format!("users:{number}:main"), number, "USD");
-        pay.timestamp(at).metadata("odd", (number % 2).to_string()).commit().expect("it is accepted");
+        pay.timestamp(at).metadata("odd", (number % 2).to_string()).commit().expect("the write succeeds");
     }
     let ids = |list: TransactionList| -> Vec<u64> {
-        list.into_iter().map(|found| found.expect("it reads").id.get()).collect()
+        list.into_iter().map(|found| found.expect("the read succeeds").id.get()).collect()
     };
     assert_eq!(ids(ledger.transactions()), [1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(ids(ledger.transactions().newest_first().metadata("odd", "1")), [7, 5, 3, 1]);
@@ -83,19 +83,19 @@ fn lists_page_forwards_and_backwards() {
     assert_eq!(ids(ledger.transactions().since(second(3)).before(second(5))), [3, 4]);
     assert_eq!(ids(ledger.transactions().account("users:2:*").by_effective_date()), [2]);
     let list = || ledger.transactions().newest_first();
-    let first = list().page(3).expect("it reads");
-    let next = first.next.expect("there are more");
-    let second_page = list().from_cursor(&next).page(3).expect("it reads");
+    let first = list().page(3).expect("the read succeeds");
+    let next = first.next.expect("a next page");
+    let second_page = list().from_cursor(&next).page(3).expect("the read succeeds");
     assert_eq!(second_page.items.iter().map(|found| found.id.get()).collect::<Vec<_>>(), [4, 3, 2]);
-    let previous = second_page.previous.expect("there is a page before");
-    assert_eq!(list().from_cursor(&previous).page(3).expect("it reads").items, first.items);
+    let previous = second_page.previous.expect("a previous page");
+    assert_eq!(list().from_cursor(&previous).page(3).expect("the read succeeds").items, first.items);
     assert_eq!(first.previous, None);
     let error = ledger.transactions().from_cursor(&next).page(3).unwrap_err();
     assert!(matches!(&error, LedgerError::Cursor { text } if *text == next), "another order: {error:?}");
     let error = ledger.accounts().from_cursor(&next).page(3).unwrap_err();
     assert!(matches!(error, LedgerError::Cursor { .. }), "another list: {error:?}");
-    assert_eq!(ledger.accounts().matching("users:*:main").count().expect("it counts"), 7);
-    assert_eq!(ledger.logs().since(second(0)).count().expect("it counts"), 7);
+    assert_eq!(ledger.accounts().matching("users:*:main").count().expect("the count succeeds"), 7);
+    assert_eq!(ledger.logs().since(second(0)).count().expect("the count succeeds"), 7);
     let error = ledger.accounts().filter_json(r#"{"$match": {"reverted": true}}"#).unwrap_err();
     assert_eq!(error.to_string(), "unknown key 'reverted' when building query");
 }
@@ -105,13 +105,13 @@ fn iterator_crosses_pages_at_one_moment() {
     let ledger = Store::in_memory().ledger("main").expect("a name");
     let pay = || ledger.transaction().posting("world", "users:1", 1, "USD");
     let all = (0..450).fold(ledger.batch(), |batch, _| batch.push(pay()));
-    assert!(all.commit().expect("it is written").iter().all(Result::is_ok));
+    assert!(all.commit().expect("the write succeeds").iter().all(Result::is_ok));
     let mut transactions = ledger.transactions().into_iter();
-    assert_eq!(transactions.next().expect("one").expect("it reads").id.get(), 1);
-    pay().commit().expect("it is accepted");
-    let rest: Vec<_> = transactions.map(|found| found.expect("it reads").id.get()).collect();
+    assert_eq!(transactions.next().expect("a transaction").expect("the read succeeds").id.get(), 1);
+    pay().commit().expect("the write succeeds");
+    let rest: Vec<_> = transactions.map(|found| found.expect("the read succeeds").id.get()).collect();
     assert_eq!((rest.len(), rest[0], rest[448]), (449, 2, 450));
-    assert_eq!(ledger.stats().expect("it reads").transactions, 451);
+    assert_eq!(ledger.stats().expect("the read succeeds").transactions, 451);
 }
 
 #[test]
@@ -122,12 +122,12 @@ fn amounts_are_exact_in_any_form() {
     let pay = ledger.transaction();
     let pay = pay.posting("world", "a", 5, "USD/2").posting("world", "a", 5_u64, &usd);
     let pay = pay.posting("world", "a", 5_i128, usd.clone()).posting("world", "b", &huge, &usd);
-    pay.commit().expect("it is accepted");
-    assert_eq!(ledger.balance("a", &usd).expect("it reads"), 15);
-    assert_eq!(ledger.balance("b", "USD/2").expect("it reads").to_string(), huge.to_string());
+    pay.commit().expect("the write succeeds");
+    assert_eq!(ledger.balance("a", &usd).expect("the read succeeds"), 15);
+    assert_eq!(ledger.balance("b", "USD/2").expect("the read succeeds").to_string(), huge.to_string());
     let error = ledger.transaction().posting("world", "a", -1, "USD/2").commit().unwrap_err();
     assert_eq!(error, LedgerError::Amount(AmountError::Negative));
-    let sum = ledger.balances().now().expect("it reads");
+    let sum = ledger.balances().now().expect("the read succeeds");
     assert_eq!(sum, [(usd, Balance::ZERO)]);
 }
 
@@ -142,11 +142,11 @@ fn script_takes_typed_variables() {
         let script = ledger.script(text).var("to", &to).var("order", 17);
         script.var("price", Monetary::new(&usd, 1_60)).metadata("kind", "sale").idempotency_key("17")
     };
-    let dry = script().dry_run().expect("it would be accepted");
-    let done = script().commit().expect("it is accepted");
+    let dry = script().dry_run().expect("the dry run succeeds");
+    let done = script().commit().expect("the write succeeds");
     assert_eq!((&dry.postings, &dry.metadata), (&done.postings, &done.metadata));
     assert_eq!(done.postings[0].amount.to_u64(), Some(1_60));
-    assert!(script().commit().expect("it is the same").replayed);
+    assert!(script().commit().expect("a replay").replayed);
     let other = script().var("order", 18).commit();
     assert!(matches!(other, Err(LedgerError::IdempotencyConflict { .. })), "{other:?}");
 }
@@ -160,10 +160,10 @@ fn reverts_as_asked() {
     let refused = ledger.revert(paid.id).commit().unwrap_err();
     assert!(matches!(refused, LedgerError::Refused(Rejection::InsufficientFunds { .. })), "{refused:?}");
     let revert = || ledger.revert(paid.id).force().at_effective_date().metadata("why", "fraud");
-    assert_eq!(revert().dry_run().expect("it would be accepted").timestamp, at);
-    let reverted = revert().commit().expect("it is accepted");
+    assert_eq!(revert().dry_run().expect("the dry run succeeds").timestamp, at);
+    let reverted = revert().commit().expect("the write succeeds");
     assert_eq!((reverted.timestamp, reverted.metadata.get("why").is_some()), (at, true));
-    assert_eq!(ledger.get_transaction(paid.id).expect("it reads").reverted_by, Some(reverted.id));
+    assert_eq!(ledger.get_transaction(paid.id).expect("the read succeeds").reverted_by, Some(reverted.id));
     let again = revert().commit().unwrap_err();
     assert!(matches!(again, LedgerError::Refused(Rejection::AlreadyReverted { .. })), "{again:?}");
     assert_eq!(
@@ -176,15 +176,15 @@ fn reverts_as_asked() {
 fn metadata_of_accounts_and_transactions_changes() {
     let ledger = Store::in_memory().ledger("main").expect("a name");
     let gold = || [("tier", "gold")].into_iter().collect();
-    ledger.set_account_metadata("users:1", gold()).expect("it is accepted");
+    ledger.set_account_metadata("users:1", gold()).expect("the write succeeds");
     let paid = ledger.transaction().posting("world", "users:1", 5, "USD").commit().expect("accepted");
-    ledger.set_transaction_metadata(paid.id, gold()).expect("it is accepted");
-    assert_eq!(ledger.accounts().metadata("tier", "gold").count().expect("it counts"), 1);
-    assert_eq!(ledger.transactions().metadata("tier", "gold").count().expect("it counts"), 1);
-    ledger.delete_account_metadata("users:1", "tier").expect("it is accepted");
-    ledger.delete_transaction_metadata(paid.id, "tier").expect("it is accepted");
-    assert_eq!(ledger.accounts().metadata("tier", "gold").count().expect("it counts"), 0);
-    assert_eq!(ledger.transactions().metadata("tier", "gold").count().expect("it counts"), 0);
+    ledger.set_transaction_metadata(paid.id, gold()).expect("the write succeeds");
+    assert_eq!(ledger.accounts().metadata("tier", "gold").count().expect("the count succeeds"), 1);
+    assert_eq!(ledger.transactions().metadata("tier", "gold").count().expect("the count succeeds"), 1);
+    ledger.delete_account_metadata("users:1", "tier").expect("the write succeeds");
+    ledger.delete_transaction_metadata(paid.id, "tier").expect("the write succeeds");
+    assert_eq!(ledger.accounts().metadata("tier", "gold").count().expect("the count succeeds"), 0);
+    assert_eq!(ledger.transactions().metadata("tier", "gold").count().expect("the count succeeds"), 0);
     let missing = ledger.set_transaction_metadata(9, gold()).unwrap_err();
     assert!(matches!(missing, LedgerError::TransactionNotFound { .. }), "{missing:?}");
 }

@@ -18,12 +18,12 @@ struct Kept {
 impl Kept {
     fn open(&self) -> Store {
         let mut options = Options::default();
-        // So little memory that most facts for decisions are read from the disk.
+        // With this little memory, the writer reads most data for decisions from the disk.
         options.memory_budget = 64 << 10;
         options.segment_bytes = 64 << 10;
         options.clock = self.clock.clone();
         let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
-        Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens")
+        Store::open_on_disk(disk, Path::new("data"), &options).expect("the store opens")
     }
 
     /// Returns a copy of the closed store.
@@ -33,14 +33,14 @@ impl Kept {
 
     fn step(&mut self, store: &Store, step: &Step, now: Timestamp) -> Option<WriteError> {
         self.clock.set(now);
-        self.oracle.step(store, step, now).expect("it answers as the model does")
+        self.oracle.step(store, step, now).expect("the answers of the model")
     }
 
     fn check(&self, store: Store) {
-        self.oracle.compare(&store).expect("it is as the model says");
+        self.oracle.compare(&store).expect("the store equals the model");
         assert_eq!(store.status().stopped, None);
         drop(store);
-        self.oracle.compare(&self.open()).expect("it is as the model says when it is opened again");
+        self.oracle.compare(&self.open()).expect("the reopened store equals the model");
     }
 }
 

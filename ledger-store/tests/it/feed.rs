@@ -17,7 +17,7 @@ fn name(text: &str) -> LedgerName {
 
 fn open(disk: &SimDisk) -> Store {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    Store::open_on_disk(disk, Path::new("data"), &Options::default()).expect("it opens")
+    Store::open_on_disk(disk, Path::new("data"), &Options::default()).expect("the store opens")
 }
 
 /// Commits a change that is not a log.
@@ -28,7 +28,7 @@ fn change_a_document(store: &Store) {
         expected: Expected::Anything,
         action: DocumentAction::Put { value: b"v".to_vec(), keys: Vec::new() },
     };
-    store.change_documents(vec![change]).expect("it is written");
+    store.change_documents(vec![change]).expect("the write succeeds");
 }
 
 /// Writes logs of every kind to several ledgers, with ascending and descending dates.
@@ -42,12 +42,14 @@ fn write(store: &Store, rounds: u64) {
             payment =
                 payment.timestamp(Timestamp::from_micros(1_700_000_000_000_000 + (round * 7919 % 50) as i64));
         }
-        let paid = payment.commit().expect("it is recorded");
+        let paid = payment.commit().expect("the write succeeds");
         if round % 5 == 0 {
-            ledger.set_account_metadata(&user, [("tier", "gold")].into_iter().collect()).expect("it is set");
+            ledger
+                .set_account_metadata(&user, [("tier", "gold")].into_iter().collect())
+                .expect("the write succeeds");
         }
         if round % 6 == 0 {
-            ledger.revert(paid.id).commit().expect("it is reverted");
+            ledger.revert(paid.id).commit().expect("the revert succeeds");
         }
         if round % 8 == 0 {
             change_a_document(store);
@@ -59,7 +61,7 @@ fn write(store: &Store, rounds: u64) {
 fn rest(store: &Store, mut at: FeedPosition) -> (Vec<FedLog>, FeedPosition) {
     let (snapshot, mut logs) = (store.snapshot(), Vec::new());
     loop {
-        let part = snapshot.feed(at).expect("it is read");
+        let part = snapshot.feed(at).expect("the read succeeds");
         assert_eq!(
             part.next == at,
             at == snapshot.feed_end(),
@@ -96,7 +98,7 @@ fn feed_has_the_same_logs_as_the_lists() {
     let (first, middle) = rest(&store, FeedPosition::FIRST);
     store.flush();
     write(&store, 150);
-    store.close().expect("it closes");
+    store.close().expect("the store closes");
     drop(store);
     let store = open(&disk);
     let middle = FeedPosition::new(middle.get()).expect("a position that was kept");
@@ -108,7 +110,7 @@ fn feed_has_the_same_logs_as_the_lists() {
     }
     assert_eq!(rest(&store, FeedPosition::FIRST).0, all, "what was passed on can be read again");
     assert!(all.iter().all(|fed| !fed.imported));
-    // A position in the middle of a chunk works, too.
+    // A position can also be in the middle of a chunk.
     for skipped in [1, 2, 77] {
         let from = FeedPosition::new(end.get() - skipped).expect("a position");
         assert!(all.ends_with(&rest(&store, from).0), "{skipped}");
@@ -130,9 +132,9 @@ fn marks_imported_logs() {
         .collect();
     let store = Store::in_memory();
     store.create_ledger(name("two"), LedgerOptions::default()).expect("a new ledger");
-    store.import(&name("two"), &logs).expect("it is taken in");
+    store.import(&name("two"), &logs).expect("the import succeeds");
     let ledger = store.ledger("two").expect("a name");
-    ledger.set_account_metadata("a", Metadata::EMPTY).expect("it is set");
+    ledger.set_account_metadata("a", Metadata::EMPTY).expect("the write succeeds");
     let (fed, _) = rest(&store, FeedPosition::FIRST);
     let marks: Vec<bool> = fed.iter().map(|fed| fed.imported).collect();
     assert_eq!(marks.len(), logs.len() + 1);

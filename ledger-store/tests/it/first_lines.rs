@@ -1,5 +1,5 @@
-//! The lines that a newcomer types first, from the habits of other libraries. They were written before the interface was
-//! looked at, and must compile.
+//! The lines that a newcomer would write first, according to the conventions of other libraries. They were written
+//! without looking at the interface, and must compile.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};

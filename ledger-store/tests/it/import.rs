@@ -23,7 +23,7 @@ fn open(disk: &SimDisk, clock: &Arc<SetClock>) -> Store {
     let mut options = Options::default();
     options.clock = clock.clone();
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens")
+    Store::open_on_disk(disk, Path::new("data"), &options).expect("the store opens")
 }
 
 fn run(store: &Store, command: Command) -> Outcome {
@@ -41,13 +41,13 @@ fn keyed(key: &str, hash: &str, command: Command) -> Request {
 }
 
 fn run_request(store: &Store, request: Request) -> Outcome {
-    run_all(store, vec![request], Atomicity::Independent).pop().expect("one answer")
+    run_all(store, vec![request], Atomicity::Independent).pop().expect("an outcome")
 }
 
 fn run_all(store: &Store, requests: Vec<Request>, atomicity: Atomicity) -> Vec<Outcome> {
     let (mode, detail) = (Mode::Commit, Detail::Ids);
     let submission = Submission { ledger: name(), requests, atomicity, mode, detail };
-    store.apply(submission).expect("it is written")
+    store.apply(submission).expect("the write succeeds")
 }
 
 fn pay(
@@ -119,14 +119,15 @@ fn source(clock: &Arc<SetClock>) -> Store {
 }
 
 fn logs(store: &Store) -> Vec<LogView> {
-    let view = store.snapshot().ledger(&name()).expect("it is there");
+    let view = store.snapshot().ledger(&name()).expect("the ledger exists");
     let filter = FilterOf::all();
     let mut all = Vec::new();
     let mut start = Start::First;
     loop {
         let page = PageRequest { size: 100, direction: Direction::Ascending, start };
-        let page =
-            view.logs(&LogQuery { filter: filter.clone(), hashes: LogHashes::Wire, page }).expect("it reads");
+        let page = view
+            .logs(&LogQuery { filter: filter.clone(), hashes: LogHashes::Wire, page })
+            .expect("the read succeeds");
         let Some(last) = page.items.last() else { return all };
         start = Start::After(last.entry.id);
         all.extend(page.items);
@@ -153,7 +154,7 @@ fn an_imported_ledger_equals_its_source() {
     let store = open(&disk, &clock);
     store.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
     for part in original.chunks(90) {
-        store.import(&name(), &imported(part)).expect("they follow each other");
+        store.import(&name(), &imported(part)).expect("consecutive logs");
     }
     assert_eq!(logs(&store), original);
     drop(store);
@@ -167,16 +168,16 @@ fn an_imported_ledger_equals_its_source() {
     let Outcome::Done(receipt) = run(&store, pay("world", "users:1", 1, None, None)) else {
         panic!("it is accepted")
     };
-    let last = original.last().expect("there are some").entry.id;
+    let last = original.last().expect("a last log").entry.id;
     assert_eq!(receipt.log, LogId::new(last.get() + 1));
-    let mut next = original.last().expect("there are some").clone();
+    let mut next = original.last().expect("a last log").clone();
     next.entry.id = LogId::new(1_000_000);
     let refused = store.import(&name(), &imported(&[next]));
     assert!(
         matches!(refused, Err(ImportError::Refused { refusal: ImportRefusal::InUse, .. })),
         "{refused:?}"
     );
-    let report = store.verify().expect("there is room");
+    let report = store.verify().expect("the verification runs");
     assert!(report.is_clean(), "{}", report.to_json_lines());
 }
 
@@ -205,7 +206,7 @@ fn import_that_broke_off_can_be_repeated() {
         assert_eq!(logs(&store).len(), all.len());
         run(&store, pay("world", "users:1", 1, None, None));
         assert_eq!(report(&all), Ok((0, all.len() as u64)), "nothing is new");
-        let report = store.verify().expect("there is room");
+        let report = store.verify().expect("the verification runs");
         assert!(report.is_clean(), "{}", report.to_json_lines());
     }
 }
@@ -243,7 +244,7 @@ fn keys_of_imported_logs_are_known_by_what_they_did() {
     let disk = SimDisk::new();
     let store = open(&disk, &clock);
     store.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
-    store.import(&name(), &imported(&logs_of_source)).expect("it is taken");
+    store.import(&name(), &imported(&logs_of_source)).expect("the import succeeds");
     let check = |store: &Store| {
         for key in 0..commands.len() {
             for (at, command) in commands.iter().enumerate() {
@@ -299,8 +300,8 @@ fn imported_ids_below_the_first_are_found_by_date() {
         let features = Features { hash_logs, ..Features::default() };
         let options = LedgerOptions { features, ..LedgerOptions::default() };
         store.create_ledger(name(), options).expect("a ledger whose own first id is one");
-        store.import(&name(), &imported(taken)).expect("it is taken");
-        let view = store.snapshot().ledger(&name()).expect("it is there");
+        store.import(&name(), &imported(taken)).expect("the import succeeds");
+        let view = store.snapshot().ledger(&name()).expect("the ledger exists");
         for second in 0..=6_i64 {
             let at = Some(Timestamp::from_micros(second * 1_000_000));
             let there = taken.iter().filter(|log| log.entry.date.as_micros() <= second * 1_000_000).count();
@@ -310,7 +311,7 @@ fn imported_ids_below_the_first_are_found_by_date() {
             let expand = Expand { volumes: true, effective_volumes: true };
             let account = view.account(&world, at, expand).expect("an answer");
             let paid = |volumes: &Option<Vec<(Asset, ledger_core::Volumes)>>| {
-                let volumes = volumes.as_ref().expect("they were asked for").first();
+                let volumes = volumes.as_ref().expect("volumes were requested").first();
                 volumes.map(|(_, volumes)| volumes.output.to_string())
             };
             let expected = (there > 0).then(|| there.to_string());
@@ -339,7 +340,7 @@ fn a_changed_log_is_found() {
     let mut without = imported(&original[20..21]);
     without[0].hash = None;
     assert!(store.import(&name(), &without).is_err());
-    store.import(&name(), &imported(&original[20..])).expect("it goes on where it was left");
+    store.import(&name(), &imported(&original[20..])).expect("the import continues");
     assert_eq!(logs(&store), original);
 }
 
@@ -349,7 +350,7 @@ fn an_imported_transaction_keeps_its_date() {
     let mut log = logs(&source(&clock))
         .into_iter()
         .find(|log| matches!(log.entry.payload, LogPayload::NewTransaction { .. }))
-        .expect("there are transactions");
+        .expect("a transaction");
     let LogPayload::NewTransaction { transaction, .. } = &mut log.entry.payload else { unreachable!() };
     let earlier = Timestamp::from_micros(log.entry.date.as_micros() - 5);
     (transaction.inserted_at, transaction.updated_at) = (earlier, earlier);
@@ -363,19 +364,19 @@ fn an_imported_transaction_keeps_its_date() {
             &name(),
             &[ImportedLog { entry: log.entry.clone(), hash, original_updated_at: None, tells_volumes: true }],
         )
-        .expect("it is taken");
+        .expect("the import succeeds");
     drop(store);
     let store = open(&disk, &clock);
     assert_eq!(logs(&store)[0].entry, log.entry);
-    assert!(store.verify().expect("there is room").is_clean());
+    assert!(store.verify().expect("the verification runs").is_clean());
 }
 
-/// A moment of the ledger whose log has gaps and backward dates.
+/// Returns a date, given by the number of seconds after the start of the log with gaps and backward dates.
 fn at(second: i64) -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000 + second * 1_000_000)
 }
 
-/// The next log of `chain`: `world` pays a power of two to `users:1`.
+/// Returns the next log of `chain`: `world` pays a power of two to `users:1`.
 fn imported_payment(
     chain: &mut ledger_core::HashChain,
     id: u64,
@@ -419,7 +420,7 @@ fn import_with_gaps(store: &Store) {
     let mut chain = ledger_core::HashChain::default();
     let entries = [(0, 0, 100), (1, 3, 50), (7, 4, 200), (8, 5, 150)]
         .map(|(id, transaction, second)| imported_payment(&mut chain, id, transaction, at(second)));
-    store.import(&name(), &entries[..3]).expect("it is taken");
+    store.import(&name(), &entries[..3]).expect("the import succeeds");
     let mut late = entries[3].clone();
     let LogPayload::NewTransaction { transaction, .. } = &mut late.entry.payload else {
         unreachable!("it is one")
@@ -432,7 +433,7 @@ fn import_with_gaps(store: &Store) {
         }
         other => panic!("{other:?}"),
     }
-    store.import(&name(), &entries[3..]).expect("it is taken");
+    store.import(&name(), &entries[3..]).expect("the import succeeds");
 }
 
 /// Returns the sum that `users:1` received up to each log, by effective dates.
@@ -442,7 +443,8 @@ fn effective_inputs(logs: &[LogView]) -> Vec<Amount> {
             panic!("{log:?}")
         };
         let volumes = effective_volumes.as_ref().unwrap_or(&transaction.post_commit_volumes);
-        let held = volumes.iter().find(|held| held.account.as_str() == "users:1").expect("it received");
+        let held =
+            volumes.iter().find(|held| held.account.as_str() == "users:1").expect("volumes of the account");
         held.volumes.input.clone()
     };
     logs.iter().map(input).collect()
@@ -453,17 +455,17 @@ fn check_gaps(store: &Store) {
     let all = logs(store);
     let ids: Vec<u64> = all.iter().map(|log| log.entry.id.get()).collect();
     assert_eq!(ids, [0, 1, 7, 8]);
-    // Transactions that were recorded before and are dated later do not count.
+    // The sums exclude transactions that were recorded earlier but have a later date.
     assert_eq!(effective_inputs(&all), [1_u64, 2, 131, 259].map(Amount::from));
-    let view = store.snapshot().ledger(&name()).expect("it is there");
+    let view = store.snapshot().ledger(&name()).expect("the ledger exists");
     let address = AccountAddress::parse("users:1").expect("an address");
     let expand = Expand { volumes: false, effective_volumes: true };
     for (second, held) in [(50, 2), (120, 3), (170, 259), (200, 387)] {
-        let account = view.account(&address, Some(at(second)), expand).expect("it reads");
-        let volumes = account.expect("it was used").effective_volumes.expect("it was asked for");
+        let account = view.account(&address, Some(at(second)), expand).expect("the read succeeds");
+        let volumes = account.expect("the account exists").effective_volumes.expect("volumes were requested");
         assert_eq!(volumes[0].1.input, Amount::from(held as u64), "{second}");
     }
-    let report = store.verify().expect("there is room");
+    let report = store.verify().expect("the verification runs");
     assert!(report.is_clean(), "{}", report.to_json_lines());
 }
 
@@ -484,5 +486,5 @@ fn gaps_and_backward_dates_are_imported() {
     };
     assert_eq!((receipt.log, receipt.transaction), (LogId::new(9), Some(TransactionId::new(6))));
     assert_eq!(receipt.date, at(200), "dates of the ledger itself do not run backwards");
-    assert!(store.verify().expect("there is room").is_clean());
+    assert!(store.verify().expect("the verification runs").is_clean());
 }

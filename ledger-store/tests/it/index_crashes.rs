@@ -40,7 +40,7 @@ fn a_failed_sync_of_the_index_rebuilds_it() {
     assert!(rebuilt > 0, "no sync of the index failed");
 }
 
-/// The page cache shows bytes that never reached the disk, and the next process finds the index under its name.
+/// After a failed sync, the page cache has bytes that are not on the disk. The next process opens this index.
 #[test]
 fn a_kill_after_a_failed_sync_loses_nothing() {
     let sound = Running::new(51, 60);

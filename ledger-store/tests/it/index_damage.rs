@@ -109,8 +109,8 @@ fn check(kept: &mut Kept, rng: &mut Rng<'_>) -> Result<DamagedAnswers, Failure> 
     Ok(answers)
 }
 
-/// Works until the store accepts no more writes. The oracle then knows the acknowledged state. Returns a oracle of the
-/// other state that is possible.
+/// Works until the store accepts no more writes. The oracle then knows the acknowledged state. Returns an oracle of the
+/// other possible state.
 fn continue_work(
     kept: &mut Kept,
     store: &Store,
@@ -189,7 +189,7 @@ fn a_renamed_table_is_damage() {
 #[test]
 fn changed_key_hides_no_account() {
     let sound = Kept::new(23);
-    let store = sound.open().expect("it opens");
+    let store = sound.open().expect("the store opens");
     let ledger = store.ledger("main").expect("a name");
     for number in 0..40 {
         let user = format!("users:{number:03}");
@@ -205,13 +205,13 @@ fn changed_key_hides_no_account() {
         bytes[at + 10] ^= 1 << 5;
     }
     sound.disk.set_bytes(path(INDEX), bytes).expect("there is an index");
-    let store = sound.open().expect("it opens");
+    let store = sound.open().expect("the store opens");
     let ledger = store.ledger("main").expect("a name");
     assert!(ledger.balance("users:016", "USD").is_err(), "it has a balance");
     assert_eq!(ledger.balance("users:030", "USD").expect("another leaf entry"), 10);
     drop((ledger, store));
     sound.disk.remove(path(INDEX)).expect("there is an index");
-    let store = sound.open().expect("it opens");
+    let store = sound.open().expect("the store opens");
     assert_eq!(store.ledger("main").expect("a name").balance("users:016", "USD").expect("read"), 10);
 }
 
@@ -221,7 +221,7 @@ fn failed_reads_keep_the_index() {
     let before = sound.disk.bytes(path(INDEX)).expect("there is an index");
     let reads = {
         let copy = sound.copy();
-        let store = copy.open().expect("it opens");
+        let store = copy.open().expect("the store opens");
         drop(store);
         copy.disk.reads()
     };
@@ -271,7 +271,7 @@ fn damaged_journal_keeps_the_damaged_index() {
     damaged.disk.set_bytes(path(INDEX), index.clone()).expect("there is an index");
     damage_the_journal(&damaged);
     assert!(matches!(damaged.check_refused(), OpenError::Damaged { .. }));
-    assert_eq!(damaged.disk.bytes(path(INDEX)).expect("it is kept").len(), index.len());
+    assert_eq!(damaged.disk.bytes(path(INDEX)).expect("the damaged file is kept").len(), index.len());
     assert!(!damaged.disk.exists(path(DAMAGED)).expect("the disk answers"));
 }
 
@@ -295,7 +295,7 @@ fn user(number: u64) -> String {
 /// Creates a store with many accounts, holdings and documents, and with a newly built index.
 fn large() -> Kept {
     let kept = Kept::new(26);
-    let store = kept.open().expect("it opens");
+    let store = kept.open().expect("the store opens");
     let ledger = store.ledger("main").expect("a name");
     for number in 0..MANY {
         ledger.transaction().posting("world", &user(number), number + 1, "USD").commit().expect("recorded");
@@ -311,7 +311,7 @@ fn large() -> Kept {
     }
     drop((ledger, store));
     kept.disk.remove(path(INDEX)).expect("there is an index");
-    drop(kept.open().expect("it opens"));
+    drop(kept.open().expect("the store opens"));
     kept
 }
 
@@ -391,7 +391,7 @@ fn flipped_bit_in_large_index_hides_no_data() {
     let sound = large();
     let bytes = sound.disk.bytes(path(INDEX)).expect("there is an index");
     assert!(structure(&bytes, BRANCH).count() > 3, "trees of several pages");
-    assert_eq!(ask_large(&sound.copy().open().expect("it opens"), &mut Rng::from_seed(1)), Ok(0));
+    assert_eq!(ask_large(&sound.copy().open().expect("the store opens"), &mut Rng::from_seed(1)), Ok(0));
     let (mut mended, mut told, mut unseen) = (0, 0, 0);
     let mut wrong = Vec::new();
     for flip in first..first + flips {

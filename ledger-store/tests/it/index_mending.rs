@@ -16,12 +16,12 @@ fn damage_that_a_read_meets_rebuilds_the_index() {
     let events = watch(&store);
     let length = running.disk.bytes(path(INDEX)).expect("there is an index").len();
     running.damage();
-    // The comparison reads everything, so it meets damage. Every answer before that is right.
+    // The comparison reads everything, so it finds damage. Every answer before that is right.
     assert!(running.oracle.compare(&store).is_err(), "nothing is damaged");
     wait_for(&events, |event| matches!(event, IndexEvent::Rebuilding { .. }));
     wait_until_rebuilt(&events);
     assert_eq!(running.oracle.compare(&store), Ok(()));
-    let kept = running.disk.bytes(path(DAMAGED)).expect("it is kept");
+    let kept = running.disk.bytes(path(DAMAGED)).expect("the damaged file is kept");
     assert!(kept.len() >= length);
     running.work(&store, 40);
     running.check(store, 1);
@@ -104,7 +104,7 @@ fn a_failed_read_does_not_end_the_writing() {
         settle(&store);
         assert!(running.disk.bytes(path(DAMAGED)).is_err(), "a failed read replaced the index");
         if is_unknown {
-            assert!(store.verify().expect("there is room").is_clean());
+            assert!(store.verify().expect("the verification runs").is_clean());
             continue;
         }
         running.work_with_retry(&store, 10);
@@ -151,7 +151,7 @@ fn a_flush_that_failed_anywhere_is_done_once() {
     assert!(reads > 5 && writes > 20, "{reads} reads, {writes} writes");
 }
 
-/// Pays 1 USD to an account of its own.
+/// Pays 1 USD to a separate account.
 fn pay(store: &Store, number: u32) -> Result<(), WriteError> {
     let posting = Posting {
         source: "world".parse().expect("an address"),
@@ -205,7 +205,7 @@ fn a_full_index_refuses_writes_until_there_is_room() {
     let ledger = store.ledger("payments").expect("a name");
     assert_eq!(ledger.balance("world", "USD").expect("read"), -i64::from(paid) - 1);
     assert_eq!((store.status().stopped, store.status().index.rebuilt), (None, Vec::new()));
-    assert!(store.verify().expect("there is room").is_clean());
+    assert!(store.verify().expect("the verification runs").is_clean());
 }
 
 #[test]

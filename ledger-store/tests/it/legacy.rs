@@ -45,23 +45,23 @@ fn mapping_survives_every_way_of_opening() {
         let ledger = store.snapshot().ledger(&name()).expect("the ledger");
         ledger.mapping().map(ToString::to_string)
     };
-    let store = Store::open(&path).expect("it opens");
+    let store = Store::open(&path).expect("the store opens");
     store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
     assert_eq!(mapping(&store), None);
     for text in ["first", "second"] {
-        store.set_mapping(&name(), text.to_owned()).expect("it is set");
+        store.set_mapping(&name(), text.to_owned()).expect("the write succeeds");
         assert_eq!(mapping(&store).as_deref(), Some(text));
     }
-    store.close().expect("it closes");
+    store.close().expect("the store closes");
     drop(store);
-    let store = Store::open(&path).expect("it opens from its index");
+    let store = Store::open(&path).expect("the store opens from its index");
     assert_eq!(mapping(&store).as_deref(), Some("second"));
-    store.close().expect("it closes");
+    store.close().expect("the store closes");
     drop(store);
     std::fs::remove_file(path.join("index/index.redb")).expect("there is an index");
-    let store = Store::open(&path).expect("it opens from its journal");
+    let store = Store::open(&path).expect("the store opens from its journal");
     assert_eq!(mapping(&store).as_deref(), Some("second"));
-    let report = store.verify().expect("it can be verified");
+    let report = store.verify().expect("the verification runs");
     assert!(report.violations.is_empty(), "{report:?}");
 }
 
@@ -150,7 +150,8 @@ fn v1_revert_derives_reference_from_original() {
     ));
     assert!(matches!(revert(3), Outcome::Refused(Rejection::ReferenceTaken { .. })));
     let ledger = store.snapshot().ledger(&name()).expect("the ledger");
-    let original = ledger.transaction(TransactionId::new(1), None, false).expect("read").expect("there");
+    let original =
+        ledger.transaction(TransactionId::new(1), None, false).expect("read").expect("a transaction");
     assert_eq!(original.reverted_by, Some(TransactionId::new(4)));
 }
 
@@ -235,15 +236,15 @@ fn check_hashes(store: &Store) -> usize {
     // Pages begin before, between and after the checkpoints.
     for before in [u64::MAX, 700, 300, 120] {
         for view in logs_before(store, LogHashes::Legacy, before) {
-            let (_, hash) = v1.iter().find(|(id, _)| *id == view.entry.id).expect("it was listed");
+            let (_, hash) = v1.iter().find(|(id, _)| *id == view.entry.id).expect("a listed log");
             assert_eq!(view.hash.as_ref(), Some(hash.as_bytes()), "{:?}", view.entry.id);
         }
         for view in logs_before(store, LogHashes::Wire, before) {
-            let (_, hash) = v2.iter().find(|(id, _)| *id == view.entry.id).expect("it was listed");
+            let (_, hash) = v2.iter().find(|(id, _)| *id == view.entry.id).expect("a listed log");
             assert_eq!(view.hash.as_ref(), Some(hash.as_bytes()), "{:?}", view.entry.id);
         }
     }
-    assert!(store.verify().expect("it can be verified").violations.is_empty());
+    assert!(store.verify().expect("the verification runs").violations.is_empty());
     entries.len()
 }
 
@@ -251,7 +252,7 @@ fn check_hashes(store: &Store) -> usize {
 fn v1_and_v2_hashes_survive_every_way_of_opening() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("data");
-    let store = Store::open(&path).expect("it opens");
+    let store = Store::open(&path).expect("the store opens");
     let features = Features { legacy_hashes: Switch::On, ..Features::default() };
     store
         .create_ledger(name(), LedgerOptions { features, ..LedgerOptions::default() })
@@ -263,14 +264,14 @@ fn v1_and_v2_hashes_survive_every_way_of_opening() {
         apply(&store, requests.collect(), Atomicity::Independent);
     }
     assert_eq!(check_hashes(&store), 900);
-    store.close().expect("it closes");
+    store.close().expect("the store closes");
     drop(store);
-    let store = Store::open(&path).expect("it opens from its index");
+    let store = Store::open(&path).expect("the store opens from its index");
     one(&store, Command::CreateTransaction(send("world", "b", 1, Rules::Current)));
     assert_eq!(check_hashes(&store), 901);
-    store.close().expect("it closes");
+    store.close().expect("the store closes");
     drop(store);
     std::fs::remove_file(path.join("index/index.redb")).expect("there is an index");
-    let store = Store::open(&path).expect("it opens from its journal");
+    let store = Store::open(&path).expect("the store opens from its journal");
     assert_eq!(check_hashes(&store), 901);
 }

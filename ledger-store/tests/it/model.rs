@@ -1,5 +1,5 @@
-//! A store answers like the model, also after it was closed, opened, rebuilt or lost its power. A hundred thousand
-//! commands: `cargo run --release -p ledger-testkit --bin model_trials`.
+//! A store answers like the model, even after it was closed, opened or rebuilt, or lost its power.
+//! `cargo run --release -p ledger-testkit --bin model_trials` compares a hundred thousand commands.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn random_work_matches_the_model() {
         let disk = SimDisk::new();
         let open = || {
             let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-            Store::open_on_disk(disk, Path::new("data"), &options(&clock)).expect("it opens")
+            Store::open_on_disk(disk, Path::new("data"), &options(&clock)).expect("the store opens")
         };
         let mut store = Some(open());
         let mut work = Workload::new(Rng::from_seed(seed));
@@ -37,13 +37,13 @@ fn random_work_matches_the_model() {
                 assert_eq!((again.opening().replayed, &again.opening().rebuilt), (0, &None), "seed {seed}");
                 store = Some(again);
             }
-            let store = store.as_ref().expect("it was opened");
+            let store = store.as_ref().expect("an open store");
             assert_eq!(oracle.step(store, &step, now), Ok(None), "seed {seed}");
         }
         drop(store);
         let store = open();
         assert_eq!(oracle.compare(&store), Ok(()), "seed {seed}");
-        let report = store.verify().expect("there is room");
+        let report = store.verify().expect("the verification runs");
         assert!(report.is_clean(), "seed {seed}: {}", report.to_json_lines());
         assert_eq!(report.entries, store.status().entries);
         assert_eq!(report.head, store.status().chain);

@@ -10,7 +10,7 @@ use crate::commit_future::block_on;
 fn paid() -> Ledger {
     let ledger = Store::in_memory().ledger("main").expect("a name");
     for (to, asset) in [("users:1:main", "USD/2"), ("users:1:save", "USD/2"), ("users:2:main", "EUR")] {
-        ledger.transaction().posting("world", to, 5, asset).commit().expect("it is accepted");
+        ledger.transaction().posting("world", to, 5, asset).commit().expect("the write succeeds");
     }
     ledger
 }
@@ -19,22 +19,22 @@ fn paid() -> Ledger {
 fn volumes_page_by_cursor() {
     let ledger = paid();
     let list = || ledger.volumes().matching("users:...");
-    let all: Vec<_> = list().into_iter().collect::<Result<_, _>>().expect("it reads");
-    assert_eq!((all.len(), list().count().expect("it counts")), (3, 3));
+    let all: Vec<_> = list().into_iter().collect::<Result<_, _>>().expect("the read succeeds");
+    assert_eq!((all.len(), list().count().expect("the count succeeds")), (3, 3));
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     loop {
         let part = match &cursor {
             Some(cursor) => list().from_cursor(cursor),
             None => list(),
         };
-        let page = part.page(1).expect("it reads");
+        let page = part.page(1).expect("the read succeeds");
         found.extend(page.items);
         cursor = page.next;
         let Some(text) = &cursor else { break };
         assert!(text.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c)), "{text}");
     }
     assert_eq!(found, all);
-    let grouped = list().group_by(2).page(10).expect("it reads").items;
+    let grouped = list().group_by(2).page(10).expect("the read succeeds").items;
     let shown: Vec<_> = grouped.iter().map(|row| (row.account.as_str(), row.volumes.balance())).collect();
     assert_eq!(shown, [("users:1", Balance::from(10)), ("users:2", Balance::from(5))]);
 }
@@ -43,8 +43,13 @@ fn volumes_page_by_cursor() {
 fn volumes_end_before_their_bound() {
     let ledger = Store::in_memory().ledger("main").expect("a name");
     let noon: Timestamp = "2024-05-01T12:00:00Z".parse().expect("a date");
-    ledger.transaction().posting("world", "a", 5, "USD").timestamp(noon).commit().expect("it is accepted");
-    let count = |list: ledger_store::VolumeList| list.matching("a").count().expect("it counts");
+    ledger
+        .transaction()
+        .posting("world", "a", 5, "USD")
+        .timestamp(noon)
+        .commit()
+        .expect("the write succeeds");
+    let count = |list: ledger_store::VolumeList| list.matching("a").count().expect("the count succeeds");
     let micro = Duration::from_micros(1);
     assert_eq!(count(ledger.volumes().before(noon)), 0);
     assert_eq!(count(ledger.volumes().before(noon + micro)), 1);
@@ -58,15 +63,16 @@ fn schemas_page_by_cursor() {
     let ledger = paid();
     let schema = r#"{"chart": {"users": {}}}"#;
     for version in ["1.0", "Ü/2 ", "3"] {
-        ledger.insert_schema(version, schema).expect("it is accepted");
+        ledger.insert_schema(version, schema).expect("the write succeeds");
     }
-    let first = ledger.schemas().newest_first().page(2).expect("it reads");
+    let first = ledger.schemas().newest_first().page(2).expect("the read succeeds");
     let versions: Vec<_> = first.items.iter().map(|found| found.version.as_str()).collect();
     assert_eq!(versions, ["3", "Ü/2 "]);
-    let rest = ledger.schemas().newest_first().from_cursor(&first.next.expect("there is one more"));
-    assert_eq!(rest.page(2).expect("it reads").items[0].version.as_str(), "1.0");
+    let rest = ledger.schemas().newest_first().from_cursor(&first.next.expect("a next page"));
+    assert_eq!(rest.page(2).expect("the read succeeds").items[0].version.as_str(), "1.0");
     assert!(
-        ledger.schema("1.0").expect("it reads").is_some() && ledger.schema("2").expect("it reads").is_none()
+        ledger.schema("1.0").expect("the read succeeds").is_some()
+            && ledger.schema("2").expect("the read succeeds").is_none()
     );
     let fault = ledger.insert_schema("4", r#"{"chart": []}"#).unwrap_err();
     assert!(matches!(fault, LedgerError::Schema(_)), "{fault:?}");
@@ -78,22 +84,22 @@ fn writes_as_futures_do_as_those_that_block() {
     let ledger = Store::in_memory().ledger("main").expect("a name");
     let gold = || Metadata::from([("tier", "gold")]);
     let shown = |metadata: &Metadata| metadata.get("tier").map(ToString::to_string);
-    block_on(ledger.set_account_metadata_async("users:1", gold())).expect("it is accepted");
-    let metadata = |ledger: &Ledger| ledger.get_account("users:1").expect("it is there").metadata;
+    block_on(ledger.set_account_metadata_async("users:1", gold())).expect("the write succeeds");
+    let metadata = |ledger: &Ledger| ledger.get_account("users:1").expect("the account exists").metadata;
     assert_eq!(shown(&metadata(&ledger)).as_deref(), Some("gold"));
-    block_on(ledger.delete_account_metadata_async("users:1", "tier")).expect("it is accepted");
+    block_on(ledger.delete_account_metadata_async("users:1", "tier")).expect("the write succeeds");
     assert_eq!(shown(&metadata(&ledger)), None);
     let pay = || ledger.transaction().posting("world", "users:1", 5, "USD");
-    let dry = block_on(pay().dry_run_async()).expect("it would be accepted");
-    let id = block_on(pay().commit_async()).expect("it is accepted").id;
+    let dry = block_on(pay().dry_run_async()).expect("the dry run succeeds");
+    let id = block_on(pay().commit_async()).expect("the write succeeds").id;
     assert_eq!((dry.postings.len(), id.get()), (1, 1));
-    block_on(ledger.set_transaction_metadata_async(id, gold())).expect("it is accepted");
-    let transaction = ledger.get_transaction(id).expect("it is there");
+    block_on(ledger.set_transaction_metadata_async(id, gold())).expect("the write succeeds");
+    let transaction = ledger.get_transaction(id).expect("the transaction exists");
     assert_eq!(shown(&transaction.metadata).as_deref(), Some("gold"));
-    block_on(ledger.delete_transaction_metadata_async(id, "tier")).expect("it is accepted");
+    block_on(ledger.delete_transaction_metadata_async(id, "tier")).expect("the write succeeds");
     let target = Target::Transaction(9.into());
     let outcomes = block_on(ledger.apply_async(vec![Command::DeleteMetadata { target, key: "tier".into() }]));
-    assert!(matches!(outcomes.expect("it is decided")[..], [Outcome::Refused(_)]));
+    assert!(matches!(outcomes.expect("the outcomes")[..], [Outcome::Refused(_)]));
     let missing = block_on(ledger.set_transaction_metadata_async(9, gold())).unwrap_err();
     assert!(matches!(missing, LedgerError::TransactionNotFound { .. }), "{missing:?}");
     let malformed = block_on(ledger.set_account_metadata_async("users:", gold())).unwrap_err();

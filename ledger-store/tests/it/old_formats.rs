@@ -1,5 +1,5 @@
-//! Stores of every earlier format can still be opened. They are in `tests/data`. The example `format_store` creates one
-//! in the current format.
+//! Opens a store of every earlier format. They are in `tests/data`. The test kit's program `format_store` creates a
+//! store in the current format.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ fn copy(format: &str) -> (tempfile::TempDir, PathBuf, String) {
     let data = home.path().join("data");
     for dir in ["", "journal", "index"] {
         fs::create_dir(data.join(dir)).expect("a new directory");
-        for entry in fs::read_dir(kept.join("store").join(dir)).expect("it is kept") {
+        for entry in fs::read_dir(kept.join("store").join(dir)).expect("a stored file") {
             let entry = entry.expect("an entry");
             let (from, to) = (entry.path(), data.join(dir).join(entry.file_name()));
             if from.extension().is_some_and(|extension| extension == "sectors") {
-                let file = from_sectors(&fs::read(from).expect("it is kept")).expect("sectors");
+                let file = from_sectors(&fs::read(from).expect("a stored file")).expect("sectors");
                 fs::write(to.with_extension(""), file).expect("a new file");
             } else if from.is_file() {
                 fs::copy(from, to).expect("a copy");
             }
         }
     }
-    let expected = fs::read_to_string(kept.join("expected.txt")).expect("it is kept");
+    let expected = fs::read_to_string(kept.join("expected.txt")).expect("a stored file");
     (home, data, expected)
 }
 
@@ -34,7 +34,7 @@ fn copy(format: &str) -> (tempfile::TempDir, PathBuf, String) {
 fn summary(store: &Store) -> String {
     let status = store.status();
     let mut text = format!("entries {}\nchain {}\n", status.entries, status.chain);
-    for (ledger, log) in logs(store).expect("it is sound") {
+    for (ledger, log) in logs(store).expect("the logs are readable") {
         text.push_str(&format!("{ledger} {}\n", log.len()));
     }
     text
@@ -44,18 +44,20 @@ fn summary(store: &Store) -> String {
 fn check(format: &str) {
     let (_home, data, expected) = copy(format);
     for round in 0..2 {
-        let store = Store::open(&data).expect("it opens");
+        let store = Store::open(&data).expect("the store opens");
         assert_eq!(summary(&store), expected);
-        let report = store.verify().expect("there is room");
+        let report = store.verify().expect("the verification runs");
         assert!(report.is_clean(), "{}", report.to_json_lines());
         drop(store);
         if round == 0 {
-            // The journal alone suffices.
+            // The store also opens without its index, from the journal alone.
             fs::remove_file(data.join("index/index.redb")).expect("there is an index");
         }
     }
-    let store = Store::open(&data).expect("it opens");
-    store.create_ledger("later".parse().expect("a name"), LedgerOptions::default()).expect("it takes writes");
+    let store = Store::open(&data).expect("the store opens");
+    store
+        .create_ledger("later".parse().expect("a name"), LedgerOptions::default())
+        .expect("the write succeeds");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Reports of how far long work has come.
+//! Reports of the progress of long work.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use ledger_testkit::{Disk, SimDisk};
 
 use super::recovery::{INDEX, path};
 
-/// Options that note all progress.
+/// Returns options that record all reports of progress.
 fn noting() -> (Options, Arc<Mutex<Vec<Progress>>>) {
     let noted: Arc<Mutex<Vec<Progress>>> = Arc::default();
     let mut options = Options::default();
@@ -27,7 +27,7 @@ fn recoveries_and_verifications_tell_how_far_they_are() {
     let (options, noted) = noting();
     let open = || {
         let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-        Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens")
+        Store::open_on_disk(disk, Path::new("data"), &options).expect("the store opens")
     };
     let store = open();
     let ledger = store.ledger("main").expect("a name");
@@ -35,7 +35,7 @@ fn recoveries_and_verifications_tell_how_far_they_are() {
         ledger.transaction().posting("world", "a", amount, "USD").commit().expect("recorded");
     }
     let entries = store.status().entries;
-    store.close().expect("it closes");
+    store.close().expect("the store closes");
     drop((ledger, store));
     disk.remove(path(INDEX)).expect("there is an index");
     take(&noted);
@@ -45,7 +45,7 @@ fn recoveries_and_verifications_tell_how_far_they_are() {
     assert_eq!(recovery.first().map(|one| one.done), Some(0));
     assert_eq!(recovery.last().map(|one| one.done), Some(entries));
     assert!(recovery.is_sorted_by_key(|one| one.done), "{recovery:?}");
-    assert!(store.verify().expect("it runs").violations.is_empty());
+    assert!(store.verify().expect("the command runs").violations.is_empty());
     let verification = take(&noted);
     for work in [LongWork::VerifyJournal, LongWork::VerifyReplay] {
         let mut of_work = verification.iter().filter(|one| one.work == work);

@@ -15,7 +15,7 @@ fn reads_answer_of_the_moment_of_their_call() {
     let first = pay();
     let (open, gate) = mpsc::channel::<()>();
     let held = ledger.read_async(move |ledger| {
-        // Ends when the test drops its side.
+        // This wait ends when the test drops its side of the channel.
         let _ = gate.recv();
         ledger.balance("users:1", "USD")
     });
@@ -28,12 +28,12 @@ fn reads_answer_of_the_moment_of_their_call() {
     drop(open);
     assert_eq!(block_on(held), Ok(5.into()));
     assert_eq!(block_on(balance), Ok(5.into()));
-    assert_eq!(block_on(page).expect("it reads").items.len(), 1);
+    assert_eq!(block_on(page).expect("the read succeeds").items.len(), 1);
     assert_eq!(block_on(count), Ok(1));
     assert_eq!(block_on(entries), end);
-    let read = block_on(ledger.get_transaction_async(first.id)).expect("it is there");
+    let read = block_on(ledger.get_transaction_async(first.id)).expect("the transaction exists");
     assert_eq!(read.postings, first.postings);
-    assert!(block_on(ledger.get_account_async("users:1")).expect("it is there").volumes.is_some());
+    assert!(block_on(ledger.get_account_async("users:1")).expect("the account exists").volumes.is_some());
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn read_future_resolves_to_errors() {
 fn panic_of_a_read_reaches_its_caller() {
     let store = Store::in_memory();
     let future = store.read_async(|_| panic!("in the read"));
-    let caught = catch_unwind(AssertUnwindSafe(|| block_on::<()>(future))).expect_err("it panics");
+    let caught = catch_unwind(AssertUnwindSafe(|| block_on::<()>(future))).expect_err("the read panics");
     assert_eq!(caught.downcast_ref::<&str>(), Some(&"in the read"));
     // The threads keep working.
     assert_eq!(block_on(store.read_async(|_| 7)), 7);
@@ -84,9 +84,9 @@ fn stream_reads_every_page() {
         ledger.transaction().posting("world", "late", 1, "USD").commit_async().await.expect("recorded");
         let mut ids = Vec::new();
         while let Some(transaction) = transactions.next().await {
-            ids.push(transaction.expect("it reads").id.get());
+            ids.push(transaction.expect("the read succeeds").id.get());
         }
-        (ids, ledger.balances().under("users:").now_async().await.expect("it reads"))
+        (ids, ledger.balances().under("users:").now_async().await.expect("the read succeeds"))
     });
     assert_eq!(ids, (1..=450).rev().collect::<Vec<_>>());
     assert_eq!(sum[0].1, 450);

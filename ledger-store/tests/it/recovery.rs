@@ -59,9 +59,9 @@ impl Kept {
     /// Does some work and closes the store.
     #[track_caller]
     pub(super) fn with(mut self, steps: u32) -> Self {
-        let store = self.open().expect("it opens");
+        let store = self.open().expect("the store opens");
         self.work(&store, steps);
-        store.close().expect("it closes");
+        store.close().expect("the store closes");
         drop(store);
         self
     }
@@ -77,9 +77,9 @@ impl Kept {
     /// Checks like [`Kept::check`], but the verification must find exactly the expected violations.
     #[track_caller]
     pub(super) fn check_but(&mut self, expected: &[ViolationCode]) -> Store {
-        let store = self.open().expect("it opens");
+        let store = self.open().expect("the store opens");
         assert_eq!(self.oracle.compare(&store), Ok(()));
-        let report = store.verify().expect("there is room");
+        let report = store.verify().expect("the verification runs");
         let found: Vec<_> = report.violations.iter().map(|violation| violation.code).collect();
         assert!(report.complete && found == expected, "{}", report.to_json_lines());
         self.work(&store, 20);
@@ -102,12 +102,12 @@ impl Kept {
         let before = self.disk.bytes(path(INDEX)).expect("there is an index");
         let store = self.check_but(&[ViolationCode::IndexRebuilt]);
         assert!(store.opening().rebuilt.is_some() && store.opening().was_damaged, "{:?}", store.opening());
-        assert_eq!(self.disk.bytes(path(DAMAGED)).expect("it is kept").len(), before.len());
+        assert_eq!(self.disk.bytes(path(DAMAGED)).expect("the damaged file is kept").len(), before.len());
     }
 
     #[track_caller]
     pub(super) fn check_refused(&self) -> OpenError {
-        self.open().expect_err("it must be refused")
+        self.open().expect_err("the store must be refused")
     }
 }
 
@@ -125,11 +125,11 @@ fn replays_nothing_after_a_clean_close() {
 #[test]
 fn replays_entries_after_the_last_flush() {
     let mut kept = Kept::new(2).with(30);
-    let store = kept.open().expect("it opens");
+    let store = kept.open().expect("the store opens");
     kept.work(&store, 5);
     let before = store.status().entries;
     kept.work(&store, 25);
-    // The disk of a killed process: everything written is there, and nothing was closed.
+    // Use the disk of a killed process: it has everything that was written, but the store was not closed.
     let mut killed = kept.copy();
     drop(store);
     let store = killed.check();
@@ -174,12 +174,12 @@ fn rebuilds_index_of_another_store() {
 #[test]
 fn an_index_of_another_history_is_built_again() {
     let pay = |kept: &Kept, user: &str| {
-        let store = kept.open().expect("it opens");
+        let store = kept.open().expect("the store opens");
         let ledger = store.ledger("main").expect("a name");
         for _ in 0..5 {
             ledger.transaction().posting("world", user, 1, "USD").commit().expect("recorded");
         }
-        store.close().expect("it closes");
+        store.close().expect("the store closes");
         store.status().entries
     };
     let kept = Kept::new(13);
@@ -189,12 +189,12 @@ fn an_index_of_another_history_is_built_again() {
     assert_eq!(pay(&kept, "users:1"), pay(&other, "users:2"));
     let index = other.disk.bytes(path(INDEX)).expect("there is an index");
     kept.disk.set_bytes(path(INDEX), index).expect("there is an index");
-    let store = kept.open().expect("it opens");
+    let store = kept.open().expect("the store opens");
     assert_eq!(store.opening().rebuilt.as_deref(), Some("it was made of another history"));
     let ledger = store.ledger("main").expect("a name");
     let balance = |user: &str| ledger.balance(user, "USD").expect("read");
     assert_eq!([balance("users:1"), balance("users:2")], [5, 0]);
-    assert!(store.verify().expect("there is room").is_clean());
+    assert!(store.verify().expect("the verification runs").is_clean());
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn refuses_journal_without_acknowledged_entries() {
     let older = [JOURNAL, HEAD].map(|name| early.disk.bytes(path(name)).expect("there is a journal"));
     let mut kept = early.with(30);
     let whole = [JOURNAL, HEAD].map(|name| kept.disk.bytes(path(name)).expect("there is a journal"));
-    // First one file is from an earlier time, then all are. The index still knows the end of the journal.
+    // Replace first one file by an earlier version, then all files. The index still knows the end of the journal.
     for (name, older) in [JOURNAL, HEAD].into_iter().zip(older) {
         kept.disk.set_bytes(path(name), older).expect("there is a journal");
         assert!(matches!(kept.check_refused(), OpenError::Damaged { .. }));
@@ -251,7 +251,7 @@ fn damaged_journal_is_refused_or_reported() {
             }
             Err(other) => panic!("{other}"),
             Ok(store) => {
-                let report = store.verify().expect("there is room");
+                let report = store.verify().expect("the verification runs");
                 let compared = flipped.oracle.compare(&store);
                 assert!(compared.is_ok() || !report.is_clean(), "silent damage at byte {at}: {compared:?}");
             }
@@ -275,15 +275,15 @@ fn refuses_manifest_of_a_newer_release() {
 #[test]
 fn second_opening_names_the_lock_holder() {
     let kept = Kept::new(11);
-    let store = kept.open().expect("it opens");
-    match kept.open().expect_err("it is open") {
+    let store = kept.open().expect("the store opens");
+    match kept.open().expect_err("the store is open") {
         OpenError::Locked { holder, .. } => {
             assert!(holder.contains(&std::process::id().to_string()), "{holder}");
         }
         other => panic!("{other}"),
     }
     drop(store);
-    kept.open().expect("it is free again");
+    kept.open().expect("the directory is free again");
 }
 
 #[test]
@@ -294,25 +294,25 @@ fn rebuilds_a_deleted_index_directory() {
         let ledger = store.ledger("main").expect("a name");
         ledger.transaction().posting("world", "a", 1, "USD").commit().expect("recorded")
     };
-    let store = Store::open(&path).expect("it opens");
+    let store = Store::open(&path).expect("the store opens");
     pay(&store);
-    store.close().expect("it closes");
+    store.close().expect("the store closes");
     drop(store);
-    std::fs::remove_dir_all(path.join("index")).expect("it goes");
-    let store = Store::open(&path).expect("it opens");
+    std::fs::remove_dir_all(path.join("index")).expect("the directory is removed");
+    let store = Store::open(&path).expect("the store opens");
     assert_eq!(store.opening().rebuilt.as_deref(), Some("there was none"));
     pay(&store);
     let ledger = store.ledger("main").expect("a name");
     assert_eq!(ledger.balance("a", "USD").expect("read"), 2);
-    assert!(store.verify().expect("there is room").is_clean());
+    assert!(store.verify().expect("the verification runs").is_clean());
 }
 
 #[test]
 fn failed_verification_reports_no_violation() {
     let kept = Kept::new(21).with(60);
-    let store = kept.open().expect("it opens");
+    let store = kept.open().expect("the store opens");
     let before = kept.disk.writes();
-    assert!(store.verify().expect("there is room").is_clean());
+    assert!(store.verify().expect("the verification runs").is_clean());
     let needed = kept.disk.writes() - before;
     let mut refused = 0;
     for nth in (1..=needed).step_by(needed as usize / 40 + 1) {

@@ -1,4 +1,4 @@
-//! Disks that refuse accesses: a read-only directory, and reads that fail during a verification.
+//! Disks that refuse access: a read-only directory, and reads that fail during a verification.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,14 +31,14 @@ fn work(open: impl FnOnce(&Options) -> Store) {
     for _ in 0..60 {
         let (now, step) = (work.tick(), work.step());
         clock.set(now);
-        assert_eq!(oracle.step(&store, &step, now).expect("it answers as the model does"), None);
+        assert_eq!(oracle.step(&store, &step, now).expect("the answers of the model"), None);
     }
 }
 
 fn closed_store() -> SimDisk {
     let disk = SimDisk::new();
     let on: Arc<dyn Disk> = Arc::new(disk.clone());
-    work(|options| Store::open_on_disk(on, Path::new(DATA), options).expect("it opens"));
+    work(|options| Store::open_on_disk(on, Path::new(DATA), options).expect("the store opens"));
     disk
 }
 
@@ -56,7 +56,7 @@ fn refuses_a_read_only_file_system() {
     assert!(reason.contains("data/MANIFEST") && reason.contains("read-only"), "{reason}");
     assert_eq!(disk.contents(), before, "nothing is changed");
     disk.set_faults(Faults::default());
-    assert!(open(&disk).expect("it opens").verify().expect("it can be verified").is_clean());
+    assert!(open(&disk).expect("the store opens").verify().expect("the verification runs").is_clean());
 
     let nothing = SimDisk::with_faults(read_only);
     let Err(OpenError::Io { reason }) = open(&nothing) else {
@@ -86,12 +86,12 @@ fn refuses_a_directory_it_may_not_write() {
     use std::os::unix::fs::PermissionsExt;
     let home = tempfile::tempdir().expect("a directory");
     let data = home.path().join(DATA);
-    work(|options| Store::open_with(&data, options).expect("it opens"));
+    work(|options| Store::open_with(&data, options).expect("the store opens"));
     let before = files(&data);
     let directories = [data.join("journal"), data.join("index"), data.clone()];
     let allow = |directory: u32, file: u32| {
         let set = |path: &Path, mode| {
-            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("they are ours");
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("own files");
         };
         for path in before.keys() {
             set(path, file);
@@ -121,7 +121,7 @@ fn a_failed_read_is_no_damage_to_a_verification() {
     // Each read in turn is the first one that fails, and all later ones fail as well.
     for nth in 1.. {
         let disk = kept.copy();
-        let store = open(&disk).expect("it opens");
+        let store = open(&disk).expect("the store opens");
         let until = disk.reads() + nth;
         disk.set_faults(Faults { fail_reads_from: Some(until), ..Faults::default() });
         let verified = store.verify();
@@ -150,19 +150,19 @@ fn tells_an_unreadable_segment_from_a_damaged_one() {
     let names = disk.contents();
     let segment = names.keys().find(|path| path.extension().is_some_and(|end| end == "log"));
     let segment = segment.expect("a segment").clone();
-    let store = open(&disk).expect("it opens");
-    disk.set_unreadable(Some(&segment)).expect("it is there");
-    let report = store.verify().expect("it begins");
-    disk.set_unreadable(None).expect("it is there");
+    let store = open(&disk).expect("the store opens");
+    disk.set_unreadable(Some(&segment)).expect("the file exists");
+    let report = store.verify().expect("the verification runs");
+    disk.set_unreadable(None).expect("the file exists");
     assert!(is_of_the_disk(&report) && !report.is_damaged() && !report.complete, "{report:#?}");
     assert!(report.to_json_lines().contains("\"STORAGE_ERROR\",\"entry\":1,"), "{report:#?}");
     drop(store);
 
     let mut bytes = names[&segment].clone();
     bytes[600] ^= 1;
-    let store = open(&disk).expect("it opens");
-    disk.set_bytes(&segment, bytes).expect("it is there");
-    let report = store.verify().expect("it begins");
+    let store = open(&disk).expect("the store opens");
+    disk.set_bytes(&segment, bytes).expect("the file exists");
+    let report = store.verify().expect("the verification runs");
     assert!(report.is_damaged() && !report.complete, "{report:#?}");
     assert_eq!(report.violations[0].code, ViolationCode::RecordChecksum);
 }

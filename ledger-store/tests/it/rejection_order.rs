@@ -132,9 +132,9 @@ fn store() -> Store {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new());
     let mut options = Options::default();
     options.schema_enforcement = Enforcement::Strict;
-    let store = Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens");
+    let store = Store::open_on_disk(disk, Path::new("data"), &options).expect("the store opens");
     for ledger in ["free", "strict"] {
-        store.create_ledger(name(ledger), LedgerOptions::default()).expect("it is new");
+        store.create_ledger(name(ledger), LedgerOptions::default()).expect("a new ledger");
         let first = keyed(create(taken(with_postings([posting("world", "a", "EUR")]))), "first");
         done(&store, ledger, first);
         let spent = create(with_postings([posting("a", "b", "EUR")]));
@@ -185,7 +185,7 @@ fn run(store: &Store, ledger: &str, request: Request) -> Outcome {
         mode: Mode::Commit,
         detail: Detail::Ids,
     };
-    store.apply(submission).expect("it is written").pop().expect("one answer")
+    store.apply(submission).expect("the write succeeds").pop().expect("an outcome")
 }
 
 #[track_caller]

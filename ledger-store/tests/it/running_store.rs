@@ -35,7 +35,7 @@ impl Running {
         };
         let store = running.open();
         running.work(&store, steps);
-        store.close().expect("it closes");
+        store.close().expect("the store closes");
         running
     }
 
@@ -54,12 +54,12 @@ impl Running {
         options.memory_budget = self.memory;
         options.clock = self.clock.clone();
         let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
-        Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens")
+        Store::open_on_disk(disk, Path::new("data"), &options).expect("the store opens")
     }
 
     pub(crate) fn step(&mut self, store: &Store, step: &Step, now: Timestamp) -> Option<WriteError> {
         self.clock.set(now);
-        self.oracle.step(store, step, now).expect("it answers as the model does")
+        self.oracle.step(store, step, now).expect("the answers of the model")
     }
 
     #[track_caller]
@@ -107,14 +107,14 @@ impl Running {
     pub(crate) fn check(&mut self, store: Store, rebuilt: usize) {
         store.flush();
         self.compare_with_retry(&store);
-        let report = store.verify().expect("there is room");
+        let report = store.verify().expect("the verification runs");
         let found: Vec<_> = report.violations.iter().map(|violation| violation.code).collect();
         let expected = vec![ViolationCode::IndexRebuilt; rebuilt];
         assert!(report.complete && found == expected, "{}", report.to_json_lines());
         let status = store.status();
         assert_eq!((status.stopped, status.index.rebuilding, status.index.unavailable), (None, None, None));
         assert_eq!(status.index.rebuilt.len(), rebuilt, "{:?}", status.index.rebuilt);
-        store.close().expect("it closes");
+        store.close().expect("the store closes");
         drop(store);
         let store = self.open();
         assert_eq!((store.opening().replayed, &store.opening().rebuilt), (0, &None));
@@ -131,7 +131,7 @@ impl Running {
                 bytes[page + end - 1] ^= 1;
             }
         }
-        let file = self.disk.open(path(INDEX), ledger_testkit::OpenMode::Existing).expect("it is there");
+        let file = self.disk.open(path(INDEX), ledger_testkit::OpenMode::Existing).expect("the file exists");
         file.write_at(0, &bytes).expect("the disk takes it");
     }
 }
@@ -167,7 +167,7 @@ pub(crate) fn wait_for(events: &Receiver<IndexEvent>, is_it: impl Fn(&IndexEvent
     let until = Instant::now() + TIMEOUT;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let event = events.recv_timeout(left).expect("it happens");
+        let event = events.recv_timeout(left).expect("an event");
         if is_it(&event) {
             return event;
         }

@@ -39,7 +39,7 @@ fn open(disk: &SimDisk, enforcement: Enforcement) -> Store {
     let mut options = Options::default();
     options.schema_enforcement = enforcement;
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let store = Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens");
+    let store = Store::open_on_disk(disk, Path::new("data"), &options).expect("the store opens");
     // At a second opening, the ledger exists already.
     let _ = store.create_ledger(name(), LedgerOptions::default());
     store
@@ -77,17 +77,17 @@ fn by_template(name: &str, to: &str) -> Command {
 
 fn submit(store: &Store, requests: Vec<Request>, atomicity: Atomicity, mode: Mode) -> Vec<Outcome> {
     let submission = Submission { ledger: name(), requests, atomicity, mode, detail: Detail::Entry };
-    store.apply(submission).expect("it is written")
+    store.apply(submission).expect("the write succeeds")
 }
 
 fn run(store: &Store, request: Request) -> Outcome {
-    submit(store, vec![request], Atomicity::Independent, Mode::Commit).pop().expect("one answer")
+    submit(store, vec![request], Atomicity::Independent, Mode::Commit).pop().expect("an outcome")
 }
 
 #[track_caller]
 fn done(outcome: Outcome) -> LogEntry {
     match outcome {
-        Outcome::Done(receipt) => *receipt.entry.expect("it was asked for"),
+        Outcome::Done(receipt) => *receipt.entry.expect("an entry"),
         other => panic!("{other:?}"),
     }
 }
@@ -101,19 +101,20 @@ fn refused(outcome: Outcome) -> Rejection {
 }
 
 fn metadata(store: &Store, account: &str) -> Option<Metadata> {
-    let view = store.snapshot().ledger(&name()).expect("it is there");
-    let account = view.account(&address(account), None, Expand::default()).expect("it reads");
+    let view = store.snapshot().ledger(&name()).expect("the ledger exists");
+    let account = view.account(&address(account), None, Expand::default()).expect("the read succeeds");
     account.map(|account| account.metadata)
 }
 
 fn versions(store: &Store, order: SchemaOrder, direction: Direction, size: usize) -> Vec<String> {
-    let view = store.snapshot().ledger(&name()).expect("it is there");
+    let view = store.snapshot().ledger(&name()).expect("the ledger exists");
     let filter = FilterOf::all();
     let mut found = Vec::new();
     let mut start = Start::First;
     loop {
         let page = PageRequest { size, direction, start };
-        let page = view.schemas(&SchemaQuery { filter: filter.clone(), order, page }).expect("it reads");
+        let page =
+            view.schemas(&SchemaQuery { filter: filter.clone(), order, page }).expect("the read succeeds");
         assert_eq!(page.has_previous, !found.is_empty());
         found.extend(page.items.iter().map(|schema| schema.version.to_string()));
         match page.items.last().filter(|_| page.has_next) {
@@ -124,15 +125,15 @@ fn versions(store: &Store, order: SchemaOrder, direction: Direction, size: usize
 }
 
 fn logs(store: &Store) -> Vec<LogView> {
-    let view = store.snapshot().ledger(&name()).expect("it is there");
+    let view = store.snapshot().ledger(&name()).expect("the ledger exists");
     let page = PageRequest { size: 100, direction: Direction::Ascending, start: Start::First };
     let query = LogQuery { filter: FilterOf::all(), hashes: LogHashes::Wire, page };
-    view.logs(&query).expect("it reads").items
+    view.logs(&query).expect("the read succeeds").items
 }
 
 #[track_caller]
 fn verified(store: &Store) {
-    let report = store.verify().expect("there is room");
+    let report = store.verify().expect("the verification runs");
     assert!(report.is_clean(), "{}", report.to_json_lines());
 }
 
@@ -154,7 +155,7 @@ fn schema_applies_to_later_commands_unless_undone() {
         refused(run(&store, under("v1", by_template("pay", "shops:1")))),
         Rejection::SchemaNotFound { version: version("v1") }
     );
-    // The same name now means another schema. The undone one is forgotten.
+    // The same name now means another schema, because the first one was undone.
     done(run(&store, insert("v1", PLAIN)));
     let unknown = refused(run(&store, under("v1", by_template("pay", "shops:1"))));
     assert!(matches!(unknown, Rejection::TemplateNotFound { .. }), "{unknown:?}");
@@ -176,7 +177,7 @@ fn lists_versions_by_age_and_name_after_rebuild() {
         store
             .create_ledger(LedgerName::parse("other").expect("a name"), LedgerOptions::default())
             .expect("new");
-        store.close().expect("it closes");
+        store.close().expect("the store closes");
     }
     disk.remove(Path::new("data/index/index.redb")).expect("there is an index");
     let store = open(&disk, Enforcement::Audit);
@@ -189,13 +190,14 @@ fn lists_versions_by_age_and_name_after_rebuild() {
         newest_first.reverse();
         assert_eq!(newest_first, added);
     }
-    let view = store.snapshot().ledger(&name()).expect("it is there");
-    let schema = view.schema(&version("ü")).expect("it reads").expect("it is there");
+    let view = store.snapshot().ledger(&name()).expect("the ledger exists");
+    let schema = view.schema(&version("ü")).expect("the read succeeds").expect("a schema");
     assert!(matches!(&logs(&store)[3].entry.payload,
         LogPayload::InsertedSchema { schema: text } if *text == schema.text));
-    assert_eq!(view.schema(&version("x")).expect("it reads"), None);
-    let other = store.snapshot().ledger(&LedgerName::parse("other").expect("a name")).expect("it is there");
-    assert_eq!(other.schema(&version("a")).expect("it reads"), None);
+    assert_eq!(view.schema(&version("x")).expect("the read succeeds"), None);
+    let other =
+        store.snapshot().ledger(&LedgerName::parse("other").expect("a name")).expect("the ledger exists");
+    assert_eq!(other.schema(&version("a")).expect("the read succeeds"), None);
     let outcome = run(&store, under("b", pay("shops:s1")));
     assert_eq!(done(outcome).defaults.len(), 1);
     verified(&store);
@@ -226,7 +228,7 @@ fn new_accounts_get_default_metadata_of_the_chart() {
     done(run(&store, under("v1", pay("shops:s4:fees"))));
     let removed = Command::DeleteMetadata { target: Target::Account(address("shops:s9")), key: "k".into() };
     done(run(&store, under("v1", removed)));
-    // A command that breaks a rule is executed anyway, and the violation is reported.
+    // The store executes a command that breaks a rule, and reports the violation.
     let outcome = run(&store, under("v1", pay("shops:x")));
     assert!(matches!(&outcome, Outcome::Done(receipt) if receipt.violation.is_some()), "{outcome:?}");
     let expected: [(&str, Option<Pairs>); 9] = [
@@ -259,10 +261,10 @@ fn new_accounts_get_default_metadata_of_the_chart() {
             hash: log.hash.map(WireHash::from_bytes),
         })
         .collect();
-    copy.import(&name(), &exported).expect("it is taken over");
+    copy.import(&name(), &exported).expect("the import succeeds");
     check(&copy);
     assert_eq!(logs(&copy), logs(&store));
-    store.close().expect("it closes");
+    store.close().expect("the store closes");
     drop(store);
     disk.remove(Path::new("data/index/index.redb")).expect("there is an index");
     check(&open(&disk, Enforcement::Audit));
@@ -304,7 +306,7 @@ fn transaction_names_its_template() {
     assert_eq!(missing, Rejection::TemplateWithoutVersion { template: "pay".into() });
     let plain = refused(run(&store, under("v1", pay("shops:1"))));
     assert_eq!(plain, Rejection::TemplateRequired { version: version("v1") });
-    store.close().expect("it closes");
+    store.close().expect("the store closes");
     drop(store);
     let store = open(&disk, Enforcement::Audit);
     assert_eq!(logs(&store)[1].entry, entry);
@@ -348,6 +350,6 @@ fn import_refuses_malformed_or_missing_schema() {
         verified(&store);
     }
     let (copy, outcome) = import(&|_| {});
-    outcome.expect("it is taken over");
+    outcome.expect("the import succeeds");
     assert_eq!(logs(&copy), good);
 }

@@ -63,7 +63,7 @@ fn import_of_export_makes_equal_ledger() -> Result<(), Box<dyn Error>> {
     let report = copy.import(text.as_slice())?;
     assert_eq!((report.imported, report.skipped), (606, 0));
     assert_eq!(exported(&copy)?, exported(&main)?);
-    let info = copy.view().expect("it was created").info().clone();
+    let info = copy.view().expect("the ledger exists").info().clone();
     assert_eq!((info.features, info.metadata), (features, metadata));
     assert_eq!(copy.balances().now()?, main.balances().now()?);
     assert_eq!(copy.get_account("bank")?.metadata, main.get_account("bank")?.metadata);
@@ -74,7 +74,7 @@ fn import_of_export_makes_equal_ledger() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns single bytes, and an error at the end.
+/// A reader that returns single bytes, and an error at the end.
 struct BreaksOff<'a>(&'a [u8]);
 
 impl Read for BreaksOff<'_> {
@@ -136,14 +136,14 @@ fn ledger_in_use_takes_no_logs() -> Result<(), Box<dyn Error>> {
     let text = exported(&filled(&store, "main")?)?;
     let used = store.ledger("used")?;
     used.transaction().posting("world", "a", 1, "USD").commit()?;
-    let refused = used.import(text.as_bytes()).expect_err("it is in use");
+    let refused = used.import(text.as_bytes()).expect_err("the ledger is in use");
     let is_in_use = |error: &TransferError| {
         matches!(error, TransferError::Import(ImportError::Refused { refusal: ImportRefusal::InUse, .. }))
     };
     assert!(is_in_use(&refused), "{refused}");
     // A strict import requires the ledger, and refuses logs that it already has.
     let mut strict = LogImporter::strict(&store, name("absent"));
-    let refused = strict.push(text.as_bytes()).expect_err("it is not there");
+    let refused = strict.push(text.as_bytes()).expect_err("the ledger does not exist");
     assert!(matches!(refused, TransferError::Import(ImportError::Write(_))), "{refused}");
     let copy = store.ledger("copy")?;
     copy.import(text.as_bytes())?;
@@ -153,7 +153,7 @@ fn ledger_in_use_takes_no_logs() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Accepts some bytes, and then fails.
+/// A writer that accepts this many bytes, and then fails.
 struct Full(usize);
 
 impl Write for Full {
@@ -174,7 +174,7 @@ fn export_reports_failed_writer_and_absent_ledger() -> Result<(), Box<dyn Error>
     let main = filled(&store, "main")?;
     assert!(matches!(main.export(Full(1_000)), Err(TransferError::Io(_))));
     let absent = store.ledger("absent")?;
-    let error = absent.export(Vec::new()).expect_err("there is no such ledger");
+    let error = absent.export(Vec::new()).expect_err("the ledger does not exist");
     assert!(matches!(error, TransferError::Ledger(LedgerError::LedgerNotFound { .. })), "{error}");
     let hashless = Features { hash_logs: HashLogs::Disabled, ..Features::default() };
     store.create_ledger(name("empty"), LedgerOptions { features: hashless, ..LedgerOptions::default() })?;
@@ -182,6 +182,6 @@ fn export_reports_failed_writer_and_absent_ledger() -> Result<(), Box<dyn Error>
     assert_eq!(store.ledger("empty")?.export(&mut text)?, 0);
     let copy = store.ledger("copy-of-empty")?;
     copy.import(text.as_slice())?;
-    assert_eq!(copy.view().expect("it was created").info().features, hashless);
+    assert_eq!(copy.view().expect("the ledger exists").info().features, hashless);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A value that must be unique stays taken, no matter how much is written afterwards.
+//! A unique value remains in use, regardless of how much is written afterwards.
 
 use ledger_core::{Command, CreateTransaction, LedgerName, LedgerOptions, Posting, Reference, Rejection};
 use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Store, Submission};
@@ -29,7 +29,7 @@ fn apply(store: &Store, numbers: impl Iterator<Item = u32>) -> Vec<Outcome> {
     numbers.chunks(BATCH).flat_map(submit).collect()
 }
 
-/// With this little memory, filters of the index replace the writer's filter of keys again and again.
+/// Uses little memory, so that filters of the index replace the writer's uniqueness filter many times.
 #[test]
 fn reference_stays_taken_with_little_memory() {
     let mut options = Options::default();

@@ -1,4 +1,4 @@
-//! State that all requests share: the store, the settings, and the ways to wait for the store without holding up the
+//! State that all requests share: the store, the settings, and functions that wait for the store without blocking the
 //! HTTP threads.
 
 use std::fmt::Display;
@@ -42,7 +42,7 @@ use crate::payments::service::Payments;
 use crate::sealing::{EncryptionKey, Sealer};
 use crate::settings::Settings;
 
-/// The server's state; cheap to clone.
+/// The state of the server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct App(Arc<Shared>);
 
@@ -58,28 +58,29 @@ struct Shared {
     authority: Option<Arc<Authority>>,
     description: Texts,
     memory: Memory,
-    /// Slots of long reads.
+    /// Slots for running long reads.
     running: Arc<Semaphore>,
-    /// Slots of long reads, those that wait included.
+    /// Slots for long reads, both running and waiting.
     waiting: Semaphore,
     commits: Commits,
-    /// Slots of streams of events.
+    /// Slots for event streams.
     streams: Arc<Semaphore>,
-    /// Slots of reads for streams.
+    /// Slots for reads of event streams.
     feeding: Arc<Semaphore>,
-    /// Whether the server is to end.
+    /// Turns true when the server stops.
     stopping: watch::Receiver<bool>,
     pipelines: Arc<Live>,
     allowed: Allowed,
     connectors: Engine,
-    /// Whether the last write was turned away because the disk is nearly full.
+    /// Whether the store refused the last write because the disk is nearly full.
     is_full: AtomicBool,
-    /// Ledgers whose writes were outside their schema lately.
+    /// Limits warnings about writes that violate the schema of their ledger.
     violations: Rarely,
     refusals: Refusals,
 }
 
-/// Decides which web pages may use a server without tokens. Its public addresses name hosts too.
+/// Creates the check that protects a server without tokens from web pages. It also allows the hosts of the server's
+/// public addresses.
 fn gate(settings: &Settings, address: SocketAddr) -> Gate {
     let authorization = settings.authorization.as_ref();
     let urls = [Some(&settings.public_url), authorization.and_then(|own| own.public_url.as_ref())];
@@ -88,7 +89,7 @@ fn gate(settings: &Settings, address: SocketAddr) -> Gate {
     Gate::new(address, settings.tls.is_some(), hosts, settings.cors_origins.clone())
 }
 
-/// The threads that run the connectors of a server.
+/// Creates the engine that runs the connectors of a server.
 fn connectors(store: &Store, settings: &Settings, allowed: &Allowed) -> Engine {
     let secret = store.cursor_key();
     let sealer =
@@ -101,8 +102,8 @@ fn connectors(store: &Store, settings: &Settings, allowed: &Allowed) -> Engine {
 }
 
 impl App {
-    /// `stopping` tells that the server is to end, `allowed` what callers may have it reach, and `address` where it
-    /// listens.
+    /// Creates the state of a server that listens on `address`. `stopping` turns true when the server stops. `allowed`
+    /// restricts the targets that callers can make the server reach.
     pub(crate) fn new(
         store: Store,
         settings: Settings,
@@ -144,12 +145,12 @@ impl App {
         }))
     }
 
-    /// The engine of the connectors.
+    /// Returns the engine of the connectors.
     pub(crate) fn connectors(&self) -> &Engine {
         &self.0.connectors
     }
 
-    /// The records of the payments API.
+    /// Returns the records of the payments API.
     pub(crate) fn payments(&self) -> &Arc<Payments> {
         self.0.connectors.payments()
     }
@@ -158,7 +159,7 @@ impl App {
         &self.0.settings
     }
 
-    /// The count of refused requests.
+    /// Returns the counts of refused requests.
     pub(crate) fn refusals(&self) -> &Refusals {
         &self.0.refusals
     }
@@ -167,36 +168,36 @@ impl App {
         &self.0.cursor_key
     }
 
-    /// The check of tokens; `None` if no tokens are required.
+    /// Returns the check of tokens, or `None` if the server requires no tokens.
     pub(crate) fn guard(&self) -> Option<&Guard> {
         self.0.guard.as_ref()
     }
 
-    /// Which web pages it answers; `None` if tokens decide.
+    /// Returns the check of web pages, or `None` if the server requires tokens.
     pub(crate) fn gate(&self) -> Option<&Gate> {
         self.0.gate.as_ref()
     }
 
-    /// The authorization server; `None` if the operator left it out.
+    /// Returns the authorization server, or `None` if the operator disabled it.
     pub(crate) fn authority(&self) -> Option<&Arc<Authority>> {
         self.0.authority.as_ref()
     }
 
-    /// The description of the API.
+    /// Returns the description of the API.
     pub(crate) fn description(&self) -> &Texts {
         &self.0.description
     }
 
-    /// The rules of the first generation for a ledger.
+    /// Returns the v1 rules of a ledger.
     ///
     /// # Errors
     ///
-    /// `INTERNAL` if the mapping that is stored is none.
+    /// `INTERNAL` if the stored mapping is not valid.
     pub(crate) fn legacy_rules(&self, ledger: Option<&LedgerView>) -> Result<Rules, ApiError> {
         self.0.legacy_rules.of(ledger, self.0.settings.past_dates)
     }
 
-    /// The schemas that were asked for lately.
+    /// Returns the cache of recently used schemas.
     pub(crate) fn schemas(&self) -> &KnownSchemas {
         &self.0.schemas
     }
@@ -205,23 +206,23 @@ impl App {
         &self.0.store
     }
 
-    /// The memory for requests and answers.
+    /// Returns the memory budgets of requests and responses.
     pub(crate) fn memory(&self) -> &Memory {
         &self.0.memory
     }
 
-    /// The store as of now. Its pages end early rather than grow too large.
+    /// Returns a snapshot of the current state. Its pages end early at [`PAGE_BYTES_MAX`].
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.0.store.snapshot().with_page_bytes(PAGE_BYTES_MAX)
     }
 
-    /// Hands commands to the writer and waits until they are durable, without holding up the thread.
+    /// Submits commands to the writer, and waits for the durable outcomes without blocking the thread.
     pub(crate) async fn submit(&self, submission: Submission) -> Result<Vec<Outcome>, ApiError> {
         let (answer, answered) = oneshot::channel();
         let ledger = submission.ledger.clone();
         let needs_room = matches!(submission.mode, Mode::Commit);
         self.0.store.submit(submission, move |outcomes| {
-            // The caller may have hung up; its write stands all the same.
+            // An error means that the client has disconnected, which does not affect the write.
             let _ = answer.send(outcomes);
         });
         let outcomes = match answered.await {
@@ -241,7 +242,7 @@ impl App {
         Ok(outcomes)
     }
 
-    /// Says that a write was outside its ledger's schema, at most once a minute for each ledger.
+    /// Logs a warning that a write violates its ledger's schema, at most once a minute for each ledger.
     fn warn_of_violation(&self, ledger: &LedgerName, log: LogId, violation: &Rejection) {
         let Some(left_out) = self.0.violations.due(ledger.as_str(), Instant::now()) else { return };
         let fields: [(&str, &dyn Display); 4] =
@@ -249,10 +250,10 @@ impl App {
         log::event(Level::Warning, "schema-violation", &fields);
     }
 
-    /// Tells once when the disk is nearly full, and once when it is not any more.
+    /// Logs once that the disk is nearly full, and once that it no longer is.
     fn note_room(&self, outcomes: &Result<Vec<Outcome>, WriteError>) {
         let is_full = matches!(outcomes, Err(WriteError::DiskNearlyFull));
-        // To look first costs a write nothing.
+        // Load first, because a swap for each write would be slower.
         if self.0.is_full.load(Ordering::Relaxed) != is_full
             && self.0.is_full.swap(is_full, Ordering::Relaxed) != is_full
         {
@@ -261,7 +262,7 @@ impl App {
         }
     }
 
-    /// Computes the effect of commands of the first generation, as one, on a new ledger made with `options`.
+    /// Computes the outcomes of v1 commands, all or none, on a new ledger with these options.
     pub(crate) async fn try_on_empty_ledger(
         &self,
         options: LedgerOptions,
@@ -272,21 +273,21 @@ impl App {
         blocking::answer(move || Ok(app.0.empty_ledger.try_out(options, requests, detail)?)).await
     }
 
-    /// Runs what may take long, or blocks, on a thread of its own, a few at a time.
+    /// Runs long or blocking work on a separate thread, up to [`LONG_READS_MAX`] at a time.
     pub(crate) async fn long<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let (_waiting, running) = self.slots_for_long().await?;
         blocking::answer(move || {
-            // The read goes on if its client leaves, so it keeps the slot itself.
+            // The read continues if its client disconnects, so it keeps the slot itself.
             let _running = running;
             work()
         })
         .await
     }
 
-    /// Waits until it may run what may take long. Returns the place among all that wait or run, and the slot to run.
+    /// Waits for a slot for long work. Returns the slot among all that run or wait, and the slot to run.
     async fn slots_for_long(&self) -> Result<(SemaphorePermit<'_>, OwnedSemaphorePermit), ApiError> {
         let Ok(waiting) = self.0.waiting.try_acquire() else {
             return Err(ApiError::busy("too many queries are waiting"));
@@ -295,38 +296,38 @@ impl App {
         Ok((waiting, running))
     }
 
-    /// Whether the server is to end.
+    /// Returns a receiver that turns true when the server stops.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.0.stopping.clone()
     }
 
-    /// Tells of commits.
+    /// Returns a receiver of commits.
     pub(crate) fn commits(&self) -> Commits {
         self.0.commits.clone()
     }
 
-    /// How pipelines get on.
+    /// Returns the progress of running pipelines.
     pub(crate) fn pipelines(&self) -> &Arc<Live> {
         &self.0.pipelines
     }
 
-    /// The addresses that callers may have the server reach.
+    /// Returns the targets that callers can make the server reach.
     pub(crate) fn allowed(&self) -> &Allowed {
         &self.0.allowed
     }
 
-    /// A slot for a stream of events, to be kept as long as it lasts.
+    /// Returns a slot for an event stream. The stream keeps it until it ends.
     ///
     /// # Errors
     ///
-    /// 503 if there are none left.
+    /// 503 if no slot is free.
     pub(crate) fn event_stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let slot = self.0.streams.clone().try_acquire_owned();
         slot.map_err(|_| ApiError::busy("too many streams of events are open"))
     }
 
-    /// Reads a part of a stream, a few at a time, once there is memory for about this many bytes; all others wait. A part
-    /// can turn out larger, so few may be read at once.
+    /// Reads a part of an event stream once there is memory for about this many bytes. A part can be larger than that,
+    /// so only [`EVENT_READS_MAX`] reads run at a time, and the others wait.
     pub(crate) async fn feed<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -335,14 +336,14 @@ impl App {
         let slot = self.0.feeding.clone().acquire_owned().await.expect("the semaphore is never closed");
         let held = self.0.memory.streams.wait(bytes).await;
         self.blocking(move |store| {
-            // The read goes on if its client leaves, so it keeps the slot itself.
+            // The read continues if its client disconnects, so it keeps the slot itself.
             let _slot = slot;
             work(store, held)
         })
         .await
     }
 
-    /// Runs a blocking write of the directory of ledgers. They are few and must not wait for queries.
+    /// Runs short blocking work on a separate thread, without a slot, so that it does not wait for long reads.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, ApiError> + Send + 'static,

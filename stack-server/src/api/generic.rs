@@ -1,4 +1,5 @@
-//! The generic connector API v0.1, served from the records of the payments API: other stacks read them as a provider's.
+//! The generic connector API v0.1, which shows the records of the payments API. Other stacks use this server as a
+//! payment provider through it.
 
 use hyper::StatusCode;
 use ledger_core::Timestamp;
@@ -21,11 +22,11 @@ use crate::payments::payment::{self, Payment};
 use crate::payments::record;
 use crate::payments::words::{AccountType, PaymentStatus, PaymentType};
 
-/// Answers a request.
+/// Handles a request.
 ///
 /// # Errors
 ///
-/// The refusal.
+/// Returns the error of the request, for [`refusal`].
 pub(crate) async fn answer(operation: Generic, context: &Context<'_>) -> Result<Reply, ApiError> {
     match operation {
         Generic::Accounts => accounts(context, AccountType::Internal).await,
@@ -35,7 +36,7 @@ pub(crate) async fn answer(operation: Generic, context: &Context<'_>) -> Result<
     }
 }
 
-/// A refusal in the form of this API.
+/// Returns the error response in the form of this API.
 pub(crate) fn refusal(error: &ApiError) -> Reply {
     let status = error.status(Profile::Stack);
     let mut json = Json::new(Numbers::Plain);
@@ -46,7 +47,7 @@ pub(crate) fn refusal(error: &ApiError) -> Reply {
     reply
 }
 
-/// The refusal of a caller without a key or a token that is good. It does not say what was wrong.
+/// Returns the response to a caller without a valid key or token. It does not say what is wrong.
 pub(crate) fn unauthorized() -> Reply {
     let mut reply = response::unauthorized();
     let mut json = Json::new(Numbers::Plain);
@@ -55,10 +56,10 @@ pub(crate) fn unauthorized() -> Reply {
     reply
 }
 
-/// Rows of a page unless the caller says.
+/// Default number of rows on a page.
 const PAGE_SIZE: usize = 100;
 
-/// The part of a list that a caller asks for.
+/// The requested part of a list.
 struct Asked {
     skip: usize,
     size: usize,
@@ -67,8 +68,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Reads the parameters of a list: the name of its filter by date, and the fields that it is sorted by, of which the
-    /// first is the order unless one is asked for.
+    /// Parses the parameters of a list. `since` is the name of the filter by date, and `sorts` contains the fields to
+    /// sort by with their indexes. The first field is the default.
     fn of(context: &Context<'_>, since: &str, sorts: &[(&str, u32)]) -> Result<Self, ApiError> {
         let number = |name: &str, default: usize| match context.query.get(name) {
             None | Some("") => Ok(default),
@@ -99,7 +100,8 @@ impl Asked {
         Ok(Self { skip, size, since, order: OrderKey { index: *index, direction } })
     }
 
-    /// Reads the rows. `by_since` is the index of the dates that the filter compares, and `date` that of a row.
+    /// Reads the rows. `by_since` is the index by the date that the filter compares, and `date` returns that date of a
+    /// row.
     fn rows<T>(
         &self,
         snapshot: &Snapshot,
@@ -119,7 +121,7 @@ impl Asked {
             narrowed: None,
         };
         if let Some(since) = self.since.filter(|_| ascends_by_date) {
-            // Behind every row that is dated just before.
+            // This position is after all rows whose date precedes `since`.
             let before = Timestamp::from_micros(since.as_micros().saturating_sub(1));
             let document = vec![u8::MAX; 32];
             listing.from = From::After(Position { keys: vec![date_key(before).to_vec()], document });
@@ -146,7 +148,7 @@ impl Asked {
     }
 }
 
-/// A bare array.
+/// Returns a response with an array that has no wrapper.
 fn array<T>(context: &Context<'_>, rows: &[T], write: impl FnMut(&mut Json, &T)) -> Reply {
     let mut json = context.json();
     json.raw("[").list(rows, write).raw("]");
@@ -177,14 +179,14 @@ async fn accounts(context: &Context<'_>, kind: AccountType) -> Result<Reply, Api
     }))
 }
 
-/// A payment in the words of this API.
+/// A payment in the form of this API.
 struct Transaction {
     payment: Payment,
     kind: &'static str,
     currency: String,
 }
 
-/// `None` for what has no words in this API.
+/// Converts a payment. Returns `None` if this API has no word for its type or asset.
 fn transaction(payment: Payment) -> Option<Transaction> {
     let kind = match payment.id.kind {
         PaymentType::PayIn => "PAYIN",
@@ -254,7 +256,7 @@ async fn balances(context: &Context<'_>) -> Result<Reply, ApiError> {
         Ok((account, rows.into_iter().map(|row| row.value).collect::<Vec<_>>()))
     };
     let (account, rows) = context.app.blocking(read).await?;
-    // In the order of assets and dates: the last of an asset counts.
+    // The rows are ordered by asset and date, so the last row of an asset has the newest balance.
     let is_last = |at: usize| rows.get(at + 1).is_none_or(|next| next.asset != rows[at].asset);
     let newest: Vec<_> = (0..rows.len()).filter(|at| is_last(*at)).map(|at| &rows[at]).collect();
     let at = newest.iter().map(|row| row.last_updated_at).max().unwrap_or(account.created_at);

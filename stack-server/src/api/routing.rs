@@ -1,6 +1,6 @@
 //! Finds the route of a request by its method and path.
 //!
-//! The table of routes holds path templates such as `/{ledger}/accounts`. Each mount serves its routes below one or
+//! The routing table contains path templates such as `/{ledger}/accounts`. Each mount serves its routes below one or
 //! more prefixes. If several templates match a path, the first one with the method of the request applies. A variable
 //! segment matches any text that is not empty. `{ledger}` does not match the names that its prefix reserves. So
 //! `/v2/stats` never belongs to a v1 ledger named `v2`.
@@ -17,13 +17,13 @@ use crate::http::mount_path::MountPath;
 pub(crate) enum Match<'a> {
     /// A route, the profile of its prefix, and the texts of its variable segments in order.
     Found { route: &'static Route, profile: Profile, variables: Vec<Cow<'a, str>> },
-    /// The path has routes, but none with this method. Holds the methods for the header `Allow`.
+    /// The path has routes, but none with this method. Contains the methods for the header `Allow`.
     WrongMethod(String),
-    /// No route has this path. Holds the body of the 404 answer.
+    /// No route has this path. Contains the body of the 404 response.
     NoSuchPath(&'static str),
 }
 
-/// Optional parts of the server. Each field tells whether the operator enabled the part and its routes.
+/// Optional parts of the server. Each field is whether the operator has enabled the part and its routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EnabledParts {
     /// Exporters and their pipelines.
@@ -33,7 +33,7 @@ pub(crate) struct EnabledParts {
 }
 
 impl EnabledParts {
-    /// Whether a route is enabled.
+    /// Returns whether a route is enabled.
     const fn have(self, route: &Route) -> bool {
         match route.mount {
             Mount::Auth => self.authorization,
@@ -42,11 +42,11 @@ impl EnabledParts {
     }
 }
 
-/// Where the generic connector API is in the table of routes.
+/// The path of the generic connector API in the routing table.
 const GENERIC: [&str; 2] = ["api", "generic"];
 
-/// The segments of a path as the table of routes has them, where the operator moved the generic connector API. A path
-/// where the API would be otherwise has no route then.
+/// Converts the segments of a request's path to those of the routing table if the operator has moved the generic
+/// connector API to another path. The default path of the API then has no route.
 pub(crate) fn unmoved<'a>(mut segments: Vec<Cow<'a, str>>, mount: &MountPath) -> Vec<Cow<'a, str>> {
     if *mount == MountPath::default() {
         return segments;
@@ -82,7 +82,7 @@ pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: EnabledPa
         return Match::WrongMethod(allowed.join(", "));
     }
     Match::NoSuchPath(match segments {
-        // In Formance's stack, the gateway answers paths below `/api` that belong to no service. Its text differs from
+        // In Formance's stack, the gateway handles paths below `/api` that belong to no service. Its text differs from
         // that of the ledger.
         [api, service, ..]
             if api == "api"
@@ -136,7 +136,7 @@ struct Prefix {
     profile: Profile,
     /// Names that `{ledger}` does not match here.
     reserved: &'static [&'static str],
-    /// Templates indexed by their number of segments. Each list keeps the order of the table of routes.
+    /// Templates indexed by their number of segments. Each list keeps the order of the routing table.
     by_length: Vec<Vec<Template>>,
 }
 
@@ -211,7 +211,8 @@ impl Template {
         Self { route, segments: segments.collect() }
     }
 
-    /// Whether the template matches a path without its prefix. The caller chooses a template with as many segments.
+    /// Returns whether the template matches a path without its prefix. The caller chooses a template with as many
+    /// segments.
     fn fits(&self, path: &[Cow<'_, str>], reserved: &[&str]) -> bool {
         self.segments.iter().zip(path).all(|(segment, text)| match segment {
             Segment::Fixed(fixed) => text == fixed,

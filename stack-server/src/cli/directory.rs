@@ -16,7 +16,7 @@ use crate::log::{self, Level};
 )]
 pub struct SharedDirectory(PathBuf);
 
-/// Tells whether the value of `STACK_ALLOW_SHARED_DIRECTORY` allows sharing.
+/// Returns whether the value of `STACK_ALLOW_SHARED_DIRECTORY` allows sharing.
 pub(super) fn is_allowed_by(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "1" | "t" | "true")
 }

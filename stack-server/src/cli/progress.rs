@@ -38,7 +38,7 @@ impl Interval {
         Self { last: Instant::now(), length }
     }
 
-    /// Tells whether the interval has passed, and starts the next one if so.
+    /// Returns whether the interval has passed, and starts the next one if so.
     pub(crate) fn has_passed(&mut self, now: Instant) -> bool {
         let has_passed = now.duration_since(self.last) >= self.length;
         if has_passed {
@@ -63,7 +63,7 @@ impl<W: Write> Meter<W> {
         Self { out, is_terminal, interval, is_drawn: false }
     }
 
-    /// Shows the progress of work, unless it was shown a moment ago.
+    /// Shows the progress of work, unless it was shown less than an interval ago.
     pub(crate) fn show(&mut self, work: &str, amount: Amount, now: Instant) {
         if !self.interval.has_passed(now) {
             return;

@@ -1,4 +1,4 @@
-//! `stack-server serve` and `stack-server worker`: from a configuration to a server that ends with a signal.
+//! `stack-server serve` and `stack-server worker`: starts a server from a configuration, and stops it at a signal.
 
 use std::fmt::{self, Display};
 use std::net::{SocketAddr, TcpListener};
@@ -18,24 +18,25 @@ use crate::integrations::events::{Publishers, PublishersError};
 use crate::log::{self, Level};
 use crate::server::Server;
 
-/// Why a server did not start, or did not end in order.
+/// The reason why a server did not start, or did not stop in order.
 #[derive(Debug)]
 enum ServeError {
-    /// The operating system refused timers, signals or the like.
+    /// The operating system refused a resource, such as timers or signals.
     System(std::io::Error),
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     Listen(SocketAddr, std::io::Error),
-    /// Others may write into the data directory.
+    /// Other users can write into the data directory.
     Shared(SharedDirectory),
     /// The store cannot be opened.
     Open(PathBuf, OpenError),
     /// Events cannot be published.
     Publishing(PublishersError),
-    /// The server cannot begin to answer.
+    /// The HTTP server cannot start.
     Start(std::io::Error),
-    /// The store takes no more writes. Only the next start tells what is on disk: a supervisor is to start the server again.
+    /// The store accepts no more writes. Only the next start can find out which bytes are on disk, so a supervisor
+    /// should restart the server.
     WritingStopped(String),
-    /// The store did not close in order.
+    /// Closing the store failed.
     Close(WriteError),
 }
 
@@ -54,7 +55,7 @@ impl Display for ServeError {
     }
 }
 
-/// Serves until a signal. Exit status: 0 it ended in order, 1 it did not.
+/// Serves until a signal. Exit status: 0 after an orderly stop, 1 after a failure.
 pub fn serve(config: &Config) -> ExitCode {
     log::configure(config.log_format, config.log_level);
     match run(config) {
@@ -66,12 +67,12 @@ pub fn serve(config: &Config) -> ExitCode {
     }
 }
 
-/// Why nothing listens for a worker, and a worker has nothing to do.
+/// The logged reason why a separate worker has nothing to do.
 const WORKER_REASON: &str =
     "pipelines run and deleted buckets are removed in the server itself; no worker is needed";
 
-/// Says that there is nothing to do, and stays until a signal: a process that ended would be started again. `ignored` are
-/// the given options without meaning here.
+/// Logs that a worker has nothing to do, and waits for a signal, because a supervisor would restart a process that
+/// ends. `ignored` contains the given options that have no effect.
 pub fn stand_by(ignored: &[String]) -> ExitCode {
     log::event(Level::Info, "worker", &[("reason", &WORKER_REASON)]);
     log_ignored(ignored);
@@ -95,16 +96,17 @@ pub fn stand_by(ignored: &[String]) -> ExitCode {
 /// Serves until a signal, then lets requests in flight finish and closes the store.
 fn run(config: &Config) -> Result<(), ServeError> {
     descriptors::raise_limit();
-    // Signals are taken before anything is opened: one that comes early still ends in an orderly stop.
+    // Handle signals before anything is opened, so that even an early signal leads to an orderly stop.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::System)?;
     let signals = runtime.block_on(async { Signals::new() }).map_err(ServeError::System)?;
-    // The address is taken before the store is opened, so that a second server fails before it waits.
+    // Bind the address before opening the store, so that a second server fails at once instead of waiting for the
+    // store.
     let listener =
         TcpListener::bind(config.listen).map_err(|error| ServeError::Listen(config.listen, error))?;
     let store = open_store(config)?;
     log_settings(config);
-    // Before anything can be written: a new publisher misses nothing.
+    // Start the publishers before anything can be written, so that a new publisher misses no event.
     let publishers = Publishers::start(&store, &config.publishing).map_err(ServeError::Publishing)?;
     let server = start(config, &store, listener)?;
     let ended = stop_on_signal(&store, server, runtime, signals);
@@ -115,7 +117,7 @@ fn run(config: &Config) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Returns a watcher that writes a line of the log every ten seconds.
+/// Returns a watcher that logs progress every ten seconds.
 fn logged_progress() -> ProgressWatcher {
     let interval = Mutex::new(Interval::new(LINE_INTERVAL));
     ProgressWatcher::new(move |progress| {
@@ -127,7 +129,7 @@ fn logged_progress() -> ProgressWatcher {
     })
 }
 
-/// Opens the store, and says in the log how it was found.
+/// Opens the store and logs its state.
 fn open_store(config: &Config) -> Result<Store, ServeError> {
     directory::check(&config.data, config.allow_shared_directory).map_err(ServeError::Shared)?;
     let opening = Instant::now();
@@ -168,7 +170,7 @@ fn open_store(config: &Config) -> Result<Store, ServeError> {
     Ok(store)
 }
 
-/// Says in the log what the operator may want to change.
+/// Logs the settings that the operator may want to change.
 fn log_settings(config: &Config) {
     if let Some(reason) = config.token_warning() {
         log::event(Level::Warning, "tokens", &[("reason", &reason)]);
@@ -179,14 +181,14 @@ fn log_settings(config: &Config) {
     log_ignored(&config.ignored);
 }
 
-/// Names the given options without meaning here, without their values: some hold passwords.
+/// Logs the names of given options that have no effect. Leaves out their values, because some contain passwords.
 fn log_ignored(ignored: &[String]) {
     if !ignored.is_empty() {
         log::event(Level::Warning, "ignored", &[("settings", &ignored.join(", "))]);
     }
 }
 
-/// Begins to answer, and says where.
+/// Starts the HTTP server, and prints and logs its address.
 fn start(config: &Config, store: &Store, listener: TcpListener) -> Result<Server, ServeError> {
     let mut settings = config.settings.clone();
     settings.payment_publishers = config.publishing.publishers();
@@ -212,8 +214,8 @@ fn start(config: &Config, store: &Store, listener: TcpListener) -> Result<Server
     Ok(server)
 }
 
-/// Waits for a signal or the end of writing, then stops the server. A second signal ends the waiting for requests in
-/// flight. Returns the name of the signal.
+/// Waits for a signal or until the store accepts no more writes, then stops the server. A second signal ends the
+/// waiting for requests in flight. Returns the name of the signal.
 fn stop_on_signal(
     store: &Store,
     server: Server,
@@ -227,7 +229,7 @@ fn stop_on_signal(
         }
     });
     let shutdown = server.shutdown_handle();
-    // Ends with the process unless a second signal comes.
+    // Unless a second signal arrives, this thread waits until the process ends.
     std::thread::spawn(move || {
         runtime.block_on(signals.received());
         shutdown.stop_waiting();
@@ -236,7 +238,7 @@ fn stop_on_signal(
     ended
 }
 
-/// Says in the log what happens to the index of a store.
+/// Logs an event of the store's index.
 fn log_index_event(event: &IndexEvent) {
     let (level, state, reason) = match event {
         IndexEvent::Rebuilding { reason } => (Level::Error, "rebuilding", reason.as_str()),
@@ -253,13 +255,13 @@ fn log_index_event(event: &IndexEvent) {
     log::event(level, "index", &[("state", &state), ("reason", &reason)]);
 }
 
-/// Why a store takes no more writes, once that is so.
+/// Waits until the store accepts no more writes, and returns the reason.
 async fn stopped_writing(store: &Store) -> String {
     let (tell, told) = tokio::sync::oneshot::channel();
     let store = store.clone();
     std::thread::spawn(move || {
         if let Some(reason) = store.wait_until_stopped() {
-            // Nobody is told once a signal has come first.
+            // An error means that a signal arrived first.
             let _ = tell.send(reason);
         }
     });
@@ -282,13 +284,13 @@ struct Signals {
     hangup: tokio::signal::unix::Signal,
 }
 
-/// The signal of a write beyond the limit for files, with this number on every system of Rust but MIPS.
+/// The signal of a write beyond the limit for file sizes. The number is the same on all platforms of Rust except MIPS.
 const SIGXFSZ: i32 = 25;
 
 impl Signals {
     fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        // Once it is taken it kills nobody, and the write fails as one does on a full disk.
+        // With a handler, the signal does not end the process, and the write fails like a write to a full disk.
         let _ = signal(SignalKind::from_raw(SIGXFSZ))?;
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,

@@ -28,8 +28,9 @@ fn compare(store: &Store, kept: &KeptHead, report: &mut VerifyReport) {
     report.violations.push(Violation { code, ledger: None, position: Some(kept.entries), detail });
 }
 
-/// Prints a JSON line for each finding, and one with a summary. Exit status: 0 if all is well, 1 if stored data are
-/// damaged, 2 if not everything could be checked, for example because of disk errors, 3 if the store cannot be opened.
+/// Prints a JSON line for each finding, and one with a summary. Exit status: 0 if no problem was found, 1 if stored
+/// data are damaged, 2 if not everything could be checked, for example because of disk errors, 3 if the store cannot be
+/// opened.
 pub fn verify(directory: &Path, kept: Option<&KeptHead>) -> ExitCode {
     if !directory.join("MANIFEST").exists() {
         // Opening the directory would create a store in it.

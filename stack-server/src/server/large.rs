@@ -1,7 +1,7 @@
-//! A thread for large requests beside each HTTP thread.
+//! A thread for large requests, one for each HTTP thread.
 //!
-//! Parsing a large body and writing its answer takes so long that the small requests of an HTTP thread would wait. The
-//! operating system divides the processors between the two threads.
+//! Parsing a large body and writing its response takes so long that the small requests of an HTTP thread would have to
+//! wait. With two threads, the operating system divides the processors between large and small requests.
 
 use std::io;
 use std::thread::JoinHandle;
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::http::error::ApiError;
 
-/// Runs large requests on the thread for them. Cheap to clone.
+/// A handle to run requests on the thread for large requests. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct LargeRequests(Handle);
 
@@ -23,11 +23,11 @@ pub(crate) struct LargeThread {
 }
 
 impl LargeRequests {
-    /// Starts the thread that belongs to the HTTP thread of this number.
+    /// Starts the thread that belongs to the HTTP thread with this number.
     ///
     /// # Errors
     ///
-    /// If the system refuses a thread or timers.
+    /// Fails if the operating system refuses a thread or timers.
     pub(crate) fn start(number: usize) -> io::Result<(Self, LargeThread)> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let requests = Self(runtime.handle().clone());
@@ -40,7 +40,8 @@ impl LargeRequests {
         Ok((requests, LargeThread { end, thread }))
     }
 
-    /// Runs a request on the thread, and waits without holding up the caller's. The request goes on if the caller leaves.
+    /// Runs a request on the thread for large requests, and waits for it without blocking the caller's thread. The
+    /// request continues if the caller stops waiting.
     ///
     /// # Errors
     ///
@@ -57,9 +58,9 @@ impl LargeRequests {
 }
 
 impl LargeThread {
-    /// Ends the thread. Requests that still run on it are dropped where they wait; the store records the writes that it has.
+    /// Ends the thread. Drops its requests where they wait. The store still records the writes that it has received.
     pub(crate) fn end(self) {
-        // An error means that the thread has ended already; a panic has been reported.
+        // Errors mean that the thread has already ended or panicked. The panic was reported.
         let _ = self.end.send(());
         let _ = self.thread.join();
     }
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
     use crate::http::error::Code;
 
-    /// Maximum time to wait for another thread. Only a failing test takes as long.
+    /// Maximum time to wait for another thread. Only a failing test waits that long.
     const LONG: Duration = Duration::from_secs(30);
 
     fn run<R>(test: impl Future<Output = R>) -> R {
@@ -86,7 +87,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         // The large request keeps its thread busy until a small one on the other thread is done.
         let busy = large.run(async move { Ok(receiver.recv_timeout(LONG).is_ok()) });
-        let small = async move { sender.send(()).expect("it waits") };
+        let small = async move { sender.send(()).expect("the large request waits") };
         let (is_answered, ()) = run(async { tokio::join!(busy, small) });
         assert_eq!(is_answered, Ok(true));
         thread.end();
@@ -98,8 +99,8 @@ mod tests {
         let (go, may_go) = oneshot::channel::<()>();
         let (done, is_done) = mpsc::channel();
         let request = async move {
-            may_go.await.expect("it is told");
-            done.send(()).expect("somebody waits");
+            may_go.await.expect("a message");
+            done.send(()).expect("the test waits");
             Ok(())
         };
         run(async {

@@ -1,4 +1,4 @@
-//! The path of a request through the layers.
+//! Handles a request: checks it, finds its route, reads its body, calls the API and logs the response.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -30,18 +30,18 @@ use crate::log::request_id::{self, RequestId};
 use crate::log::{self, Level};
 use crate::server::large::LargeRequests;
 
-/// The connection that a request came on.
+/// The connection of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Connection<'a> {
-    /// The address of the other end.
+    /// The address of the client or proxy.
     pub(crate) peer: IpAddr,
-    /// The token that it showed last.
+    /// The last valid token on this connection.
     pub(crate) last_token: &'a LastToken,
     /// The thread for its large requests.
     pub(crate) large: &'a LargeRequests,
 }
 
-/// Answers one request. The answer names it, and so does each line of the log that is written meanwhile.
+/// Handles a request. The response and each log line about the request contain the request id.
 pub(crate) async fn answer(app: &App, request: Request<Incoming>, from: Connection<'_>) -> Reply {
     let id = RequestId::of(request.headers());
     let answering = pin!(logged_answer(app, request, from));
@@ -50,7 +50,7 @@ pub(crate) async fn answer(app: &App, request: Request<Incoming>, from: Connecti
     reply
 }
 
-/// Answers one request, and says so in the log if the server failed or the operator asked for that.
+/// Handles a request. Logs it if the server failed, or if the log level is `debug`.
 async fn logged_answer(app: &App, request: Request<Incoming>, from: Connection<'_>) -> Reply {
     let began = Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -61,7 +61,7 @@ async fn logged_answer(app: &App, request: Request<Incoming>, from: Connection<'
     if !log::is_written(level) {
         return reply;
     }
-    // Much of what is sent to the authorization server is a secret: only the path is told.
+    // Queries to the authorization server contain secrets, so log only the path.
     let is_private = uri.path().starts_with(authority::MOUNT);
     let target = if is_private { uri.path().to_owned() } else { request::loggable_target(&uri) };
     let fields: [(&str, &dyn Display); 5] = [
@@ -78,7 +78,7 @@ async fn logged_answer(app: &App, request: Request<Incoming>, from: Connection<'
 async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection<'_>) -> Reply {
     let Connection { peer, last_token, large } = from;
     let (parts, incoming) = request.into_parts();
-    // Taken by who reads it.
+    // `None` once the body is being read.
     let mut incoming = Some(incoming);
     if parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return preflight(app, &parts);
@@ -122,7 +122,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
         let work = if is_large { Some(app.memory().request(body.bytes.len()).await?) } else { None };
         let admitted = Admitted { app, profile, peer, pass, body: body.bytes.clone(), stream };
         if body.bytes.len() > INLINE_BODY_BYTES_MAX {
-            // On the heap: the future would make that of every request as large.
+            // Box the future, because it would make the future of every request as large.
             return Box::pin(apart(large, route, admitted, (body, work), parts.clone())).await;
         }
         operate(route.operation, &admitted.context(&parts, variables)).await
@@ -143,13 +143,13 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
     reply
 }
 
-/// Returns the segments of the path as the table of routes has them.
+/// Returns the segments of the request's path as in the routing table.
 fn segments<'a>(app: &App, head: &'a Head) -> Result<Vec<Cow<'a, str>>, ApiError> {
     let segments = request::segments(head.uri.path())?;
     Ok(routing::unmoved(segments, &app.settings().generic_mount))
 }
 
-/// Looks for a fixed key where they are good, and asks the guard, if there is one.
+/// Decides whether a caller may use a route. Routes of the generic connector API also accept its fixed keys.
 async fn admission(app: &App, head: &Head, last_token: &LastToken, route: &Route) -> Admission {
     let keys = app.settings().generic_keys.as_ref().filter(|_| route.mount == Mount::Generic);
     if keys.is_some_and(|keys| keys.allow(&head.headers)) {
@@ -162,7 +162,7 @@ async fn admission(app: &App, head: &Head, last_token: &LastToken, route: &Route
     }
 }
 
-/// The answer to a caller whose key or token does not allow what it asks for, in the form of the route.
+/// Returns the response to a caller whose key or token does not allow the request, in the form of the route.
 fn unauthorized(route: &Route) -> Reply {
     if route.mount == Mount::Generic { generic::unauthorized() } else { response::unauthorized() }
 }
@@ -178,7 +178,7 @@ fn refusal(route: Option<&Route>, profile: Profile, error: &ApiError) -> Reply {
     }
 }
 
-/// The parts of the API that this server has.
+/// Returns the optional parts of the API that are enabled.
 fn parts_of(app: &App) -> EnabledParts {
     EnabledParts {
         exporters: app.settings().experimental_exporters,
@@ -186,14 +186,14 @@ fn parts_of(app: &App) -> EnabledParts {
     }
 }
 
-/// A request that may be handled.
+/// A request that the server has checked and may handle.
 struct Admitted<'a> {
     app: &'a App,
     profile: Profile,
     peer: IpAddr,
     pass: Option<Pass>,
     body: Bytes,
-    /// The body of a route that reads it itself.
+    /// The unread body, for routes that read it as a stream.
     stream: Option<Incoming>,
 }
 
@@ -214,7 +214,8 @@ impl<'a> Admitted<'a> {
     }
 }
 
-/// Handles a request with a large body on the thread for them. It goes on if its client leaves, and keeps its memory.
+/// Handles a request with a large body on the thread for large requests. If the client disconnects, the request
+/// continues and keeps its memory.
 async fn apart(
     large: &LargeRequests,
     route: &'static Route,
@@ -239,12 +240,12 @@ async fn apart(
     large.run(handling).await
 }
 
-/// Makes a large answer hold memory until the client has it. The answer to a request that changed something is sent
-/// in any case.
+/// Reserves memory for a large response until the client has read it. The response to a request that changed something
+/// gets memory in any case.
 ///
 /// # Errors
 ///
-/// 503 if there is no memory for it.
+/// 503 if there is not enough memory.
 async fn hold_answer(app: &App, reply: &mut Reply, changes_nothing: bool) -> Result<(), ApiError> {
     let bytes = reply.body().len();
     if bytes > UNCOUNTED_BYTES_MAX {
@@ -256,7 +257,7 @@ async fn hold_answer(app: &App, reply: &mut Reply, changes_nothing: bool) -> Res
     Ok(())
 }
 
-/// Answers the question of a browser whether a page may send a request.
+/// Answers a preflight request: a browser asks whether a page may send a request.
 fn preflight(app: &App, parts: &Head) -> Reply {
     let host = request::check_host(parts);
     let refused = host.and_then(|()| app.gate().map_or(Ok(()), |gate| gate.check(parts))).err();
@@ -268,7 +269,8 @@ fn preflight(app: &App, parts: &Head) -> Reply {
     reply
 }
 
-/// Lets a page of another origin read an answer. Tokens keep others out, so with them it may be any page.
+/// Allows pages of other origins to read the response. A server with tokens allows all pages, because a page without a
+/// token gets no data.
 fn allow_origin(app: &App, request: &HeaderMap, reply: &mut Reply) {
     let allowed = match app.gate() {
         None => request.get(ORIGIN).map(|_| HeaderValue::from_static("*")),
@@ -279,20 +281,20 @@ fn allow_origin(app: &App, request: &HeaderMap, reply: &mut Reply) {
     }
 }
 
-/// A future on the heap whose type is erased, so that the code that drops it is compiled once.
+/// Boxes a future and erases its type, so that the code that drops it is compiled once.
 fn boxed<'a>(
     answering: impl Future<Output = Result<Reply, ApiError>> + Send + 'a,
 ) -> Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send + 'a>> {
     Box::pin(answering)
 }
 
-/// Does what a route is for.
+/// Calls the handler of an operation.
 async fn operate(operation: Operation, context: &Context<'_>) -> Result<Reply, ApiError> {
     match operation {
         Operation::V1(operation) => Ok(ledger_v1::answer(operation, context).await),
         Operation::V2(operation) => ledger_v2::answer(operation, context).await,
-        // On the heap: their futures are several times as large as those of ledgers, and would make the future of every
-        // request as large, which is copied more than once.
+        // Box these futures. They are several times as large as those of ledgers, and would make the future of every
+        // request as large, which is copied several times.
         Operation::Auth(operation) => boxed(auth::answer(operation, context)).await,
         Operation::Payments(operation) => boxed(payments::answer(operation, context)).await,
         Operation::Generic(operation) => generic::answer(operation, context).await,
@@ -303,7 +305,8 @@ async fn operate(operation: Operation, context: &Context<'_>) -> Result<Reply, A
     }
 }
 
-/// Whether the body of the request was left unread.
+/// Returns whether a response with this status may leave a part of the request unread. The connection then cannot be
+/// used for another request.
 fn breaks_framing(status: StatusCode) -> bool {
     matches!(
         status,

@@ -1,4 +1,4 @@
-//! Laws of the filters of payments lists.
+//! Laws of the filters of payment lists.
 
 use ledger_core::Balance;
 
@@ -7,7 +7,7 @@ use crate::payments::filter::{Filter, Keys, Row, Value};
 use crate::payments::initiation::Initiation;
 use crate::payments::payment::Payment;
 
-/// A row with the same text under every key of texts.
+/// A row with the same text in every text field.
 struct Sample<'a> {
     text: &'a str,
     number: i64,
@@ -26,16 +26,16 @@ impl Row for Sample<'_> {
     }
 }
 
-/// Reads any text as a filter of each list: it is refused, or what it accepts follows its operators.
+/// Parses bytes as a filter of each list. The filter is refused, or it accepts rows according to its operators.
 ///
 /// # Panics
 ///
-/// If a law does not hold.
+/// Panics if a law does not hold.
 pub fn payment_filter_laws(data: &[u8]) {
     let unfiltered = Keys { keys: &[], has_metadata: false };
     for keys in [Payment::FILTER, Account::FILTER, Initiation::FILTER, unfiltered] {
         if let Ok(filter) = Filter::parse(data, keys) {
-            // What is read is UTF-8.
+            // The parser only accepts UTF-8.
             laws(&filter, &String::from_utf8_lossy(data), keys);
         }
     }
@@ -44,7 +44,7 @@ pub fn payment_filter_laws(data: &[u8]) {
 fn laws(filter: &Filter, text: &str, keys: Keys) {
     assert_eq!(Filter::parse(format!(" {text}\n").as_bytes(), keys).ok().as_ref(), Some(filter), "{text}");
     let wanted = filter.required_text("reference").map(str::to_owned);
-    // A filter inside others may be too deep.
+    // The filter inside another one may exceed the maximum depth.
     let around = |begin: &str, end: &str| Filter::parse(format!("{begin}{text}{end}").as_bytes(), keys).ok();
     let [not, both, either] =
         [around("{\"$not\":", "}"), around("{\"$and\":[{},", "]}"), around("{\"$or\":[{\"$not\":{}},", "]}")];

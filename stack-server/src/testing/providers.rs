@@ -1,4 +1,4 @@
-//! Answers of payment providers, read by every connector as it reads those of its own provider.
+//! Passes responses of a payment provider to every connector.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -19,7 +19,7 @@ use crate::payments::ids::ConnectorId;
 use crate::payments::words::InitiationType;
 use crate::uuid::Uuid;
 
-/// The tasks of every connector: the provider, and the descriptor.
+/// The tasks of every connector, as pairs of the provider and the task's descriptor.
 const TASKS: [(&str, &str); 29] = [
     ("STRIPE", r#"{"name":"Fetch accounts from client"}"#),
     ("STRIPE", r#"{"name":"Fetch payments from client"}"#),
@@ -45,7 +45,7 @@ const TASKS: [(&str, &str); 29] = [
     ("BANKING-CIRCLE", r#"{"key":"fetch-accounts"}"#),
     ("BANKING-CIRCLE", r#"{"key":"fetch-payments"}"#),
     ("DUMMY-PAY", r#"{"key":"ingest","fileName":"x.json"}"#),
-    // Orders to move money.
+    // An empty descriptor means an order to move money.
     ("STRIPE", ""),
     ("WISE", ""),
     ("MODULR", ""),
@@ -53,7 +53,7 @@ const TASKS: [(&str, &str); 29] = [
     ("BANKING-CIRCLE", ""),
 ];
 
-/// Connectors whose provider gives the same answer to every request.
+/// Connectors whose provider sends the same response to every request.
 pub struct Providers {
     connectors: BTreeMap<&'static str, Arc<dyn Connector>>,
     answer: Arc<Mutex<Vec<u8>>>,
@@ -62,12 +62,12 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// All connectors. Certificate and key, in PEM form, are for the one that needs them; the folder is for the one that
-    /// reads files.
+    /// Creates all connectors. The certificate and key, in PEM form, and the folder are settings that some connectors
+    /// need.
     ///
     /// # Panics
     ///
-    /// If a connector cannot be built.
+    /// Panics if a connector cannot be created.
     pub fn new(certificate: &str, key: &str, folder: &Path) -> Self {
         let answer: Arc<Mutex<Vec<u8>>> = Arc::default();
         let url = serve(answer.clone());
@@ -82,7 +82,7 @@ impl Providers {
         });
         let config = config.to_string();
         let built = registry::ROWS.iter().map(|row| {
-            let values = Values::read(config.as_bytes(), row.parameters).expect("it has all parameters");
+            let values = Values::read(config.as_bytes(), row.parameters).expect("all parameters");
             (row.provider, (row.build)(&values, &tools).expect("a connector"))
         });
         let connectors = built.collect();
@@ -90,22 +90,22 @@ impl Providers {
         Self { connectors, answer, file: folder.join("x.json"), runtime }
     }
 
-    /// Has a task fetch once while every answer of its provider is this one.
+    /// Runs a task once. Its provider sends `answer` as the response to every request.
     ///
     /// # Panics
     ///
-    /// If the page holds more than the answer could fill.
+    /// Panics if the resulting page is much larger than the response.
     pub fn poll(&self, task: u8, state: &str, answer: &[u8]) {
         let (provider, descriptor) = TASKS[usize::from(task) % TASKS.len()];
         answer.clone_into(&mut self.answer.lock().unwrap_or_else(PoisonError::into_inner));
         let connector = &self.connectors[provider];
         if descriptor.is_empty() {
-            // Refused or not: it is the panic that matters.
+            // The result does not matter, only that the connector does not panic.
             let _ = self.runtime.block_on(connector.pay(&order()));
             return;
         }
         if provider == "DUMMY-PAY" {
-            std::fs::write(&self.file, answer).expect("the folder takes files");
+            std::fs::write(&self.file, answer).expect("a writable folder");
         }
         let work = Work {
             connector: ConnectorId { provider: provider.into(), installation: Uuid::from_bytes([7; 16]) },
@@ -115,13 +115,14 @@ impl Providers {
         };
         if let Ok(page) = self.runtime.block_on(connector.poll(&work)) {
             let (held, sent) = (extent(&page), answer.len());
-            // A record is kept as it came, and again in parts; a task or an empty field costs a constant.
+            // A page contains each record in its raw form and again in fields. A task or an empty field needs a
+            // constant size.
             assert!(held <= 64 * sent + 4_096, "{provider} {descriptor}: {sent} bytes became {held}");
         }
     }
 }
 
-/// Counts the bytes of the texts and the rows of a page.
+/// Returns the size of a page: the bytes of its texts, plus the number of its rows and tasks.
 fn extent(page: &Page) -> usize {
     let batch = &page.batch;
     let texts =
@@ -154,11 +155,11 @@ fn order() -> Order {
     })
 }
 
-/// A server that gives the answer to every request but those for a token.
+/// Starts a server that sends the response to every request, except to requests for a token. Returns its address.
 fn serve(answer: Arc<Mutex<Vec<u8>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
-    // It ends with the process.
+    // The thread ends with the process.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let answer = answer.clone();
@@ -168,7 +169,7 @@ fn serve(answer: Arc<Mutex<Vec<u8>>>) -> String {
     format!("http://{address}")
 }
 
-/// Answers the requests of a connection until it ends.
+/// Responds to the requests of a connection until it ends.
 fn exchange(stream: &TcpStream, answer: &Mutex<Vec<u8>>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     loop {

@@ -1,4 +1,4 @@
-//! Tokens of an issuer elsewhere: who gets in, who does not, and how keys change.
+//! Tokens of another issuer: the requests that they allow, and changes of the issuer's keys.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,11 +17,11 @@ use stack_server::{AuthSettings, Mount, Scope, Server, Settings, routes};
 
 use crate::client::TestServer;
 
-// Made for these tests, used for nothing else.
+// These keys were generated for these tests and are not used for anything else.
 pub(crate) static ONE: &[u8] = include_bytes!("../data/keys/one.pk8");
 pub(crate) static TWO: &[u8] = include_bytes!("../data/keys/two.pk8");
 
-/// A signing key with the name that tokens call it by.
+/// A signing key with its name in tokens.
 pub(crate) struct Signer {
     pair: RsaKeyPair,
     id: Option<&'static str>,
@@ -65,7 +65,7 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs()
 }
 
-/// An issuer: a discovery document and keys that can be changed.
+/// An issuer with a discovery document, and keys that a test can change.
 pub(crate) struct Issuer {
     address: SocketAddr,
     keys: Arc<Mutex<Vec<Value>>>,
@@ -106,7 +106,7 @@ impl Issuer {
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         );
-        // A client that has gone is no matter.
+        // Ignore the error of a client that has disconnected.
         let _ = stream.write_all(answer.as_bytes());
     }
 
@@ -140,7 +140,7 @@ fn status(server: &TestServer, method: &str, path: &str, token: &str) -> u16 {
     let value = format!("Bearer {token}");
     let answer = server.send(method, path, &[("Authorization", &value)], "");
     if answer.status == 401 {
-        // The generic connector API has a body of its own for each status.
+        // Only the generic connector API sends a body with this status.
         assert_eq!(answer.body.is_empty(), !path.starts_with("/api/generic"), "{path}: {}", answer.body);
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
@@ -170,7 +170,7 @@ fn every_route_asks_for_its_scope() {
         };
         for prefix in prefixes {
             let template = route.template.replace("{ledger}", "main").replace(['{', '}'], "");
-            // A stream that is not refused does not end.
+            // This parameter makes the server refuse the request after the token check. An event stream would not end.
             let path = format!("{prefix}{template}").replace("/_events", "/_events?type=NOSUCH");
             let refused = |token: &str| status(&server, route.method, &path, token) == 401;
             let is_open = route.scope == Scope::Open;
@@ -228,7 +228,8 @@ fn a_token_that_is_not_the_issuers_is_refused() {
         ("a text for an expiry", with("exp", json!("9999999999"))),
         ("too long", with("x", json!("x".repeat(9_000)))),
     ];
-    // Side by side: each of them may make the server ask the issuer again, which it does once a second.
+    // Send the requests in parallel. Each can make the server fetch the keys again, which it does at most once a
+    // second.
     std::thread::scope(|scope| {
         for (what, token) in &forged {
             let server = &server;
@@ -257,7 +258,7 @@ fn keys_change_while_the_server_runs() {
         assert_eq!(status(&server, "GET", "/v2", &old), 200);
     }
     assert_eq!(issuer.asked.load(Ordering::SeqCst), asked, "a token that is known asks nobody");
-    // Another key under the same name, as issuers have it whose keys have no names of their own.
+    // Use another key under the same name, like issuers whose keys have no names.
     *issuer.keys.lock().expect("no panic") = vec![two.public()];
     assert_eq!(status(&server, "GET", "/v2", &new), 200);
     assert_eq!(status(&server, "GET", "/v2", &old), 401, "what the old key signed went with it");
@@ -276,7 +277,7 @@ fn many_unknown_tokens_ask_the_issuer_seldom() {
             scope.spawn(move || assert_eq!(status(server, "GET", "/v2", &token), 401));
         }
     });
-    // Two documents each time.
+    // The server fetches two documents each time.
     let asked = issuer.asked.load(Ordering::SeqCst);
     assert!(asked <= 2 * 8, "{asked}");
 }
@@ -290,7 +291,7 @@ fn a_token_without_key_name_may_use_any_key() {
     assert_eq!(status(&server, "GET", "/v2", &one.token(&claims)), 200);
     let unnamed = two.sign(&json!({"alg": "RS256"}), &claims);
     assert_eq!(status(&server, "GET", "/v2", &unnamed), 200);
-    // A name that no key has can mean the key without one.
+    // A name without a key can mean the key without a name.
     let named = one.sign(&json!({"alg": "RS256", "kid": "one"}), &claims);
     assert_eq!(status(&server, "GET", "/v2", &named), 200);
 }
@@ -324,7 +325,7 @@ fn a_stream_of_events_ends_with_its_token() {
     let expires = now() + 2;
     claims["exp"] = json!(expires);
     let mut stream = server.connect();
-    // Less than the pause between signs of life, which would keep a stream alive that does not end.
+    // The timeout is shorter than the interval of heartbeats, which would keep a stream alive that does not end.
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
     let head = "GET /v2/main/_events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
     write!(stream, "{head}Authorization: Bearer {}\r\n\r\n", one.token(&claims)).expect("sent");

@@ -1,4 +1,4 @@
-//! Attempts to get more than was granted: by codes, refresh tokens, clients that changed, and other people's secrets.
+//! Attempts to get more than was granted, by codes, refresh tokens, changed clients, and the secrets of others.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::auth_world::{REDIRECT, World, error, parameters};
 use crate::client::{TestServer, authorizing, escape};
 
 impl World {
-    /// Sends a request as somebody who manages clients.
+    /// Sends a request with a token that may manage clients.
     fn manage(&self, method: &str, path: &str, body: &Value) -> crate::client::Answer {
         let value = format!("Bearer {}", self.root.token(&self.server, ""));
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -43,7 +43,7 @@ fn a_verifier_without_a_challenge_is_refused() {
             format!("grant_type=authorization_code&code={code}&redirect_uri={}{more}", escape(REDIRECT));
         world.app.ask(&world.server, "/oauth/token", &body)
     };
-    // Somebody took the challenge out of the address on its way.
+    // An attacker has removed the challenge from the address.
     assert_eq!(
         error(&ask("&code_verifier=dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk").is(400)),
         "invalid_grant"
@@ -86,7 +86,7 @@ fn a_later_client_with_the_same_id_inherits_nothing() {
     assert_eq!(error(&world.refresh(&tokens, "").is(400)), "invalid_grant");
     assert_eq!(error(&world.exchange(&second).is(400)), "invalid_grant");
     assert_eq!(error(&world.come_back(&sent, &cookie, |_| {}).is(400)), "invalid_request");
-    // Its own are good.
+    // The client's own codes are valid.
     world.exchange(&world.code(&world.app.id, "scope=openid")).is(200);
 }
 
@@ -109,7 +109,7 @@ fn an_older_login_than_max_age_is_refused() {
     let world = World::new();
     let (sent, cookie) = world.authorize(&world.app.id, "scope=openid&max_age=300");
     assert_eq!(sent["max_age"], "300");
-    // The browser may leave `max_age` out at the provider, which then asks for no new login.
+    // A browser can leave out `max_age` at the provider, which then does not require a new login.
     for auth_time in [json!(now() - 600), Value::Null, json!("soon")] {
         let back = world.come_back(&sent, &cookie, |claims| claims["auth_time"] = auth_time.clone());
         assert_eq!(error(&back.is(400)), "invalid_request", "{auth_time}");
@@ -128,14 +128,14 @@ fn a_login_without_the_asked_prompt_is_refused() {
         let begun = now();
         let (sent, cookie) = world.authorize(&world.app.id, &format!("scope=openid&prompt={prompt}"));
         assert_eq!(sent["max_age"], "0", "so that the provider tells when the user logged in");
-        // The browser may leave `prompt` out at the provider, which then takes the login of this morning.
+        // A browser can leave out `prompt` at the provider, which then accepts an earlier login.
         for auth_time in [json!(begun - 60), Value::Null] {
             let back = world.come_back(&sent, &cookie, |claims| claims["auth_time"] = auth_time.clone());
             assert_eq!(error(&back.is(400)), "invalid_request", "{prompt} {auth_time}");
         }
         world.come_back(&sent, &cookie, |claims| claims["auth_time"] = json!(begun)).is(302);
     }
-    // Nobody asked for a login.
+    // This request does not require a login.
     let (sent, cookie) = world.authorize(&world.app.id, "scope=openid&prompt=consent");
     assert_eq!(sent.get("max_age"), None);
     world.come_back(&sent, &cookie, |_| {}).is(302);
@@ -176,7 +176,7 @@ fn a_narrowed_refresh_tells_no_email() {
 #[test]
 fn wrong_secrets_of_others_lock_nobody_out() {
     let mut settings = authorizing();
-    let authorization = settings.authorization.as_mut().expect("there is one");
+    let authorization = settings.authorization.as_mut().expect("an authorization server");
     authorization.wrong_secrets_per_minute = 5;
     authorization.trusted_proxies = vec!["127.0.0.1".parse().expect("an address")];
     let server = TestServer::with(settings);
@@ -185,11 +185,11 @@ fn wrong_secrets_of_others_lock_nobody_out() {
         let body = format!("grant_type=client_credentials&client_id={}&client_secret={secret}", shop.id);
         server.send("POST", "/api/auth/oauth/token", &[("X-Forwarded-For", from)], &body).status
     };
-    // From many addresses, so that none of them exceeds its own rate.
+    // Use many addresses, so that none of them exceeds the limit for an address.
     let statuses: Vec<u16> = (0..40).map(|number| ask("wrong", &format!("192.0.2.{number}"))).collect();
     assert!(statuses.iter().filter(|status| **status == 429).count() >= 20, "{statuses:?}");
     assert_eq!(ask(&shop.secret, "198.51.100.1"), 200, "it was never right before");
-    // A neighbour at the same address.
+    // Another client at the same address uses up the limit for the address.
     for _ in 0..8 {
         let body = "grant_type=client_credentials&client_id=nosuch&client_secret=wrong";
         server.send("POST", "/api/auth/oauth/token", &[("X-Forwarded-For", "203.0.113.1")], body);

@@ -1,4 +1,5 @@
-//! `stack-server auth`: from nothing to an authenticated call, on a stopped store and through a running server.
+//! `stack-server auth`: from an empty directory to an authenticated call, on a stopped store and through a running
+//! server.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -29,26 +30,26 @@ impl Running {
         Self { child, url }
     }
 
-    /// Ends it; its log.
+    /// Stops the server and returns its log.
     fn stop(mut self) -> String {
         let sent = Command::new("kill").arg(self.child.id().to_string()).status();
         assert!(sent.expect("a signal is sent").success());
         let mut log = String::new();
         self.child.stderr.take().expect("piped").read_to_string(&mut log).expect("text");
-        assert!(self.child.wait().expect("it ends").success(), "{log}");
+        assert!(self.child.wait().expect("the process ends").success(), "{log}");
         log
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already where all went well.
+        // After a successful test, the server has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Id and secret, as the commands print them.
+/// An id and a secret in the output of a command.
 struct Pair {
     id: String,
     secret: String,
@@ -72,13 +73,13 @@ fn text(output: &Output) -> String {
 }
 
 fn auth(arguments: &[&str]) -> Output {
-    Command::new(SERVER).arg("auth").args(arguments).output().expect("it runs")
+    Command::new(SERVER).arg("auth").args(arguments).output().expect("the command runs")
 }
 
-/// The status of a request with a token.
+/// Sends a request with a token and returns the status.
 fn status(url: &str, path: &str, token: &str) -> u16 {
     let address = url.strip_prefix("http://").expect("an address");
-    let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+    let mut stream = std::net::TcpStream::connect(address).expect("the server listens");
     write!(
         stream,
         "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
@@ -104,7 +105,7 @@ fn from_nothing_to_an_authenticated_call() {
         let mut command = Command::new(SERVER);
         command.arg("auth").args(words).args(["--server", &server.url]);
         command.env("STACK_CLIENT_ID", &id.id).env("STACK_CLIENT_SECRET", &id.secret);
-        command.output().expect("it runs")
+        command.output().expect("the command runs")
     };
     let token = text(&through(&admin, &["token"])).trim().to_owned();
     assert_eq!((status(&server.url, "/v2", &token), status(&server.url, "/v2", "x")), (200, 401));
@@ -160,7 +161,8 @@ fn a_stopped_store_is_managed_without_a_server() {
     text(&auth(&["client", "delete", &made.id, "--data", data]));
     assert_eq!(text(&auth(&["client", "list", "--data", data])).lines().count(), 1);
 
-    // The key is beside the directory, for its owner alone; without it nothing opens.
+    // The key file is next to the directory, and only its owner can read it. Without the key the store cannot be
+    // opened.
     let key = home.path().join("data.auth-key");
     assert_eq!(std::fs::metadata(&key).expect("a file").permissions().mode() & 0o777, 0o600);
     std::fs::rename(&key, home.path().join("elsewhere")).expect("moved");
@@ -185,7 +187,7 @@ fn command_lines_without_sense_are_refused() {
             .args(words)
             .env_remove("STACK_CLIENT_ID")
             .output()
-            .expect("it runs");
+            .expect("the command runs");
         assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
     }
     assert!(text(&auth(&["--help"])).contains("rotate-secret"));

@@ -1,11 +1,12 @@
-//! Clients, secrets, scopes and users of the authorization server, in the shapes of both generations.
+//! Clients, secrets, scopes and users of the authorization server, in the JSON forms of stack 1.10 and of later
+//! releases.
 
 use serde_json::{Value, json};
 
 use crate::auth_world::error;
 use crate::client::{Answer, TestServer, authorizing, escape};
 
-/// An official client of stack 1.10.
+/// The header of an official client of stack 1.10.
 const OF_1_10: (&str, &str) = ("User-Agent", "speakeasy-sdk/go v1.0.20230718 2.31.0");
 
 fn data(answer: &Answer) -> Value {
@@ -47,7 +48,7 @@ fn a_client_is_created_read_changed_and_deleted() {
     assert_eq!(made, expected);
     let path = format!("/clients/{}", id(&made));
     assert_eq!(data(&server.get(&format!("/api/auth{path}")).is(200)), expected);
-    // A change replaces all that can be said of a client: what is left out is reset.
+    // An update replaces all properties of a client. Properties that the request leaves out are reset.
     let changed = data(&put(&server, &path, r#"{"name":"desk","public":true}"#).is(200));
     assert_eq!(
         (&changed["name"], &changed["public"], &changed["trusted"]),
@@ -130,7 +131,7 @@ fn a_secret_is_shown_once() {
             "{shown}"
         );
     }
-    // Changes of the client leave its secrets alone.
+    // Updates of a client do not change its secrets.
     let kept = data(&put(&server, "/clients/x", r#"{"name":"y"}"#).is(200));
     assert_eq!(kept["secrets"].as_array().map(Vec::len), Some(2));
     assert_eq!(
@@ -189,7 +190,7 @@ fn scopes_bring_others_along_and_go_with_their_links() {
 fn clients_hold_scopes_in_the_form_of_their_release() {
     let server = TestServer::with_authorization();
     let scope = data(&server.post("/api/auth/scopes", r#"{"label":"ledger:read"}"#).is(201));
-    // A client of 1.10 says nothing of scopes in its requests.
+    // Requests of clients of 1.10 contain no scopes.
     let body = r#"{"name":"old","id":"old","scopes":["ignored"]}"#;
     let made = data(&server.send("POST", "/api/auth/clients", &[OF_1_10], body).is(201));
     assert_eq!(made["scopes"], json!([]));
@@ -200,7 +201,7 @@ fn clients_hold_scopes_in_the_form_of_their_release() {
         data(&server.send("GET", "/api/auth/clients/old", headers, "").is(200))["scopes"].clone()
     };
     assert_eq!((shown(&[OF_1_10]), shown(&[])), (json!([id(&scope)]), json!(["ledger:read"])));
-    // A change by such a client leaves them alone, and one by a later client says which are left.
+    // An update by such a client does not change the scopes. An update by a later client replaces them.
     server.send("PUT", "/api/auth/clients/old", &[OF_1_10], r#"{"name":"old"}"#).is(200);
     assert_eq!(shown(&[OF_1_10]), json!([id(&scope)]));
     put(&server, "/clients/old", r#"{"name":"old","scopes":["ledger:read","own"]}"#).is(200);

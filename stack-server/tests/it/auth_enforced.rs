@@ -1,4 +1,4 @@
-//! Every route asks for a token of the server's own authorization server, and for the right one.
+//! Every route requires a token of the server's own authorization server with the right scope.
 
 use std::net::TcpListener;
 
@@ -26,12 +26,12 @@ fn own(check_scopes: bool) -> AuthSettings {
     }
 }
 
-/// A server that takes its own tokens only, with a static client that may do everything.
+/// Starts a server that only accepts its own tokens, with a static client that may do everything.
 pub(crate) fn guarded(check_scopes: bool) -> (TestServer, Known) {
     guarded_by(&Store::in_memory(), &own(check_scopes), None)
 }
 
-/// A server with fixed keys, and a token that opens everything.
+/// Starts a server with fixed keys. Returns it with a token that allows everything.
 pub(crate) fn guarded_with(keys: Option<FixedKeys>) -> (TestServer, String) {
     let (server, root) = guarded_by(&Store::in_memory(), &own(false), keys);
     let token = root.token(&server, "openid");
@@ -42,7 +42,7 @@ fn guarded_by(store: &Store, auth: &AuthSettings, keys: Option<FixedKeys>) -> (T
     let mut settings = authorizing();
     settings.generic_keys = keys;
     settings.experimental_exporters = true;
-    let authorization = settings.authorization.as_mut().expect("there is one");
+    let authorization = settings.authorization.as_mut().expect("an authorization server");
     let file = "clients: [{id: root, trusted: true, secrets: [root], scopes: [openid, 'auth:read', 'auth:write', \
         'ledger:read', 'ledger:write', 'payments:read', 'payments:write']}]";
     authorization.clients = StaticClient::parse(file).expect("a client");
@@ -67,17 +67,17 @@ fn status(server: &TestServer, method: &str, path: &str, token: &str) -> u16 {
     answer.status
 }
 
-/// Whether a path is open because it asks for credentials of its own.
+/// Returns whether a path requires no token because it checks other credentials.
 fn is_of_protocol(path: &str) -> bool {
     ["oauth/", "revoke", "userinfo", "authorize", "end_session"]
         .iter()
         .any(|rest| path.starts_with(&format!("/api/auth/{rest}")))
 }
 
-/// Every path of a route.
+/// Returns all paths of a route.
 pub(crate) fn paths(route: &Route) -> Vec<String> {
     let template = route.template.replace("{ledger}", "main").replace(['{', '}'], "");
-    // A stream that is not refused does not end.
+    // This parameter makes the server refuse the request. An event stream would not end.
     let template = template.replace("/_events", "/_events?type=NOSUCH");
     route.mount.paths().map(|prefix| format!("{prefix}{template}")).collect()
 }
@@ -93,7 +93,7 @@ fn every_route_wants_a_token_of_its_service() {
     let token = |scope: &str| root.token(&server, scope);
     let all = "auth:write ledger:write payments:write";
     let of_issuer = |exp: u64| signer.token(&json!({"iss": issuer.name(), "exp": exp, "scope": all}));
-    // One of each issuer, which the server takes until they expire.
+    // Use a token of each issuer. The server accepts both until they expire.
     let expired = [token(all), of_issuer(clock.seconds() + 3_600)];
     for left in [3_599, 1] {
         assert!(expired.iter().all(|token| status(&server, "GET", "/v2", token) == 200));
@@ -178,7 +178,7 @@ fn management_needs_no_scopes_by_default() {
     let mut auth = own(true);
     auth.check_management_scopes = false;
     let mut settings = authorizing();
-    let authorization = settings.authorization.as_mut().expect("there is one");
+    let authorization = settings.authorization.as_mut().expect("an authorization server");
     authorization.clients = StaticClient::parse("clients: [{id: root, secrets: [root]}]").expect("a client");
     let server = start(&Store::in_memory(), settings, &auth);
     let root = Known { id: "root".into(), secret: "root".into() };
@@ -230,7 +230,7 @@ fn tokens_and_proxies_keep_requests_public() {
     };
     let mut settings = authorizing();
     settings.experimental_exporters = true;
-    let authorization = settings.authorization.as_mut().expect("there is one");
+    let authorization = settings.authorization.as_mut().expect("an authorization server");
     authorization.clients =
         StaticClient::parse("clients: [{id: root, secrets: [root], scopes: [openid]}]").expect("a client");
     assert_eq!(asks(&settings), 400, "with tokens");

@@ -1,4 +1,4 @@
-//! Tokens, codes and logins expire by the clock of the store, which these tests move.
+//! Tokens, codes and logins expire by the clock of the store, which these tests set.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::auth_tokens::Known;
 use crate::auth_world::{ASSERTION, World, error};
 use crate::client::TestServer;
 
-/// A clock that stands still until a test moves it. It begins at the time of the system.
+/// A clock that only advances when a test advances it. It starts at the system's time.
 pub(crate) struct ManualClock(Arc<SetClock>);
 
 impl ManualClock {
@@ -26,16 +26,16 @@ impl ManualClock {
         self.0.set(Timestamp::from_micros(i64::try_from(seconds * 1_000_000).expect("a date")));
     }
 
-    /// The time in seconds since the Unix epoch.
+    /// Returns the time in seconds since the Unix epoch.
     pub(crate) fn seconds(&self) -> u64 {
-        u64::try_from(self.0.now().as_micros()).expect("it is after 1970") / 1_000_000
+        u64::try_from(self.0.now().as_micros()).expect("a time after 1970") / 1_000_000
     }
 
     pub(crate) fn advance(&self, seconds: u64) {
         self.set(self.seconds() + seconds);
     }
 
-    /// An empty store that goes by this clock.
+    /// Creates an empty store with this clock.
     pub(crate) fn store(&self) -> Store {
         let mut options = Options::default();
         options.clock = self.0.clone();
@@ -70,7 +70,7 @@ fn an_expired_token_is_active_nowhere() {
     assert!(is_active(&of_client));
     clock.advance(1);
     assert!(!is_active(&of_client));
-    // What has expired can be revoked: that is no error, and changes nothing.
+    // Revoking an expired token is not an error, and changes nothing.
     world.root.ask(&world.server, "/revoke", &format!("token={of_client}")).is(200);
 }
 
@@ -92,7 +92,7 @@ fn logins_codes_and_refresh_tokens_expire() {
     back(&logins[0]).is(302);
     clock.advance(1);
     back(&logins[1]).is(400);
-    // A refresh token lasts five hours, from its own beginning.
+    // A refresh token is valid for five hours from its creation.
     clock.advance(5 * 3_600 - 1 - 541);
     let second = world.refresh(&first, "").is(200).json();
     clock.advance(5 * 3_600);

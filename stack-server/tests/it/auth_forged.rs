@@ -1,4 +1,4 @@
-//! Forged tokens of many kinds against every guarded route: all are refused, none by a fault.
+//! Sends forged tokens of many kinds to every guarded route. The server refuses all of them, without a server error.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -13,16 +13,16 @@ fn encode(text: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-/// A copy of a JSON object with one member changed.
+/// Returns a copy of a JSON object with one changed member.
 fn with(value: &Value, name: &str, change: Value) -> Value {
     let mut value = value.clone();
     value[name] = change;
     value
 }
 
-/// A forger with a valid token, the public keys of the server, and a private key of their own.
+/// A forger with a valid token, the public keys of the server, and another private key.
 struct Forger<'a> {
-    /// Header, claims and signature of the valid token.
+    /// The header, claims and signature of the valid token.
     parts: [&'a str; 3],
     header: Value,
     claims: Value,
@@ -30,7 +30,7 @@ struct Forger<'a> {
     own: Signer,
 }
 
-/// Tokens that look like one of the server, by what is wrong with them.
+/// Forged tokens, each with a description of its defect.
 type Forgeries = Vec<(String, String)>;
 
 impl<'a> Forger<'a> {
@@ -60,7 +60,8 @@ impl<'a> Forger<'a> {
         .concat()
     }
 
-    /// Another algorithm, with the signature that is there, with none, and with one of another key.
+    /// Returns tokens with another algorithm: with the valid token's signature, without one, and with that of another
+    /// key.
     fn of_other_algorithms(&self) -> Forgeries {
         let names = [
             "none", "None", "NONE", "nOnE", "", "HS256", "HS384", "HS512", "RS384", "RS512", "PS256",
@@ -79,7 +80,7 @@ impl<'a> Forger<'a> {
         all
     }
 
-    /// The public key as the secret of a symmetric algorithm.
+    /// Returns tokens that use the public key as the secret of a symmetric algorithm.
     fn with_public_key_as_secret(&self) -> Forgeries {
         let mut all = Forgeries::new();
         for key in self.keys {
@@ -98,7 +99,7 @@ impl<'a> Forger<'a> {
         all
     }
 
-    /// Another key under the name of one of ours, and keys that the token brings along.
+    /// Returns tokens signed by another key under the name of a server's key, some of which contain that key.
     fn of_own_keys(&self) -> Forgeries {
         let mut all = Forgeries::new();
         for key in self.keys {
@@ -130,7 +131,7 @@ impl<'a> Forger<'a> {
             .collect()
     }
 
-    /// Other claims under the signature that is there, and under one of another key.
+    /// Returns tokens with other claims, with the valid token's signature or with that of another key.
     fn of_other_claims(&self) -> Forgeries {
         let [header, _, signature] = self.parts;
         let mut all = Forgeries::new();
@@ -158,7 +159,7 @@ impl<'a> Forger<'a> {
         all
     }
 
-    /// Texts that are not of three parts, or not what they seem.
+    /// Returns texts that do not have three parts, or whose parts are malformed.
     fn of_other_form(&self) -> Forgeries {
         let (parts, header, valid) = (self.parts, &self.header, self.parts.join("."));
         let mut flipped = URL_SAFE_NO_PAD.decode(parts[2]).expect("base64");

@@ -1,6 +1,7 @@
-//! SIGKILL while clients are made, secrets rotated, tokens revoked and refresh tokens used: what was answered holds.
+//! Kills the server while requests create clients, rotate secrets, revoke tokens and use assertions. Every change with
+//! a response is still in effect after a restart.
 //!
-//! Three rounds in the ordinary run; `AUTH_KILL_ROUNDS=500 cargo test -p stack-server auth_kill` for more.
+//! The ordinary run has three rounds. `AUTH_KILL_ROUNDS=500 cargo test -p stack-server auth_kill` runs more.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,22 +15,22 @@ use crate::kill::{Running, start_with};
 const WORKERS: usize = 4;
 const PUBLIC: &str = "https://stack.example";
 
-/// Answers of the servers, over all rounds.
+/// The responses of the servers of all rounds.
 #[derive(Default)]
 struct Told {
-    /// Clients with a secret that must be good.
+    /// Clients with a secret that must be valid.
     made: Vec<(String, String)>,
-    /// Clients with a secret that must be gone.
+    /// Clients with a secret that must be deleted.
     rotated: Vec<(String, String)>,
-    /// Tokens that must be refused, and the client that may ask.
+    /// Tokens that must be refused, with the id and secret of their client.
     revoked: Vec<(String, String, String)>,
-    /// Tokens that must be good.
+    /// Tokens that must be valid, with the id and secret of their client.
     kept: Vec<(String, String, String)>,
-    /// Assertions that were accepted: none may be again.
+    /// Accepted assertions, which must not be accepted again.
     used: Vec<String>,
 }
 
-/// One request; `None` if there is no whole answer.
+/// Sends a request. Returns `None` without a complete response.
 fn send(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
     crate::kill::ask(address, method, &format!("/api/auth{path}"), body)
 }
@@ -65,7 +66,7 @@ fn use_assertion(address: &str, assertion: &str) -> Option<u16> {
     Some(send(address, "POST", "/oauth/token", &format!("{grant}&assertion={assertion}"))?.0)
 }
 
-/// One worker of a round, until the server is gone.
+/// Sends the requests of one worker until the server is killed.
 fn work(
     address: &str,
     assertion: impl Fn(usize) -> String,
@@ -75,7 +76,7 @@ fn work(
     let lock = || told.lock().expect("no worker panics");
     for attempt in 0.. {
         let (id, first) = make(address)?;
-        // Between rotation and deletion either secret is right: it counts once it is answered.
+        // Record the secrets only after the response, because both are valid between rotation and deletion.
         let second = secret(address, &id)?;
         let (_, shown) = send(address, "GET", &format!("/clients/{id}"), "")?;
         let older = shown["data"]["secrets"][0]["id"].as_str()?.to_owned();
@@ -99,7 +100,7 @@ fn work(
     Some(())
 }
 
-/// Asks a server of what servers before it have answered.
+/// Checks that the changes that earlier servers confirmed are in effect.
 fn judge(address: &str, told: &Told) {
     for (id, secret) in &told.made {
         assert_eq!(token(address, id, secret).expect("an answer").0, 200, "a secret was lost");
@@ -118,7 +119,7 @@ fn judge(address: &str, told: &Told) {
     }
 }
 
-/// A server without guards on its routes; the provider of assertions only has keys to show.
+/// Starts a server that requires no tokens. `provider` issues assertions, and only serves its keys.
 fn start(data: &std::path::Path, provider: &str) -> Running {
     let flags =
         ["--auth-public-url", PUBLIC, "--auth-wrong-secrets", "1000000", "--delegated-client-id", "x"];
@@ -153,24 +154,24 @@ fn what_was_answered_outlives_kills() {
                             "exp": now() + 3_600, "jti": format!("{round}-{worker}-{attempt}")}),
                         )
                     };
-                    // It ends with the server.
+                    // The worker ends when the server is killed.
                     let _ = work(address, assertion, told, answered);
                 }));
             }
-            // Workers that all failed answer no more.
+            // If all workers failed, no more responses will arrive.
             while answered.load(Ordering::Relaxed) < enough
                 && !workers.iter().all(ScopedJoinHandle::is_finished)
             {
                 std::thread::yield_now();
             }
-            running.child.kill().expect("it can be killed");
-            running.child.wait().expect("it has ended");
+            running.child.kill().expect("the process can be killed");
+            running.child.wait().expect("the process ends");
         });
         let running = start(&data, &issuer.name());
         judge(&running.address, &told.lock().expect("no panic"));
         let mut told = told.lock().expect("no panic");
         assert!(!told.made.is_empty() && !told.used.is_empty());
-        // Of earlier rounds a part is enough: else the last of many would ask for hours.
+        // Keep only some of the earlier responses. Otherwise the last of many rounds would take hours.
         let keep = 24;
         let Told { made, rotated, revoked, kept, used } = &mut *told;
         made.drain(..made.len().saturating_sub(keep));

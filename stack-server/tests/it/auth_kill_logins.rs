@@ -1,7 +1,7 @@
-//! SIGKILL while people log in: a code or refresh token that was used stays used, a session that was ended stays ended,
-//! and what was granted stays good.
+//! Kills the server while users log in. After a restart, used codes and refresh tokens are still used, ended sessions
+//! are still ended, and issued tokens are still valid.
 //!
-//! Three rounds in the ordinary run; `AUTH_KILL_ROUNDS=500 cargo test -p stack-server auth_kill` for more.
+//! The ordinary run has three rounds. `AUTH_KILL_ROUNDS=500 cargo test -p stack-server auth_kill` runs more.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,22 +22,22 @@ struct Tokens {
     refresh: String,
 }
 
-/// Answers of servers since the last judgement.
+/// The responses of servers since the last check.
 #[derive(Default)]
 struct Told {
-    /// Codes that were exchanged, with the access token of each.
+    /// Exchanged codes with their tokens.
     used: Vec<(String, Tokens)>,
-    /// Codes whose exchange got no answer: each is good once at most.
+    /// Codes whose exchange got no response. Each can be used at most once.
     begun: Vec<String>,
-    /// Tokens before a refresh, and after it.
+    /// Tokens before and after a refresh.
     rotated: Vec<(Tokens, Tokens)>,
-    /// Refresh tokens whose use got no answer.
+    /// Refresh tokens whose use got no response.
     refreshing: Vec<Tokens>,
-    /// Tokens of sessions that were ended.
+    /// Tokens of ended sessions.
     ended: Vec<Tokens>,
 }
 
-/// The application that people log in to.
+/// The application to which users log in.
 struct App {
     id: String,
     secret: String,
@@ -81,7 +81,7 @@ impl App {
         asked.expect("an answer").1["active"] == true
     }
 
-    /// A code for somebody who logs in from an address.
+    /// Logs in a user from an address and returns the code.
     fn code(&self, address: &str, provider: &Provider, from: &str) -> Option<String> {
         let path = format!(
             "/api/auth/authorize?client_id={}&redirect_uri={}&response_type=code&scope=openid+offline_access",
@@ -104,7 +104,7 @@ impl App {
     }
 }
 
-/// One worker of a round, until the server is gone.
+/// Sends the requests of one worker until the server is killed.
 fn work(
     address: &str,
     app: &App,
@@ -139,7 +139,8 @@ fn work(
     Some(())
 }
 
-/// Asks a server of what the one before it has answered. Every question is a use, so nothing is judged twice.
+/// Checks that the changes that the previous server confirmed are in effect. Each check uses a code or a token, so each
+/// response can be checked only once.
 fn judge(address: &str, app: &App, told: Told) {
     let exchange = |code: &str| app.exchange(address, code).expect("an answer");
     let refresh = |tokens: &Tokens| app.refresh(address, tokens).expect("an answer");
@@ -198,18 +199,18 @@ fn logins_outlive_kills() {
                 .map(|worker| {
                     let (address, app, provider, told, answered) =
                         (&address, &app, &provider, &told, &answered);
-                    // It ends with the server.
+                    // The worker ends when the server is killed.
                     scope.spawn(move || work(address, app, provider, worker, told, answered))
                 })
                 .collect();
-            // Workers that all failed answer no more.
+            // If all workers failed, no more responses will arrive.
             while answered.load(Ordering::Relaxed) < enough
                 && !workers.iter().all(ScopedJoinHandle::is_finished)
             {
                 std::thread::yield_now();
             }
-            running.child.kill().expect("it can be killed");
-            running.child.wait().expect("it has ended");
+            running.child.kill().expect("the process can be killed");
+            running.child.wait().expect("the process ends");
         });
         running = start(&data, &provider);
         let told = told.into_inner().expect("no panic");

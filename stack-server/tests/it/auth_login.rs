@@ -1,4 +1,4 @@
-//! Logins through an identity provider: codes, sessions, refresh tokens, assertions, and how each is used once.
+//! Logins through an identity provider: codes, sessions, refresh tokens and assertions, each of which can be used once.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,7 +15,7 @@ use crate::kill::ask;
 
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
-/// Defects of a provider's token.
+/// A change that makes the claims of a provider's token invalid.
 type Change = fn(&mut Value);
 
 fn challenge() -> String {
@@ -68,9 +68,9 @@ fn a_login_ends_with_tokens_of_a_user() {
     assert_eq!(users["data"], json!([{"id": said["sub"], "subject": "p|1", "email": "ann@example.com"}]));
     let path = format!("/api/auth/users/{}", said["sub"].as_str().expect("an id"));
     assert_eq!(world.bearer(&path, &tokens).is(200).json()["data"], users["data"][0]);
-    // The token that tells who logged in opens nothing.
+    // The ID token, which identifies the user, allows no requests.
     assert!(!world.takes(&json!({"access_token": tokens["id_token"]})));
-    // The same person is the same user, and needs no new one.
+    // A second login of the same person belongs to the same user.
     let again = world.exchange(&world.code(&app, "scope=openid")).is(200).json();
     assert_eq!(again.get("refresh_token"), None);
     assert_eq!(world.bearer("/api/auth/users", &again).json()["data"].as_array().map(Vec::len), Some(1));
@@ -128,7 +128,7 @@ fn refresh_tokens_rotate_and_reuse_ends_the_family() {
     assert_eq!(error(&world.refresh(&narrow, "&scope=ledger:write").is(400)), "invalid_scope");
     let wide = world.refresh(&narrow, "").is(200).json();
     assert!(world.takes(&wide));
-    // A token that nobody issued ends nothing.
+    // Revoking a forged token has no effect.
     let text = wide["refresh_token"].as_str().expect("a token");
     for forged in ["", "nonsense", &text[1..], &format!("{}A", &text[..text.len() - 1])] {
         if forged != text {
@@ -169,7 +169,7 @@ fn token_errors_have_words_and_status_of_their_route() {
     let tokens = world.exchange(&code).is(200).json();
     damage(&store, SESSIONS);
     assert_eq!(error(&world.refresh(&tokens, "").is(400)), "server_error");
-    // The test client takes no 500 for an answer.
+    // The test client fails on status 500, so use another client.
     let (id, secret) = (&world.app.id, &world.app.secret);
     let refresh = tokens["refresh_token"].as_str().expect("a token");
     let body = format!("token={refresh}&client_id={id}&client_secret={secret}");
@@ -368,7 +368,7 @@ fn an_assertion_counts_once() {
         ),
         "invalid_request"
     );
-    // Without an id the assertion itself is remembered.
+    // If an assertion has no id, the server remembers the assertion itself.
     let mut bare = good.clone();
     bare["jti"] = Value::Null;
     let assertion = world.provider.signer.token(&bare);
@@ -419,8 +419,8 @@ fn what_was_used_stays_used_through_a_restart() {
     let home = tempfile::tempdir().expect("a directory");
     let provider = Provider::start();
     let mut settings = settings_of(&provider);
-    // Tokens name the server by an address that does not change with its port.
-    settings.authorization.as_mut().expect("there is one").public_url =
+    // Tokens contain the server's public address, which must not change with the port.
+    settings.authorization.as_mut().expect("an authorization server").public_url =
         Some("https://stack.example".to_owned());
     let open = || Store::open(home.path().join("store")).expect("a store");
     let store = open();
@@ -461,7 +461,7 @@ fn what_was_used_stays_used_through_a_restart() {
 #[test]
 fn settings_show_no_secret() {
     let mut settings = settings_of(&Provider::start());
-    let authorization = settings.authorization.as_mut().expect("there is one");
+    let authorization = settings.authorization.as_mut().expect("an authorization server");
     authorization.key = KeySource::Given(MasterKey::parse(&"a7".repeat(32)).expect("a key"));
     let file = "clients: [{id: canary, secrets: ['secret of the file']}]";
     authorization.clients = StaticClient::parse(file).expect("a client");

@@ -1,5 +1,5 @@
-//! Secrets stay secret: none is in the data directory, the log, an error or an export, and no private key is in the
-//! binary.
+//! Secrets remain secret: the data directory, the log, errors and exports contain none, and the binary contains no
+//! private key.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -18,10 +18,10 @@ const SERVER: &str = env!("CARGO_BIN_EXE_stack-server");
 const STATIC: &str = "canary-of-the-file-5b1c";
 const OF_PROVIDER: &str = "canary-of-the-provider-77aa";
 
-/// The start of every RSA key in PKCS #8: version, algorithm, and the tag of the octets that hold the key.
+/// The start of every RSA key in PKCS #8: the version, the algorithm, and the tag of the octets that contain the key.
 const PKCS8: &[u8] = b"\x02\x01\x00\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\x00\x04\x82";
 
-/// Offsets of private keys in the clear: as PKCS #8, as its base64, and as PEM with a body.
+/// Returns the offsets of unencrypted private keys: as PKCS #8, as base64, and as PEM with a body.
 fn private_keys(bytes: &[u8]) -> Vec<usize> {
     let is_text = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/\r\n".contains(byte);
     let pem = |rest: &[u8]| {
@@ -30,7 +30,7 @@ fn private_keys(bytes: &[u8]) -> Vec<usize> {
         end.is_some_and(|end| rest.iter().skip(end + 16).take_while(|byte| is_text(byte)).count() > 100)
     };
     let starts = |at: usize| match bytes[at] {
-        // Whether more numbers follow tells a key from the text that names its algorithm.
+        // The numbers that follow distinguish a key from the mere name of its algorithm.
         0x02 => bytes[at..].starts_with(PKCS8) && bytes.get(at + 22..at + 24) == Some(b"\x30\x82"),
         b'I' => bytes[at..].starts_with(b"IBADANBgkqhkiG9w0BAQEFAASC"),
         b'-' => bytes[at..].starts_with(b"-----BEGIN ") && pem(&bytes[at + 11..]),
@@ -43,7 +43,7 @@ fn contains(bytes: &[u8], needle: &[u8]) -> bool {
     bytes.windows(needle.len()).any(|part| part == needle)
 }
 
-/// All files below a directory.
+/// Returns all files below a directory.
 fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).expect("a directory") {
@@ -57,11 +57,11 @@ fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Everything that a run says, and what it must not say.
+/// The output of a run, and the secrets that it must not contain.
 struct Run {
     address: String,
     secrets: Vec<(&'static str, String)>,
-    /// Refusals, and what is exported.
+    /// The text of errors and exports.
     said: String,
 }
 
@@ -109,13 +109,13 @@ impl Run {
     }
 }
 
-/// Does everything that secrets are needed for, rightly and wrongly.
+/// Sends all requests that need secrets, with the right secrets and with wrong ones.
 fn use_secrets(run: &mut Run, provider: &Provider, issuer: &str) {
     let root = ("root".to_owned(), STATIC.to_owned());
     let (_, answer) = run.form("/oauth/token", &root, "grant_type=client_credentials&scope=openid");
     let bearer = format!("Authorization: Bearer {}", answer["access_token"].as_str().expect("a token"));
     run.hide("access token", &answer["access_token"]);
-    // Secrets in an address are served, and must not be told by the log.
+    // The server accepts secrets in an address, but must not log them.
     let path =
         format!("/api/auth/oauth/token?grant_type=client_credentials&client_id=root&client_secret={STATIC}");
     assert_eq!(run.ask("GET", &path, "", "").0, 200);
@@ -129,8 +129,10 @@ fn use_secrets(run: &mut Run, provider: &Provider, issuer: &str) {
     let code = run.log_in(provider, &app);
     let exchange = format!("grant_type=authorization_code&code={code}&redirect_uri={}", escape(REDIRECT));
     let (_, first) = run.form("/oauth/token", &app, &exchange);
-    let refresh =
-        format!("grant_type=refresh_token&refresh_token={}", first["refresh_token"].as_str().expect("one"));
+    let refresh = format!(
+        "grant_type=refresh_token&refresh_token={}",
+        first["refresh_token"].as_str().expect("a token")
+    );
     let (_, second) = run.form("/oauth/token", &app, &refresh);
     for tokens in [&first, &second] {
         for name in ["access_token", "refresh_token", "id_token"] {
@@ -144,7 +146,7 @@ fn use_secrets(run: &mut Run, provider: &Provider, issuer: &str) {
         run.form("/oauth/token", &app, &format!("grant_type={ASSERTION}&assertion={assertion}")).0,
         200
     );
-    // Each is refused now.
+    // The server now refuses each of them.
     for form in [exchange, refresh, format!("grant_type={ASSERTION}&assertion={assertion}")] {
         assert_eq!(run.form("/oauth/token", &app, &form).0, 400, "{form}");
     }
@@ -167,7 +169,7 @@ fn use_secrets(run: &mut Run, provider: &Provider, issuer: &str) {
     }
 }
 
-/// Sends secrets that nobody has everywhere one is taken.
+/// Sends unknown secrets to all routes that accept one.
 fn send_wrong_secrets(run: &mut Run, app: &(String, String)) {
     for wrong in ["canary-wrong-1", "canary-wrong-2"] {
         run.secrets.push(("wrong secret", wrong.to_owned()));
@@ -205,7 +207,7 @@ fn no_secret_is_written_or_told() {
     let home = tempfile::tempdir().expect("a directory");
     let (data, clients) = (home.path().join("data"), home.path().join("clients.yaml"));
     std::fs::write(&clients, format!("clients: [{{id: root, trusted: true, secrets: [{STATIC}]}}]\n"))
-        .expect("it is written");
+        .expect("the file is written");
     let provider = Provider::start();
     let mut child = Command::new(SERVER)
         .args([
@@ -233,7 +235,7 @@ fn no_secret_is_written_or_told() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the server starts");
-    // What it logs is read all the time: a full pipe would stop it.
+    // Read the log continuously, because a full pipe would block the server.
     let mut stderr = child.stderr.take().expect("piped");
     let log = std::thread::spawn(move || {
         let mut log = String::new();
@@ -245,7 +247,7 @@ fn no_secret_is_written_or_told() {
     let mut run = Run { address, secrets, said: String::new() };
     use_secrets(&mut run, &provider, "https://stack.example/api/auth");
     assert!(Command::new("kill").arg(child.id().to_string()).status().expect("a signal").success());
-    assert!(child.wait().expect("it ends").success());
+    assert!(child.wait().expect("the process ends").success());
     let log = log.join().expect("no panic").expect("text");
     assert!(log.contains("unknown client or wrong secret"), "{log}");
 
@@ -271,7 +273,7 @@ fn no_secret_is_written_or_told() {
 
 #[test]
 fn the_binary_holds_no_private_key() {
-    // The search finds one where there is one.
+    // Check that the search finds a key.
     let pem = format!("x-----BEGIN PRIVATE KEY-----\n{}", STANDARD.encode(ONE));
     assert_eq!((private_keys(ONE), private_keys(pem.as_bytes())[0]), (vec![4], 1));
     let binary = std::fs::read(SERVER).expect("the binary");

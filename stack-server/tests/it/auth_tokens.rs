@@ -1,4 +1,4 @@
-//! Tokens of the server's own authorization server: how they are asked for, what they say, how they end.
+//! Tokens of the server's own authorization server: requests for tokens, their claims, and their end.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Made where nobody asks for tokens, or with one that may.
+    /// Creates a client, with a token or on a server that requires none.
     pub(crate) fn make(server: &TestServer, body: &Value, token: Option<&str>) -> Self {
         let bearer = token.map(|token| format!("Bearer {token}"));
         let headers: Vec<(&str, &str)> =
@@ -42,7 +42,7 @@ impl Known {
         server.send("POST", &format!("/api/auth{path}"), &[FORM, ("Authorization", &self.basic())], body)
     }
 
-    /// A token with these scopes.
+    /// Requests a token with these scopes.
     pub(crate) fn token(&self, server: &TestServer, scope: &str) -> String {
         let body = format!("grant_type=client_credentials&scope={}", escape(scope));
         let answer = self.ask(server, "/oauth/token", &body).is(200).json();
@@ -80,10 +80,10 @@ fn a_client_gets_the_scopes_that_it_holds() {
     assert_eq!((&said["scope"], said.get("sub")), (&json!("ledger:read"), None));
     assert_eq!(said["exp"].as_u64(), said["iat"].as_u64().map(|at| at + 3_600));
     assert!(said["jti"].as_str().is_some_and(|id| id.len() == 36) && said["nbf"] == said["iat"]);
-    // Without the parameter there are no scopes at all.
+    // Without the parameter, the token has no scopes.
     let bare = ask("grant_type=client_credentials").json();
     assert_eq!(claims(bare["access_token"].as_str().expect("a token")).get("scope"), None);
-    // Secret and id may be in the form, or in the address.
+    // The request may have the id and the secret in its form or in its address.
     let form = format!("grant_type=client_credentials&client_id={}&client_secret={}", shop.id, shop.secret);
     server.send("POST", "/api/auth/oauth/token", &[FORM], &form).is(200);
     server.get(&format!("/api/auth/oauth/token?{form}")).is(200);
@@ -256,7 +256,7 @@ fn keys_rotate_and_old_tokens_stay_good() {
     assert_ne!(old_key, new_key);
     assert!(is_active(&old) && is_active(&new));
     assert_eq!(server.get("/api/auth/keys").json()["keys"].as_array().map(Vec::len), Some(3));
-    // A key that is not trusted any more takes its tokens with it.
+    // Tokens of a removed key are no longer valid.
     server.send("DELETE", &format!("/api/auth/keys/{old_key}"), &[], "").is(204);
     server.send("DELETE", &format!("/api/auth/keys/{old_key}"), &[], "").refused(404, "NOT_FOUND");
     assert!(!is_active(&old) && is_active(&new));
@@ -265,10 +265,10 @@ fn keys_rotate_and_old_tokens_stay_good() {
     assert_eq!(server.get("/api/auth/keys").json()["keys"].as_array().map(Vec::len), Some(2));
 }
 
-/// A server with a static client `global`, which may be wrong so often.
+/// Returns settings with a static client `global`, and with this limit of wrong secrets per minute.
 fn static_settings(wrong_secrets: u32) -> Settings {
     let mut settings = authorizing();
-    let authorization = settings.authorization.as_mut().expect("there is one");
+    let authorization = settings.authorization.as_mut().expect("an authorization server");
     let file = "clients: [{id: global, trusted: true, scopes: [openid, 'ledger:read'], secrets: [global]}]";
     authorization.clients = StaticClient::parse(file).expect("a client");
     authorization.wrong_secrets_per_minute = wrong_secrets;
@@ -308,7 +308,7 @@ fn wrong_secrets_are_slowed_without_locking_out() {
     let statuses: Vec<u16> = (0..10).map(|_| wrong(&shop.id)).collect();
     assert_eq!(statuses[..5], [401; 5]);
     assert!(statuses[5..].iter().filter(|status| **status == 429).count() >= 4, "{statuses:?}");
-    // Others at this address wait too; the client that was right from here before does not.
+    // Other clients at this address must also wait, except a client that has already authenticated from this address.
     assert_eq!(wrong("nosuch"), 429);
     shop.token(&server, "");
     let answer =
@@ -319,7 +319,7 @@ fn wrong_secrets_are_slowed_without_locking_out() {
 #[test]
 fn wrong_secrets_lock_no_static_client_out() {
     let mut settings = static_settings(5);
-    let authorization = settings.authorization.as_mut().expect("there is one");
+    let authorization = settings.authorization.as_mut().expect("an authorization server");
     authorization.trusted_proxies = vec!["127.0.0.1".parse().expect("an address")];
     let server = TestServer::with(settings);
     let ask = |secret: &str, from: &str| {
@@ -335,11 +335,11 @@ fn wrong_secrets_lock_no_static_client_out() {
 #[test]
 fn only_trusted_proxies_say_who_asks() {
     let mut settings = authorizing();
-    let authorization = settings.authorization.as_mut().expect("there is one");
+    let authorization = settings.authorization.as_mut().expect("an authorization server");
     authorization.wrong_secrets_per_minute = 3;
     authorization.trusted_proxies = vec!["127.0.0.1".parse().expect("an address")];
     let behind = TestServer::with(settings.clone());
-    settings.authorization.as_mut().expect("there is one").trusted_proxies.clear();
+    settings.authorization.as_mut().expect("an authorization server").trusted_proxies.clear();
     let alone = TestServer::with(settings);
     let wrong = |server: &TestServer, number: usize| {
         let from = format!("192.0.2.{number}, 198.51.100.{number}");
@@ -351,15 +351,15 @@ fn only_trusted_proxies_say_who_asks() {
     assert!(spoofed[3..].iter().filter(|status| **status == 429).count() >= 4, "{spoofed:?}");
 }
 
-/// Settings with a key and a public address.
+/// Returns settings with a key and a public address.
 fn public_settings() -> Settings {
     let mut settings = authorizing();
-    settings.authorization.as_mut().expect("there is one").public_url =
+    settings.authorization.as_mut().expect("an authorization server").public_url =
         Some("https://stack.example".to_owned());
     settings
 }
 
-/// A server on the store in a directory.
+/// Starts a server on the store in a directory.
 fn serving(path: &Path, settings: &Settings) -> (TestServer, Store) {
     let store = Store::open(path).expect("a store");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -1,4 +1,5 @@
-//! The test kit of logins: an identity provider, a server whose users log in there, and a client that sends them.
+//! The test kit for logins: an identity provider, a server whose users log in at the provider, and a client that sends
+//! users to log in.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -16,7 +17,7 @@ use crate::client::{Answer, TestServer, authorizing, escape};
 pub(crate) const REDIRECT: &str = "https://app.example/cb?keep=1";
 pub(crate) const ASSERTION: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-/// An identity provider whose users need no password: a code is good for the claims that a test puts behind it.
+/// An identity provider whose users need no password. A test determines the claims that it issues for a code.
 pub(crate) struct Provider {
     address: SocketAddr,
     pub(crate) signer: Arc<Signer>,
@@ -42,7 +43,7 @@ impl Provider {
         format!("http://{}", self.address)
     }
 
-    /// Lets a user log in whom a server has sent here; the code that the browser brings back.
+    /// Logs in a user whom a server has sent to the provider. Returns the code that the browser takes back.
     pub(crate) fn log_in(&self, sent: &HashMap<String, String>, change: impl Fn(&mut Value)) -> String {
         let mut claims = json!({"iss": self.name(), "aud": "stack", "sub": "p|1", "exp": now() + 60,
             "nonce": sent["nonce"], "email": "ann@example.com", "email_verified": true});
@@ -66,7 +67,7 @@ impl Provider {
         let head = String::from_utf8_lossy(&request).to_lowercase();
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
         let mut body = vec![0; length.unwrap_or(0)];
-        // A server that is killed leaves half a request.
+        // A killed server may have sent only a part of a request.
         if !head.ends_with("\r\n\r\n") || stream.read_exact(&mut body).is_err() {
             return;
         }
@@ -92,12 +93,12 @@ impl Provider {
         let body = answer.to_string();
         let head =
             format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-        // A client that has gone is no matter.
+        // Ignore the error of a client that has disconnected.
         let _ = stream.write_all(format!("{head}{body}").as_bytes());
     }
 }
 
-/// A server whose users log in at a provider of its own, and a client that may send them there.
+/// A server, the identity provider of its users, and a client that may send users to log in.
 pub(crate) struct World {
     pub(crate) server: TestServer,
     pub(crate) provider: Provider,
@@ -105,10 +106,10 @@ pub(crate) struct World {
     pub(crate) root: Known,
 }
 
-/// The settings of a server whose users log in at a provider.
+/// Returns the settings of a server whose users log in at a provider.
 pub(crate) fn settings_of(provider: &Provider) -> Settings {
     let mut settings = authorizing();
-    let authorization = settings.authorization.as_mut().expect("there is one");
+    let authorization = settings.authorization.as_mut().expect("an authorization server");
     authorization.provider = Some(ProviderSettings {
         issuer: provider.name(),
         client_id: "stack".to_owned(),
@@ -119,7 +120,7 @@ pub(crate) fn settings_of(provider: &Provider) -> Settings {
     settings
 }
 
-/// A server of a store that takes its own tokens.
+/// Starts a server on a store. It accepts its own tokens.
 pub(crate) fn serve(store: &Store, settings: Settings) -> TestServer {
     let auth = AuthSettings {
         issuers: vec![],
@@ -134,7 +135,7 @@ pub(crate) fn serve(store: &Store, settings: Settings) -> TestServer {
     TestServer { address: running.address(), server: Some(running) }
 }
 
-/// The parameters of an address.
+/// Returns the query parameters of an address.
 pub(crate) fn parameters(address: &str) -> HashMap<String, String> {
     let query = address.split_once('?').map_or("", |(_, query)| query);
     let decode = |text: &str| {
@@ -167,7 +168,7 @@ impl World {
         Self::on(&Store::in_memory())
     }
 
-    /// On an empty store.
+    /// Starts a provider, and a server on this store.
     pub(crate) fn on(store: &Store) -> Self {
         let provider = Provider::start();
         let settings = settings_of(&provider);
@@ -175,7 +176,7 @@ impl World {
         Self::with_app(server, provider)
     }
 
-    /// With a client that may send users to log in.
+    /// Creates a client that may send users to log in.
     pub(crate) fn with_app(server: TestServer, provider: Provider) -> Self {
         let root = Known { id: "root".into(), secret: "root".into() };
         let token = root.token(&server, "");
@@ -185,7 +186,7 @@ impl World {
         Self { server, provider, app, root }
     }
 
-    /// Sends a user to log in; where the server sends it on, and with which cookie.
+    /// Sends a user to log in. Returns the parameters of the server's redirect to the provider, and the cookie.
     pub(crate) fn authorize(&self, client: &str, more: &str) -> (HashMap<String, String>, String) {
         let redirect = escape(REDIRECT);
         let path = format!(
@@ -199,7 +200,7 @@ impl World {
         (parameters(&location), cookie.split(';').next().expect("a pair").to_owned())
     }
 
-    /// Lets the provider send the user back.
+    /// Follows the provider's redirect back to the server.
     pub(crate) fn come_back(
         &self,
         sent: &HashMap<String, String>,
@@ -211,7 +212,7 @@ impl World {
         self.server.send("GET", &path, &[("Cookie", cookie)], "")
     }
 
-    /// A code for a user who logs in.
+    /// Logs in a user and returns the code.
     pub(crate) fn code(&self, client: &str, more: &str) -> String {
         let (sent, cookie) = self.authorize(client, more);
         let back = self.come_back(&sent, &cookie, |_| {}).is(302);
@@ -234,7 +235,7 @@ impl World {
         )
     }
 
-    /// Whether the server takes an access token.
+    /// Returns whether the server accepts an access token.
     pub(crate) fn takes(&self, tokens: &Value) -> bool {
         let value = format!("Bearer {}", tokens["access_token"].as_str().expect("a token"));
         self.server.send("GET", "/v2", &[("Authorization", &value)], "").status == 200

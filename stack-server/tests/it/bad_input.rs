@@ -1,11 +1,12 @@
-//! The catalogue of bad input (`docs/api-compatibility.md`): what is refused, how, and that it changes nothing.
+//! The catalogue of invalid input (`docs/api-compatibility.md`): the server refuses it as documented and changes
+//! nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::client::TestServer;
 
-/// A server with some of everything, so that a refused request has something to damage.
+/// Starts a server with some data of every kind, which a refused request could damage.
 fn server() -> TestServer {
     let server = TestServer::with_main();
     server.post("/v2/other", "").is(204);
@@ -16,7 +17,7 @@ fn server() -> TestServer {
     server
 }
 
-/// All that can be seen of the ledgers.
+/// Returns all visible state of the ledgers.
 fn state(server: &TestServer) -> Vec<String> {
     let lists = [
         "/v2",
@@ -28,7 +29,7 @@ fn state(server: &TestServer) -> Vec<String> {
     lists.map(|list| server.get(list).is(200).body).to_vec()
 }
 
-/// Sends each of these and wants this answer, and that nothing has changed after it.
+/// Sends each of the requests. Fails unless the server refuses it with this response and changes nothing.
 #[track_caller]
 fn all_refused<'a>(
     server: &TestServer,
@@ -48,7 +49,7 @@ fn all_refused<'a>(
     }
 }
 
-/// The writes that take a body, with the mount of either profile.
+/// The writes that accept a body, for both profiles.
 const WRITES: [(&str, &str); 7] = [
     ("POST", "/v2/main/transactions"),
     ("POST", "/api/ledger/v2/main/transactions"),
@@ -254,7 +255,7 @@ fn bad_dates_are_refused() {
 fn a_cursor_with_any_bit_flipped_is_refused() {
     let server = server();
     let page = server.get("/v2/main/accounts?pageSize=1").is(200).json();
-    let cursor = page["cursor"]["next"].as_str().expect("there is more").to_owned();
+    let cursor = page["cursor"]["next"].as_str().expect("a next page").to_owned();
     let bytes = URL_SAFE_NO_PAD.decode(&cursor).expect("base64");
     for bit in 0..bytes.len() * 8 {
         let mut flipped = bytes.clone();
@@ -264,7 +265,7 @@ fn a_cursor_with_any_bit_flipped_is_refused() {
     }
     for length in 0..cursor.len() {
         let path = format!("/v2/main/accounts?cursor={}", &cursor[..length]);
-        // No cursor at all is the first page.
+        // Without a cursor, the response is the first page.
         if length > 0 {
             server.get(&path).refused(400, "VALIDATION");
         }

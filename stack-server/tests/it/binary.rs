@@ -26,7 +26,7 @@ fn serves_until_signal_and_exits_cleanly() {
         assert!(std::net::TcpStream::connect(&address).is_ok(), "{address}");
         let killed = Command::new("kill").args([format!("-{signal}"), server.id().to_string()]).status();
         assert!(killed.expect("a signal is sent").success());
-        let status = server.wait().expect("it ends");
+        let status = server.wait().expect("the process ends");
         let mut log = String::new();
         server.stderr.take().expect("piped").read_to_string(&mut log).expect("text");
         assert!(status.success(), "{signal}: {log}");
@@ -63,14 +63,14 @@ fn request(address: &str, method: &str, path: &str, body: &str) -> u16 {
 fn a_second_signal_ends_the_wait_for_requests() {
     let data = tempfile::tempdir().expect("a directory");
     let (mut server, address) = started("", &data.path().join("store"));
-    let mut stuck = TcpStream::connect(&address).expect("it listens");
+    let mut stuck = TcpStream::connect(&address).expect("the server listens");
     let head =
         "POST /v2/main HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n";
     stuck.write_all(head.as_bytes()).expect("sent");
     // The server has asked for the body, so it has started this request.
     let mut leave = [0; 12];
-    stuck.read_exact(&mut leave).expect("leave to go on");
-    let mut idle = TcpStream::connect(&address).expect("it listens");
+    stuck.read_exact(&mut leave).expect("an interim response");
+    let mut idle = TcpStream::connect(&address).expect("the server listens");
     write!(idle, "GET /v2/_healthcheck HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
     assert!(idle.read(&mut [0; 4_096]).expect("an answer") > 0);
     terminate(&server);
@@ -78,8 +78,8 @@ fn a_second_signal_ends_the_wait_for_requests() {
     while idle.read(&mut [0; 4_096]).expect("the rest, or the end") > 0 {}
     let begun = Instant::now();
     terminate(&server);
-    assert!(server.wait().expect("it ends").success());
-    // Without the second signal the stuck request would have ten seconds.
+    assert!(server.wait().expect("the process ends").success());
+    // Without the second signal, the server would wait ten seconds for the stuck request.
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
 }
 
@@ -97,11 +97,14 @@ fn survives_file_size_limit_and_refuses_writes() {
     assert_eq!(refused, [503, 503, 503]);
     assert_eq!(request(&address, "GET", "/v2/main/transactions", ""), 200);
     terminate(&server);
-    assert!(server.wait().expect("it ends").success(), "everything that it acknowledged is recorded");
+    assert!(
+        server.wait().expect("the process ends").success(),
+        "everything that it acknowledged is recorded"
+    );
     let (mut server, address) = started("", &data.path().join("store"));
     assert_eq!(request(&address, "POST", "/v2/main/transactions", &transaction), 200);
     terminate(&server);
-    assert!(server.wait().expect("it ends").success());
+    assert!(server.wait().expect("the process ends").success());
 }
 
 #[test]
@@ -112,15 +115,16 @@ fn verify_with_kept_head_detects_rewritten_history() {
         let (mut server, address) = started("", &store);
         assert_eq!(request(&address, "POST", &format!("/v2/{ledger}"), ""), 204);
         terminate(&server);
-        assert!(server.wait().expect("it ends").success());
-        let summary = Command::new(SERVER).arg("verify").arg(&store).output().expect("it runs").stdout;
+        assert!(server.wait().expect("the process ends").success());
+        let summary =
+            Command::new(SERVER).arg("verify").arg(&store).output().expect("the command runs").stdout;
         let summary: serde_json::Value = serde_json::from_slice(&summary).expect("one line of JSON");
         format!("{}:{}", summary["entries"], summary["head"].as_str().expect("a hash"))
     };
     let kept = [head_after("first"), head_after("second")];
     let verified = |head: &str| {
         let output = Command::new(SERVER).arg("verify").arg(&store).args(["--expect-head", head]).output();
-        let output = output.expect("it runs");
+        let output = output.expect("the command runs");
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     for head in &kept {
@@ -153,13 +157,13 @@ fn refuses_directory_writable_by_others() {
         let mut server = command(flags).spawn().expect("the server starts");
         address_of(&mut server);
         terminate(&server);
-        let log = server.wait_with_output().expect("it ends").stderr;
+        let log = server.wait_with_output().expect("the process ends").stderr;
         let log = String::from_utf8_lossy(&log).into_owned();
         assert_eq!(log.contains("level=warning event=exposed"), is_told, "{bits:o}: {log}");
     }
     for bits in [0o775, 0o757, 0o1777] {
         mode(bits).expect("its mode");
-        let refused = command(&[]).output().expect("it runs");
+        let refused = command(&[]).output().expect("the command runs");
         let log = String::from_utf8_lossy(&refused.stderr);
         assert!(
             refused.status.code() == Some(1) && log.contains("--allow-shared-directory"),
@@ -170,7 +174,7 @@ fn refuses_directory_writable_by_others() {
 
 #[test]
 fn prints_version_help_and_usage_errors() {
-    let run = |arguments: &[&str]| Command::new(SERVER).args(arguments).output().expect("it runs");
+    let run = |arguments: &[&str]| Command::new(SERVER).args(arguments).output().expect("the command runs");
     let version = run(&["--version"]);
     assert!(version.status.success());
     assert!(String::from_utf8_lossy(&version.stdout).starts_with("stack-server 0."));
@@ -190,7 +194,7 @@ fn reports_address_that_is_in_use() {
         .args(["--listen", &address, "--data"])
         .arg(data.path())
         .output()
-        .expect("it runs");
+        .expect("the command runs");
     assert_eq!(output.status.code(), Some(1));
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(log.contains("level=error event=fault") && log.contains(&address), "{log}");
@@ -202,12 +206,12 @@ fn a_worker_says_why_it_waits_and_ends_by_a_signal() {
         .args(["worker", "--worker-grpc-address", ":8081"])
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it starts");
+        .expect("the program starts");
     let mut log = std::io::BufReader::new(worker.stderr.take().expect("piped"));
     let mut line = String::new();
     std::io::BufRead::read_line(&mut log, &mut line).expect("a line");
     assert!(line.contains("event=worker") && line.contains("in the server itself"), "{line}");
-    // The line comes before signals are taken: one that comes between ends it as it ends any process.
+    // The worker logs this line before it handles signals. A signal in between ends it like any other process.
     terminate(&worker);
-    worker.wait().expect("it ends");
+    worker.wait().expect("the process ends");
 }

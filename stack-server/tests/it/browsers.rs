@@ -1,4 +1,5 @@
-//! The rights of web pages: none without tokens unless the operator allows their origin, and with tokens those of the token.
+//! The rights of web pages. On a server without tokens, a page has no rights unless the operator allows its origin. On
+//! a server with tokens, it has the rights of its token.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -12,7 +13,7 @@ use crate::sdk::{Running, browser, node_with, run};
 
 const TRANSFER: &str = r#"{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]}"#;
 
-/// A request of a foreign page, by what gives it away.
+/// The headers that reveal a request of a page from another site.
 const FOREIGN: &[&[(&str, &str)]] = &[
     &[("Host", "rebind.evil.example")],
     &[("Host", "rebind.evil.example"), ("Origin", "http://rebind.evil.example")],
@@ -53,7 +54,7 @@ fn refuses_foreign_pages_in_the_form_of_each_mount() {
         }
         let generic = server.send("GET", "/api/generic/accounts", headers, "").is(403).json();
         assert_eq!(generic["Title"], "Forbidden");
-        // Nothing is told of paths and methods either.
+        // The response also does not reveal which paths and methods exist.
         server.send("GET", "/v2/main/nosuch", headers, "").is(403);
         server.send("DELETE", "/v2/main/stats", headers, "").is(403);
     }
@@ -70,7 +71,7 @@ fn refuses_preflights_of_foreign_pages() {
     assert_eq!(answer.header("access-control-allow-origin"), None);
 }
 
-/// Sends a preflight. A refusal of one has a body, which no other answer to `OPTIONS` has.
+/// Sends a preflight request. Only refusals have a body among the responses to `OPTIONS`.
 fn preflight(server: &TestServer, headers: &[(&str, &str)]) -> Answer {
     let mut head =
         "OPTIONS /v2/main/transactions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n".to_owned();
@@ -99,7 +100,7 @@ fn answers_its_own_pages_and_clients_that_are_none() {
     ] {
         server.send("POST", "/v2/main/transactions", &headers, TRANSFER).is(200);
     }
-    // A link of another site leads to the page that describes the API.
+    // Other sites may link to the page that describes the API.
     let link =
         [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")];
     server.send("GET", "/docs", &link, "").is(200);
@@ -151,23 +152,23 @@ fn with_tokens_browsers_of_any_origin_may_ask() {
     assert_eq!(refused.header("access-control-allow-origin"), Some("*"));
     let client = server.send("GET", "/v2", &page[2..], "").is(200);
     assert_eq!(client.header("access-control-allow-origin"), None);
-    // Without the question of a preflight it is a method like any other.
+    // Without the header of a preflight request, `OPTIONS` is a method like any other.
     assert_eq!(server.send("OPTIONS", "/v2", &[], "").is(405).header("allow"), Some("GET"));
     assert_eq!(server.get("/versions").is(200).json()["region"], json!("local"));
 }
 
-/// Serves an empty page to everybody, whatever name and path they ask for; returns its port.
+/// Serves an empty page under all host names and paths. Returns the port.
 fn serve_page() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("an address").port();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.expect("a connection");
-            // Browsers send a head in one piece; what it asks for does not matter.
+            // Browsers send a head in one piece. Its content does not matter.
             let _ = stream.read(&mut [0; 4_096]);
             let page = "<!doctype html><title>page</title>";
             let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n";
-            // A browser that has gone is no matter.
+            // Ignore the error of a browser that has disconnected.
             let _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{page}", page.len());
         }
     });

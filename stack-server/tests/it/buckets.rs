@@ -44,14 +44,14 @@ fn a_deleted_bucket_hides_its_ledgers() {
     ] {
         server.send(method, &format!("/v2/a1/{path}"), &[], body).refused(404, "LEDGER_NOT_FOUND");
     }
-    // The first generation makes ledgers as it needs them, but not this one.
+    // The first v1 write creates a ledger, but not a deleted one.
     server.post("/a1/transactions", pay).refused(400, "VALIDATION");
     server.post("/v2/a1", "").refused(400, "LEDGER_ALREADY_EXISTS");
     assert_eq!(names(&server, ""), "b1");
     assert_eq!(names(&server, "?includeDeleted=true"), "a1 b1 a2");
     let all = server.get("/v2?includeDeleted=true&pageSize=1").is(200).json();
     assert!(all["cursor"]["data"][0]["deletedAt"].is_string());
-    let next = all["cursor"]["next"].as_str().expect("there are more").to_owned();
+    let next = all["cursor"]["next"].as_str().expect("a next page").to_owned();
     let second = server.get(&format!("/v2?cursor={next}")).is(200).json();
     assert_eq!(second["cursor"]["data"][0]["name"], "b1");
     assert!(second["cursor"]["data"][0]["deletedAt"].is_null());

@@ -17,7 +17,7 @@ fn bulk(server: &TestServer, query: &str, elements: &Value) -> Answer {
     server.post(&format!("/v2/main/_bulk{query}"), &elements.to_string())
 }
 
-/// The result of each element: its code or else its response type.
+/// Returns the result of each element: its error code, or else its response type.
 #[track_caller]
 fn results(answer: &Answer) -> String {
     let json = answer.json();
@@ -182,7 +182,7 @@ fn streams_end_at_the_first_malformed_element() {
     let typed = |content_type| server.send("POST", "/v2/main/_bulk", &[("Content-Type", content_type)], "[]");
     typed("application/json; charset=utf-8").is(200);
     typed("text/plain").refused(400, "VALIDATION");
-    // What `curl -d` says.
+    // `curl -d` sends this content type.
     typed("application/x-www-form-urlencoded").is(200);
     server.send("POST", "/api/ledger/v2/main/_bulk", &[("Content-Type", "text/plain")], "[]").is(200);
 }
@@ -288,7 +288,7 @@ fn failed_bulk_shows_volumes_in_effective_order() {
     assert_eq!(server.get("/v2/main/stats").json()["data"]["transactions"], 1, "nothing was done");
 }
 
-/// A JSON stream of so many transactions, of which the one at `refused` has no funds.
+/// Returns a JSON stream of `count` transactions. The transaction at `refused` has no funds.
 fn long_stream(count: usize, refused: Option<usize>) -> String {
     let elements = (0..count).map(|at| {
         let source = if refused == Some(at) { "empty" } else { "world" };

@@ -15,7 +15,7 @@ use crate::client::TestServer;
 
 const DAY: i64 = 86_400_000_000;
 
-/// A clock for the store that the test sets.
+/// A clock for the store, which the test sets.
 #[derive(Debug, Default)]
 struct SetClock(AtomicI64);
 
@@ -29,7 +29,7 @@ fn open(data: &Path, clock: &Arc<SetClock>) -> Store {
     let mut options = Options::default();
     options.clock = clock.clone();
     options.memory_budget = 16 << 20;
-    Store::open_with(data, &options).expect("it opens")
+    Store::open_with(data, &options).expect("the store opens")
 }
 
 /// Starts a server whose worker runs every second.
@@ -121,13 +121,13 @@ fn removes_expired_buckets_with_their_ledgers() {
 
     let second = server.post("/v2/doomed/logs/export", "").is(200).body;
     // The worker has reclaimed the space too, so nothing is left to reclaim.
-    until(|| store.reclaim(&|| true).expect("it answers").is_done);
+    until(|| store.reclaim(&|| true).expect("the files are readable").is_done);
     drop(server);
-    store.close().expect("it closes");
+    store.close().expect("the store closes");
     drop(store);
     for without_index in [false, true] {
         if without_index {
-            std::fs::remove_file(home.path().join("index/index.redb")).expect("it is there");
+            std::fs::remove_file(home.path().join("index/index.redb")).expect("the file exists");
         }
         let store = open(home.path(), &clock);
         assert_eq!(store.opening().rebuilt.is_some(), without_index);
@@ -135,9 +135,9 @@ fn removes_expired_buckets_with_their_ledgers() {
         assert_eq!(names(&server, "?includeDeleted=true"), "kept doomed");
         assert_eq!(server.post("/v2/kept/logs/export", "").is(200).body, export);
         assert_eq!(server.post("/v2/doomed/logs/export", "").is(200).body, second);
-        let report = store.verify().expect("there is room");
+        let report = store.verify().expect("the verification runs");
         assert!(report.is_clean(), "{}", report.to_json_lines());
         drop(server);
-        store.close().expect("it closes");
+        store.close().expect("the store closes");
     }
 }

@@ -1,4 +1,4 @@
-//! The test kit: a server of one's own, and a client that checks what holds of every answer.
+//! The test kit: a server for each test, and a client that checks the properties of every response.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use stack_server::{AuthorizationSettings, KeySource, MasterKey, Server, Settings
 
 use crate::described;
 
-/// The words that clients of the first generation can decode.
+/// The error codes that clients of the stack can decode.
 const CODES_STACK: &[&str] = &[
     "VALIDATION",
     "INSUFFICIENT_FUND",
@@ -24,11 +24,11 @@ const CODES_STACK: &[&str] = &[
     "LEDGER_NOT_FOUND",
     "INTERNAL",
     "NO_SCRIPT",
-    // Where the operator says so; strict clients cannot read it, as with the servers that they were made for.
+    // Only a read-only server sends this code. Strict clients cannot decode it from any server.
     "READ_ONLY",
 ];
 
-/// Those that came later.
+/// The error codes of later releases of the ledger.
 const CODES_LATER: &[&str] = &[
     "LEDGER_ALREADY_EXISTS",
     "BULK_SIZE_EXCEEDED",
@@ -39,7 +39,7 @@ const CODES_LATER: &[&str] = &[
     "SCHEMA_NOT_SPECIFIED",
 ];
 
-/// The settings of a server with an authorization server of its own.
+/// Returns the settings of a server with an authorization server.
 pub(crate) fn authorizing() -> Settings {
     let mut settings = Settings::default();
     let key = KeySource::Given(MasterKey::random().expect("random bytes"));
@@ -58,7 +58,7 @@ impl TestServer {
         Self::with(Settings::default())
     }
 
-    /// With an authorization server, and nothing that asks for tokens.
+    /// Starts a server with an authorization server, whose routes require no tokens.
     pub(crate) fn with_authorization() -> Self {
         Self::with(authorizing())
     }
@@ -72,7 +72,7 @@ impl TestServer {
         Self { address: server.address(), server: Some(server) }
     }
 
-    /// With a ledger `main`, made through `/v2`.
+    /// Starts a server and creates the ledger `main` through `/v2`.
     pub(crate) fn with_main() -> Self {
         let server = Self::start();
         server.post("/v2/main", "").is(204);
@@ -81,7 +81,7 @@ impl TestServer {
 
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("the server listens");
-        // A hang is a failure, not a wait for ever.
+        // A request that hangs must fail the test.
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         stream
     }
@@ -130,7 +130,7 @@ impl TestServer {
         self.send("POST", path, &[], body)
     }
 
-    /// Records `source -> destination amount asset` and returns the answer's transaction.
+    /// Records `source -> destination amount asset` and returns the transaction of the response.
     #[track_caller]
     pub(crate) fn transfer(&self, source: &str, destination: &str, amount: u64, asset: &str) -> Value {
         let body = format!(
@@ -148,7 +148,7 @@ impl Drop for TestServer {
     }
 }
 
-/// The text of a body that came in chunks, all of them.
+/// Decodes a body with the chunked transfer encoding.
 #[track_caller]
 fn unchunked(mut body: &str) -> String {
     let mut text = String::new();
@@ -164,7 +164,7 @@ fn unchunked(mut body: &str) -> String {
     }
 }
 
-/// An answer as it came.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -194,13 +194,13 @@ impl Answer {
         self.headers.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str())
     }
 
-    /// Checks the promises about every answer of a handler.
+    /// Checks the properties of every response of a handler.
     #[track_caller]
     fn check(&self, method: &str, path: &str) {
         assert!(self.status != 500, "{method} {path}: {self:?}");
         assert!(self.header("x-request-id").is_some(), "{method} {path}: {self:?}");
         described::check(method, path, self);
-        // Protocol endpoints of the authorization server have forms of their own, which the description has too.
+        // Protocol endpoints of the authorization server have other forms, which the API description also contains.
         let protocol = ["oauth/", "revoke", "userinfo", "authorize", "end_session", "logged-out"];
         if path
             .strip_prefix("/api/auth/")
@@ -229,13 +229,13 @@ impl Answer {
             assert_eq!(self.body, "", "{method} {path}");
             return;
         }
-        // Records of providers are shown as they came.
+        // Records of providers appear unchanged.
         let is_line = !self.body.trim_end().contains('\n') || self.body.contains("\"raw\":{");
         assert!(self.body.ends_with('\n') && is_line, "{method} {path}: {self:?}");
         if let Some(code) = self.json()["errorCode"].as_str() {
             let later = !path.starts_with("/api/") && CODES_LATER.contains(&code);
             assert!(CODES_STACK.contains(&code) || later, "{method} {path}: {code}");
-            // A script that is refused is answered so, in the first generation of the API.
+            // Only v1 responds to a refused script like this.
             assert!(self.status >= 400 || path.contains("/script"), "{method} {path}: {self:?}");
         }
     }
@@ -245,14 +245,14 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The answer, if it has this status.
+    /// Checks the status and returns the response.
     #[track_caller]
     pub(crate) fn is(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{self:?}");
         self
     }
 
-    /// The message of an error of this status and code.
+    /// Checks the status and the code of an error, and returns its message.
     #[track_caller]
     pub(crate) fn refused(self, status: u16, code: &str) -> String {
         assert_eq!(self.status, status, "{self:?}");
@@ -261,7 +261,7 @@ impl Answer {
         json["errorMessage"].as_str().expect("errors have a message").to_owned()
     }
 
-    /// The rows of a list, each as one of its fields.
+    /// Returns one field of each row of a list.
     #[track_caller]
     pub(crate) fn column(&self, field: &str) -> Vec<String> {
         let json = self.json();

@@ -1,4 +1,4 @@
-//! Replays conversations that were recorded on other servers of this API against the binary.
+//! Replays conversations, which were recorded on other servers of this API, against the binary.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,7 +58,7 @@ fn v1_matches_recordings() {
     play("ledger-v1", LEGACY_NOT_YET, "");
 }
 
-/// Conversations that want a provider of the generic API on a fixed port, which another test of this machine may have.
+/// Conversations that need a provider of the generic API on a fixed port, which another test on this machine may use.
 const PROVIDER_WANTED: &[&str] = &["generic-provider", "balances"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! The connectors WISE, MODULR, CURRENCY-CLOUD and BANKING-CIRCLE against fakes of their providers.
+//! Tests the connectors WISE, MODULR, CURRENCY-CLOUD and BANKING-CIRCLE with fake providers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Bank {
         config
     }
 
-    /// The list of payments of the provider.
+    /// Returns the path of the provider's list of payments.
     const fn payments(self) -> &'static str {
         match self {
             Self::Wise => WISE_TRANSFERS,
@@ -55,7 +55,7 @@ impl Bank {
         }
     }
 
-    /// The number of a payment in the provider's form; its amount is the number in euros and five cents.
+    /// Returns a payment in the provider's form. Its amount is `number` euros and five cents.
     fn payment(self, number: i64) -> Value {
         let date = format!("2024-05-{:02}T10:{:02}:00", 1 + number / 60, number % 60);
         let amount = format!("{number}.05");
@@ -77,7 +77,7 @@ impl Bank {
     }
 }
 
-/// A fake with accounts of both kinds and some payments.
+/// Starts a fake provider with accounts of both kinds and some payments.
 fn bank(bank: Bank, payments: i64) -> FakeBank {
     let fake = FakeBank::start(bank);
     match bank {
@@ -131,7 +131,7 @@ fn bank(bank: Bank, payments: i64) -> FakeBank {
     fake
 }
 
-/// A server whose connectors wait a second for their provider.
+/// Starts a server whose connectors wait at most a second for their provider.
 fn server(fake: &FakeBank, bank: Bank) -> TestServer {
     let mut settings = Settings::default();
     settings.provider_timeout = Duration::from_secs(1);
@@ -149,7 +149,7 @@ fn references(server: &TestServer) -> BTreeSet<(String, String)> {
     pairs
 }
 
-/// Everything of a provider arrives once, whatever it does to single requests.
+/// Checks that all records of a provider arrive once, even if single requests fail.
 #[track_caller]
 fn brings_in_everything_once(kind: Bank) {
     let fake = bank(kind, 17);
@@ -173,7 +173,7 @@ fn brings_in_everything_once(kind: Bank) {
     let payment = rows(&server, "/payments").remove(0);
     assert_eq!((&payment["asset"], &payment["scheme"]), (&json!("EUR/2"), &json!("other")));
     assert!(payment["raw"].is_object() && payment["status"] == "SUCCEEDED", "{payment}");
-    // A payment that comes later, and one from the future, which hides nothing.
+    // Add later payments, and one with a date in the future, which must not hide the others.
     let mut more: Vec<_> = (0..19).map(|number| kind.payment(number)).collect();
     let future = kind.payment(60 * 20).to_string().replace("2024-", "2999-");
     more.push(serde_json::from_str(&future).expect("JSON"));
@@ -222,14 +222,14 @@ fn bad_record_hides_no_other() {
     }
 }
 
-/// The ids of an internal and an external account of an installation.
+/// Returns the ids of an internal and an external account of an installation.
 fn accounts(server: &TestServer) -> (String, String) {
     let id = |kind: &str| {
         let found = rows(server, "/accounts").into_iter().find(|row| row["type"] == kind);
         found.map(|row| row["id"].as_str().expect("an id").to_owned())
     };
     until("both accounts are there", || id("INTERNAL").is_some() && id("EXTERNAL").is_some());
-    (id("INTERNAL").expect("it is there"), id("EXTERNAL").expect("it is there"))
+    (id("INTERNAL").expect("an id"), id("EXTERNAL").expect("an id"))
 }
 
 /// Sends money to a counterparty and returns the id of the initiation.
@@ -241,7 +241,7 @@ fn payout(server: &TestServer, connector: &str, (source, destination): (&str, &s
     made["data"]["id"].as_str().expect("an id").to_owned()
 }
 
-/// The bodies of the requests to a path that sent something.
+/// Returns the bodies of the requests to a path, except empty ones.
 fn sent(fake: &FakeBank, path: &str) -> Vec<String> {
     let asked = fake.provider.requests().into_iter();
     asked.filter(|asked| asked.path == path && !asked.body.is_empty()).map(|asked| asked.body).collect()
@@ -251,7 +251,7 @@ fn sent(fake: &FakeBank, path: &str) -> Vec<String> {
 fn wise_pays_a_recipient_once() {
     let fake = bank(Bank::Wise, 0);
     fake.provider.answer("/v3/profiles/11/quotes", &json!({"id": "q-1"}));
-    // The list of transfers has the same path as the route that makes one.
+    // The list of transfers has the same path as the route that creates a transfer.
     fake.list(WISE_TRANSFERS, vec![]);
     let listing = fake.clone();
     fake.provider.handle(move |asked| {
@@ -418,7 +418,7 @@ fn stripe_transfers_of_1_10_are_made() {
     let made = post(&server, "/connectors/stripe/transfers", &body).is(200).json();
     assert_eq!((&made["data"]["id"], &made["data"]["object"]), (&json!("tr_1"), &json!("transfer")));
     let asked = provider.requests();
-    let made = asked.iter().find(|asked| asked.path == "/v1/transfers").expect("it was asked");
+    let made = asked.iter().find(|asked| asked.path == "/v1/transfers").expect("a request");
     assert!(made.body.contains("metadata%5Border%5D=7"), "{made:?}");
     for wrong in [
         json!({"amount": 0, "asset": "USD/2", "destination": "a"}),
@@ -434,7 +434,7 @@ fn stripe_transfers_of_1_10_are_made() {
     post(&server, "/connectors/STRIPE/transfers", &body).is(200);
     until("it has failed", || list()["status"] == "FAILED");
     assert!(list()["error"].as_str().is_some_and(|error| error.contains("no funds")));
-    // The test client takes no 500 for an answer.
+    // The test client fails on status 500, so use another client.
     let path = "/api/payments/connectors/stripe/transfers";
     let answer = ask(&server.address.to_string(), "POST", path, &body.to_string()).expect("an answer");
     assert_eq!((answer.0, &answer.1["errorCode"]), (500, &json!("INTERNAL")));

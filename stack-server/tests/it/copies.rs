@@ -16,9 +16,9 @@ fn run(arguments: &[&str], home: &Path, input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // A command that is refused does not read.
+    // A refused command does not read its input, so writing may fail.
     let _ = command.stdin.take().expect("piped").write_all(input);
-    command.wait_with_output().expect("it ends")
+    command.wait_with_output().expect("the process ends")
 }
 
 fn done(arguments: &[&str], home: &Path, input: &[u8]) -> Vec<u8> {
@@ -33,16 +33,16 @@ fn report(arguments: &[&str], home: &Path) -> Value {
 }
 
 fn pay(home: &Path, amount: u64) {
-    let store = Store::open(home.join("data")).expect("it opens");
+    let store = Store::open(home.join("data")).expect("the store opens");
     let ledger = store.ledger("main").expect("a name");
     ledger.transaction().posting("world", "users:1", amount, "USD").commit().expect("recorded");
     store.close().expect("nothing has failed");
 }
 
 fn balance(home: &Path, data: &str, ledger: &str) -> String {
-    let store = Store::open(home.join(data)).expect("it opens");
+    let store = Store::open(home.join(data)).expect("the store opens");
     let ledger = store.ledger(ledger).expect("a name");
-    ledger.balance("users:1", "USD").expect("it reads").to_string()
+    ledger.balance("users:1", "USD").expect("a balance").to_string()
 }
 
 #[test]
@@ -63,10 +63,10 @@ fn backup_grows_and_is_restored_at_a_point() {
     assert_eq!(restored["entries"], 3);
     assert_eq!(balance(home, "some", "main"), "12");
     report(&["restore", "copy", "none", "--at", "2001-01-01T00:00:00Z"], home);
-    // The head is what `verify` compares.
+    // `verify` accepts the head of the backup.
     let head = second["head"].as_str().expect("a text");
     done(&["verify", "all", "--expect-head", head], home, b"");
-    // A backup of another history is refused, and nothing is written over a store.
+    // The commands refuse a backup of another history, and never overwrite a store.
     for (arguments, reason) in [
         (["backup", "some", "copy"].as_slice(), "are not the first entries"),
         (&["restore", "copy", "all"], "is not a store"),
@@ -91,7 +91,7 @@ fn ledger_is_exported_and_imported() {
     let logs = done(&["export", "--logs", "data", "main"], home, b"");
     assert!(text.ends_with(&logs) && logs.starts_with(b"{\"type\":\"NEW_TRANSACTION\""));
     done(&["export", "data", "main", "main.jsonl"], home, b"");
-    assert_eq!(std::fs::read(home.join("main.jsonl")).expect("it is there"), text);
+    assert_eq!(std::fs::read(home.join("main.jsonl")).expect("the file exists"), text);
     for expected in ["{\"imported\":1,\"skipped\":0}\n", "{\"imported\":0,\"skipped\":1}\n"] {
         assert_eq!(done(&["import", "data", "copy"], home, &text), expected.as_bytes());
     }

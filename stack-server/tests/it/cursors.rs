@@ -58,7 +58,7 @@ fn cursor_keeps_query_and_allows_new_page_size() {
     let filter = escape(r#"{"$match":{"address":"c:"}}"#);
     let first = server.get(&format!("/v2/main/accounts?query={filter}&expand=volumes&pageSize=1")).is(200);
     assert_eq!(first.column("address"), ["c:1"]);
-    let next = first.json()["cursor"]["next"].as_str().expect("there is more").to_owned();
+    let next = first.json()["cursor"]["next"].as_str().expect("a next page").to_owned();
     let other = escape(r#"{"$match":{"address":"d"}}"#);
     let second =
         server.get(&format!("/v2/main/accounts?cursor={next}&query={other}&sort=nosuch&pageSize=7")).is(200);
@@ -71,7 +71,7 @@ fn cursor_keeps_query_and_allows_new_page_size() {
 fn refuses_foreign_and_forged_cursors() {
     let server = server();
     let first = server.get("/v2/main/accounts?pageSize=1").is(200).json();
-    let cursor = first["cursor"]["next"].as_str().expect("there is more").to_owned();
+    let cursor = first["cursor"]["next"].as_str().expect("a next page").to_owned();
     server.get(&format!("/api/ledger/v2/main/accounts?cursor={cursor}")).is(200);
     for path in ["/v2/main/logs", "/v2/other/accounts", "/v2"] {
         server.get(&format!("{path}?cursor={cursor}")).refused(400, "VALIDATION");

@@ -19,7 +19,7 @@ pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
     }
     let document = DOCUMENT.get_or_init(|| TestServer::start().get("/openapi.json").json());
     let Some(operation) = operation(document, method, path) else {
-        // No handler answered, so this response is described nowhere.
+        // No handler produced this response, so the description does not contain it.
         assert!(
             answer.status < 200 || answer.status >= 400 || method == "OPTIONS",
             "{method} {path}: {answer:?}"
@@ -89,7 +89,7 @@ impl fmt::Display for Undescribed {
     }
 }
 
-/// The beginning of a value, for messages.
+/// Returns the beginning of a value, for messages.
 fn beginning(value: &Value) -> String {
     value.to_string().chars().take(200).collect()
 }
@@ -127,7 +127,7 @@ fn conforms(document: &Value, schema: &Value, value: &Value) -> Result<(), Undes
     Ok(())
 }
 
-/// Checks a value against the schemas that a schema refers to or is made of.
+/// Checks a value against the schemas that a schema refers to or consists of.
 fn conforms_to_parts(document: &Value, schema: &Value, value: &Value) -> Result<(), Undescribed> {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = document.pointer(&reference[1..]);
@@ -135,7 +135,7 @@ fn conforms_to_parts(document: &Value, schema: &Value, value: &Value) -> Result<
         conforms(document, target, value)?;
     }
     if let Some(parts) = schema["allOf"].as_array() {
-        // The parts need not name all members each. The check of members covers them together.
+        // A single part need not name all members. The check of members covers all parts together.
         parts
             .iter()
             .filter(|part| part.get("$ref").is_some())
@@ -157,7 +157,7 @@ fn conforms_to_parts(document: &Value, schema: &Value, value: &Value) -> Result<
     Ok(())
 }
 
-/// The types that a schema names.
+/// Returns the types that a schema names.
 fn types(schema: &Value) -> Vec<&str> {
     match &schema["type"] {
         Value::String(one) => vec![one],
@@ -284,7 +284,7 @@ fn every_operation_has_description_and_examples() {
             if !description.ends_with('.') || operation["summary"] == description {
                 faults.push(format!("{method} {path}: no description of its own: {description:?}"));
             }
-            // A redirect, an empty answer and one in another format than JSON need no example.
+            // Redirects, empty responses and responses in other formats than JSON need no example.
             let answers = operation["responses"].as_object().into_iter().flatten();
             let json = answers
                 .filter(|(status, _)| status.starts_with('2'))

@@ -1,4 +1,4 @@
-//! Connections never take the descriptors of the store: a server with few of them, in a process of its own.
+//! Runs a server with few descriptors in a separate process. Connections must leave enough descriptors for the store.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,11 +10,11 @@ use stack_server::{Server, Settings, descriptors};
 
 use crate::kill::{Running, address_of};
 
-/// The data directory of the child, which runs [`child_serves_with_few_descriptors`] alone.
+/// The variable with the data directory of the child process, which only runs [`child_serves_with_few_descriptors`].
 const CHILD_DATA: &str = "STACK_TEST_DESCRIPTORS_DATA";
 
-/// Serves a store of small segments until the parent closes standard input. The parent starts it; in an ordinary run it
-/// does nothing.
+/// Serves a store with small segments until the parent closes standard input. Does nothing unless the parent has
+/// started this process.
 #[test]
 fn child_serves_with_few_descriptors() {
     let Some(data) = std::env::var_os(CHILD_DATA) else { return };
@@ -27,8 +27,8 @@ fn child_serves_with_few_descriptors() {
     println!("\nlistening on http://{}", server.address());
     std::io::stdin().read_to_end(&mut Vec::new()).expect("the parent ends it");
     server.stop();
-    store.close().expect("it closes");
-    // Nobody reads any more, so the test harness could not print its result.
+    store.close().expect("the store closes");
+    // The parent no longer reads the output, so the test harness could not print its result.
     std::process::exit(0);
 }
 
@@ -44,7 +44,7 @@ fn start(limits: &str, data: &Path) -> (Child, String) {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("it starts");
+        .expect("the program starts");
     let address = address_of(&mut child);
     (child, address)
 }
@@ -80,9 +80,9 @@ fn idle_connections_leave_files_to_the_store() {
     let data = data.path().join("store");
     let (child, address) = start("ulimit -n 128;", &data);
     let mut running = Running { child, address };
-    let mut honest = BufReader::new(TcpStream::connect(&running.address).expect("it listens"));
+    let mut honest = BufReader::new(TcpStream::connect(&running.address).expect("the server listens"));
     assert_eq!(ask_on(&mut honest, "/v2/main", ""), 204);
-    // More than the process has descriptors.
+    // Open more connections than the process has descriptors.
     let idle: Vec<TcpStream> = (0..200).filter_map(|_| TcpStream::connect(&running.address).ok()).collect();
     assert!(idle.len() > 128, "{}", idle.len());
     let note = "x".repeat(20_000);
@@ -96,7 +96,7 @@ fn idle_connections_leave_files_to_the_store() {
     assert!(segments(&data) > before + 3, "the journal began segments meanwhile");
     drop(idle);
     drop(running.child.stdin.take());
-    assert!(running.child.wait().expect("it ends").success());
+    assert!(running.child.wait().expect("the process ends").success());
 }
 
 #[test]
@@ -106,7 +106,8 @@ fn raises_soft_limit_of_descriptors() {
     let running = Running { child, address };
     let open: Vec<_> = (0..64)
         .map(|_| {
-            let mut connection = BufReader::new(TcpStream::connect(&running.address).expect("it listens"));
+            let mut connection =
+                BufReader::new(TcpStream::connect(&running.address).expect("the server listens"));
             assert_eq!(ask_on(&mut connection, "/v2/nowhere/transactions", "{}"), 404);
             connection
         })

@@ -1,4 +1,4 @@
-//! The status and code of refusals, for both profiles.
+//! The status and code of error responses, for both profiles.
 
 use stack_server::{Mount, Settings, routes};
 

@@ -1,5 +1,5 @@
-//! Kills the server and the broker under load. The event of every log arrives, in order per ledger, by every way of
-//! delivery. Refused writes and dry runs make no event.
+//! Kills the server and the broker under load. The event of every log arrives through every kind of consumer, in order
+//! per ledger. Refused writes and dry runs create no event.
 //!
 //! The ordinary run has three rounds. `EVENT_KILL_ROUNDS=50 cargo test -p stack-server event_kill` runs more.
 
@@ -20,7 +20,7 @@ use crate::stream::EventStream;
 const LEDGERS: [&str; 2] = ["one", "two"];
 const CLIENTS: usize = 6;
 
-/// Sends writes that make logs and writes that make none, until the server is gone.
+/// Sends writes that create logs, and writes that create none, until the server is killed.
 fn load(address: &str, client: usize, round: usize, acknowledged: &AtomicUsize) {
     for attempt in 0.. {
         let ledger = LEDGERS[(client + attempt) % 2];
@@ -149,7 +149,7 @@ fn set_up(address: &str, pushed: &Receiver) {
     }
 }
 
-/// Kills the server under load, and in some rounds the broker, which runs again when the round ends.
+/// Kills the server under load, and in some rounds also the broker. Restarts the broker at the end of the round.
 fn kill_under_load(running: &mut Running, broker: &mut Option<Broker>, round: usize) {
     let acknowledged = AtomicUsize::new(0);
     // Kill at a different time in each round.
@@ -211,7 +211,7 @@ fn every_event_arrives_in_order_after_kills() {
     let address = Mutex::new(running.address.parse().expect("an address"));
     let (done, followed) = (AtomicBool::new(false), LEDGERS.map(|_| Mutex::new(Vec::new())));
     std::thread::scope(|scope| {
-        // Dropped in reverse order, also after a failure: the server ends first, and then its readers.
+        // These are dropped in reverse order, even after a failure: the server ends first, and then its readers.
         let _ended = Ended(&done);
         let mut running = running;
         for (ledger, ids) in LEDGERS.iter().zip(&followed) {
@@ -241,8 +241,8 @@ impl Drop for Ended<'_> {
 }
 
 fn stop(running: &mut Running) {
-    running.child.kill().expect("it can be killed");
-    running.child.wait().expect("it has ended");
+    running.child.kill().expect("the process can be killed");
+    running.child.wait().expect("the process ends");
 }
 
 /// Compares the events at each consumer with the logs.

@@ -15,7 +15,7 @@ fn stream(server: &TestServer, query: &str, last: Option<u64>) -> EventStream {
     EventStream::open(server.address, &format!("/v2/main/_events{query}"), last)
 }
 
-/// Makes one write of every kind that makes an event, and others in between that make none.
+/// Sends one write of every kind that creates an event, and others in between that create none.
 fn write_all_kinds(server: &TestServer) {
     let pay = r#"{"postings":[{"source":"world","destination":"a","amount":5,"asset":"USD"}],"accountMetadata":{"a":{"t":"g"}}}"#;
     server.send("POST", "/v2/main/transactions", &[("Idempotency-Key", "k")], pay).is(200);
@@ -158,7 +158,7 @@ fn streams_end_when_the_server_stops() {
     let mut open = stream(&server, "", None);
     assert!(open.block().is_some());
     let began = Instant::now();
-    server.server.take().expect("it runs").stop();
+    server.server.take().expect("a running server").stop();
     assert_eq!(open.block(), None);
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
@@ -172,7 +172,7 @@ fn limits_number_of_open_streams() {
     server.transfer("world", "a", 1, "USD");
     assert!(open.iter_mut().all(|stream| stream.event().is_some_and(|event| event.id == 1)));
     drop(open);
-    // The server notices that clients are gone at the latest when it writes to them.
+    // The server notices a disconnected client when it writes to it, or earlier.
     let late = Instant::now() + Duration::from_secs(20);
     while EventStream::try_open(server.address, "/v2/main/_events", None).is_err() {
         assert!(Instant::now() < late, "the places are not free again");

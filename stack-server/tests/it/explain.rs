@@ -1,4 +1,4 @@
-//! The route that explains which index answers a list.
+//! The route that explains which index a list uses.
 
 use crate::client::TestServer;
 

@@ -1,5 +1,5 @@
-//! Fakes of WISE, MODULR, CURRENCY-CLOUD and BANKING-CIRCLE: lists in the pages of each provider's public contract, its
-//! authentication, and faults.
+//! Fakes of WISE, MODULR, CURRENCY-CLOUD and BANKING-CIRCLE, with the paging and the authentication of each provider's
+//! public contract, and with faults.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::provider::{Asked, Provider, Reply};
 
-/// Number of rows in a page, whatever is asked for. So the lists of a test have several pages.
+/// Number of rows on a page, regardless of the request, so that the lists of a test have several pages.
 const PAGE: usize = 3;
 
-/// The provider that a fake plays.
+/// The provider that a fake imitates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bank {
     Wise,
@@ -27,11 +27,11 @@ pub(crate) enum Fault {
     ServerError,
     Truncated,
     TimeOut,
-    /// The page before comes again.
+    /// The provider sends the previous page again.
     Repeated,
-    /// The rows of the page come in another order.
+    /// The provider sends the rows of the page in another order.
     Reordered,
-    /// The session has ended.
+    /// The session of the connector has ended.
     LoggedOut,
 }
 
@@ -43,7 +43,7 @@ pub(crate) const FAULTS: [Fault; 7] = [
     Fault::TimeOut,
     Fault::LoggedOut,
     Fault::Reordered,
-    // Comes after a page that arrived: only then does it repeat one.
+    // This must follow a successful page, because only then is there a page to repeat.
     Fault::Repeated,
 ];
 
@@ -52,12 +52,12 @@ struct State {
     lists: BTreeMap<String, Vec<Value>>,
     /// The faults of the next pages of each list.
     faults: BTreeMap<String, Vec<Fault>>,
-    /// The page before of each list.
+    /// The previous page of each list.
     before: BTreeMap<String, String>,
     logins: usize,
 }
 
-/// A fake.
+/// A fake provider.
 #[derive(Clone)]
 pub(crate) struct FakeBank {
     pub(crate) provider: Provider,
@@ -73,23 +73,23 @@ impl FakeBank {
         fake
     }
 
-    /// The rows of a list from now on.
+    /// Sets the rows of a list.
     pub(crate) fn list(&self, path: &str, rows: Vec<Value>) {
         self.state.lock().expect("no panic").lists.insert(path.to_owned(), rows);
     }
 
-    /// The faults of the next answers of a list, in this order.
+    /// Sets the faults of the next responses of a list, in this order.
     pub(crate) fn fail(&self, path: &str, faults: &[Fault]) {
         let mut state = self.state.lock().expect("no panic");
         state.faults.insert(path.to_owned(), faults.iter().rev().copied().collect());
     }
 
-    /// The number of faults that are still to come.
+    /// Returns the number of faults that have not occurred yet.
     pub(crate) fn faults_left(&self) -> usize {
         self.state.lock().expect("no panic").faults.values().map(Vec::len).sum()
     }
 
-    /// The answer to a request; `None` for routes that are no lists.
+    /// Returns the response to a request, or `None` if the route is not a list.
     pub(crate) fn reply(&self, asked: &Asked) -> Option<Reply> {
         let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
         let mut state = self.state.lock().expect("no panic");
@@ -149,7 +149,7 @@ impl FakeBank {
         }
     }
 
-    /// The page that is asked for, in the provider's form.
+    /// Returns the requested page in the provider's form.
     fn page(&self, path: &str, rows: &[Value], asked: &BTreeMap<String, String>, reorders: bool) -> String {
         let number = |name: &str| asked.get(name).and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
         let is_whole = path.ends_with("/profiles") || path.ends_with("/balances");
@@ -187,7 +187,7 @@ impl FakeBank {
     }
 }
 
-/// Tells whether a request carries the parts of a signature. The unit tests of the connector check its value.
+/// Returns whether a request carries the parts of a signature. The unit tests of the connector check its value.
 fn is_signed(asked: &Asked) -> bool {
     let authorization = asked.header("authorization");
     authorization.starts_with("Signature keyId=\"canary-id\",algorithm=\"hmac-sha512\"")

@@ -9,7 +9,7 @@ use stack_server::{Server, Settings};
 
 use crate::client::TestServer;
 
-/// The number of rows that a filter selects, by the server and by the library.
+/// Returns the number of rows that a filter selects, according to the server and to the library.
 fn counts(server: &TestServer, store: &Store, resource: &str, filter: &str) -> (usize, u64) {
     let path = format!("/v2/main/{resource}?pageSize=100");
     let rows = server.send("GET", &path, &[("content-type", "application/json")], filter).is(200).json();

@@ -1,4 +1,4 @@
-//! Fixed keys open the generic connector API, and nothing else.
+//! Fixed keys allow access to the generic connector API, and to nothing else.
 
 use serde_json::json;
 use stack_server::{FixedKeys, Settings};
@@ -46,7 +46,7 @@ fn server_without_tokens_wants_a_key() {
             assert_eq!(status(&server, path, wrong), 401, "{path} {wrong}");
         }
     }
-    // Everything else is as open as it was.
+    // The keys do not restrict access to other routes.
     assert_eq!(status(&server, "/api/payments/payments", ""), 200);
 }
 

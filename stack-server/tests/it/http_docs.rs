@@ -1,4 +1,4 @@
-//! Sends the requests of the first steps in the documentation, and compares the answers with what is shown.
+//! Sends the requests of the first steps in the documentation, and compares the responses with the documented ones.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Sends what a `curl` command says, and returns the body of the answer.
+/// Sends the request of a `curl` command, and returns the body of the response.
 fn send(server: &TestServer, command: &str) -> String {
     let words = words(command);
     let (mut method, mut path, mut body, mut headers) = ("GET", "", "", Vec::new());
@@ -36,14 +36,14 @@ fn send(server: &TestServer, command: &str) -> String {
             url => path = url.strip_prefix("localhost:8080").expect("an address of the server"),
         }
     }
-    // As `curl` does.
+    // `curl` sends this content type.
     if !body.is_empty() && !headers.iter().any(|(name, _)| *name == "Content-Type") {
         headers.push(("Content-Type", "application/x-www-form-urlencoded"));
     }
     server.send(method, path, &headers, body).body
 }
 
-/// Whether all that is shown is in an answer. Lists have the same length.
+/// Returns whether a response contains all documented members. Lists must have the same length.
 fn shows(shown: &Value, answer: &Value) -> bool {
     match (shown, answer) {
         (Value::Object(shown), Value::Object(answer)) => {
@@ -67,7 +67,7 @@ fn documented_requests_are_answered_as_shown() {
     for request in
         blocks.flat_map(|block| block.strip_prefix("$ curl ").expect("a command").split("\n$ curl "))
     {
-        // A command ends with the first line end outside of quotes; its answer follows.
+        // A command ends at the first line end outside of quotes. Its response follows.
         let is_end = |at: &usize| request[..*at].matches('\'').count().is_multiple_of(2);
         let end = request.match_indices('\n').map(|(at, _)| at).find(is_end).unwrap_or(request.len());
         let (command, shown) = request.split_at(end);

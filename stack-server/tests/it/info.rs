@@ -1,4 +1,4 @@
-//! Release, health and description of the service, and its headers for browsers.
+//! The release, health and description of the service, and its headers for browsers.
 
 use ledger_core::Runtime;
 use serde_json::json;

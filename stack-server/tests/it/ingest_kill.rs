@@ -1,8 +1,8 @@
-//! A provider that repeats, swaps, reorders, truncates and fails pages at random, and a server that is killed meanwhile:
-//! each payment is there once, as the provider has it, and so is its transaction in the ledger.
+//! Kills the server while it ingests payments from a provider that repeats, swaps, reorders, truncates and fails pages
+//! at random. In the end, each payment and its transaction exist once, as the provider has them.
 //!
 //! The ordinary run is short. `INGEST_PAYMENTS=100000 INGEST_KILLS=20 cargo test -p stack-server --test it ingest_kill`
-//! is the whole campaign; `INGEST_SEED` chooses the faults.
+//! runs the whole campaign. `INGEST_SEED` chooses the faults.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::provider::{Asked, Provider, Reply};
 
 const KEY: &str = "canary-of-the-campaign";
 
-/// A transaction of the provider: the second of its last change, and the number of changes.
+/// A transaction of the provider: its number, and how often it was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
     number: usize,
@@ -43,11 +43,11 @@ impl Books {
         (self.seed >> 33) % below
     }
 
-    /// Changes a record, which then is the last of the list.
+    /// Changes a random record, which moves it to the end of the list.
     fn change_one(&mut self) {
         let place = self.random(self.next_second);
         let Some((&second, _)) = self.by_date.range(place..).next() else { return };
-        let mut record = self.by_date.remove(&second).expect("it was found");
+        let mut record = self.by_date.remove(&second).expect("a record");
         record.changes += 1;
         self.by_date.insert(self.next_second, record);
         self.next_second += 1;
@@ -59,7 +59,7 @@ impl Books {
     }
 }
 
-/// The first date of the books.
+/// Returns the first date of the books.
 fn first() -> Timestamp {
     Timestamp::parse("2020-01-01T00:00:00Z").expect("a date")
 }
@@ -96,7 +96,7 @@ fn answer(books: &Mutex<Books>, is_faulty: &AtomicBool, asked: &Asked) -> Reply 
         0 => return Reply::Whole(503, "down".to_owned()),
         1 => return Reply::Truncated(json!(rows).to_string()),
         2..5 => return Reply::Whole(200, books.before.clone()),
-        // Nothing tells that the very first page is another one, if two answers agree.
+        // Do not send another page instead of the very first one, because the connector could not detect that.
         5..8 if since > 0 || page > 1 => rows = books.page(since, page + 1, size),
         8..11 => {
             for at in (1..rows.len()).rev() {
@@ -112,7 +112,7 @@ fn answer(books: &Mutex<Books>, is_faulty: &AtomicBool, asked: &Asked) -> Reply 
     Reply::Whole(200, text)
 }
 
-/// The amounts of all payments by reference.
+/// Returns the amounts of all payments by reference.
 fn payments(address: &str) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     let mut path = "/api/payments/payments?pageSize=1000&sort=reference:asc".to_owned();
@@ -131,11 +131,11 @@ fn payments(address: &str) -> BTreeMap<String, u64> {
     }
 }
 
-/// Every payment goes to an account of its own.
+/// A script that posts each payment to a separate account.
 const SCRIPT: &str = "vars {\n  monetary $amount\n  string $reference\n}\nsend $amount (\n  source = @world\n  \
      destination = @paid:$reference\n)";
 
-/// Creates a ledger and has the payments of the only installation posted to it.
+/// Creates a ledger, and a rule that posts the payments of the installation to it.
 fn switch_postings_on(address: &str, connector: &str) {
     let created = ask(address, "POST", "/v2/main", "{}");
     assert_eq!(created.map(|(status, _)| status), Some(204));
@@ -145,7 +145,7 @@ fn switch_postings_on(address: &str, connector: &str) {
     assert_eq!(set.0, 200, "{}", set.1);
 }
 
-/// The balances of the accounts that payments went to, by reference.
+/// Returns the balances of the payments' accounts by reference.
 fn balances(address: &str) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     let mut path = "/v2/main/volumes?pageSize=1000".to_owned();
@@ -165,7 +165,8 @@ fn balances(address: &str) -> BTreeMap<String, u64> {
     }
 }
 
-/// Waits until the payments and the balances are those of the provider. The first payment has no amount until it changes.
+/// Waits until the payments and the balances equal those of the provider. The first payment has no amount until it
+/// changes.
 fn until_complete(address: &str, expected: &BTreeMap<String, u64>) {
     let bound = Duration::from_secs(25 + expected.len() as u64 / 200);
     let began = Instant::now();
@@ -189,11 +190,11 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 fn kill(running: &mut Running) {
-    running.child.kill().expect("it can be killed");
-    running.child.wait().expect("it has ended");
+    running.child.kill().expect("the process can be killed");
+    running.child.wait().expect("the process ends");
 }
 
-/// Waits until the provider was asked so often, or nothing more is asked.
+/// Waits until the provider has received this many requests, or receives no more.
 fn until_asked(asked: &AtomicU64, count: u64) {
     let began = Instant::now();
     while asked.load(Ordering::Relaxed) < count && began.elapsed() < Duration::from_secs(25) {
@@ -229,7 +230,7 @@ fn ingests_once_from_faulty_provider_after_kills() {
     is_open.store(true, Ordering::Relaxed);
     let pages = (count / 100) as u64;
     for round in 1..=kills {
-        // A whole walk takes about as many requests as there are pages.
+        // Reading everything takes about one request for each page.
         until_asked(&asked, round * pages / kills);
         kill(&mut running);
         running = start_with(&data, &[]);
@@ -245,7 +246,7 @@ fn ingests_once_from_faulty_provider_after_kills() {
     assert_no_secret(&data);
 }
 
-/// Fails if a file below a folder holds the key.
+/// Fails if a file below a folder contains the key.
 fn assert_no_secret(folder: &std::path::Path) {
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         if entry.path().is_dir() {

@@ -1,4 +1,4 @@
-//! Kills the server under load. Every acknowledged write is there afterwards, and nothing else.
+//! Kills the server under load. After a restart, the store contains every acknowledged write and no refused one.
 //!
 //! The ordinary run has three rounds. `KILL_ROUNDS=50 cargo test -p stack-server kill` runs more.
 
@@ -47,9 +47,9 @@ pub(crate) fn start_with(data: &Path, flags: &[String]) -> Running {
 
 /// Reads the address of a newly started server from its output.
 pub(crate) fn address_of(server: &mut Child) -> String {
-    let stdout = server.stdout.take().expect("it is piped");
+    let stdout = server.stdout.take().expect("piped");
     let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
-    // A test that serves in a process of its own prints lines of the test harness first.
+    // If the server is a test process, its output begins with lines of the test harness.
     let line = lines.find(|line| line.starts_with("listening on ")).unwrap_or_default();
     let address = line.split_once("://");
     address.unwrap_or_else(|| panic!("the server did not come up: {line:?}")).1.to_owned()
@@ -140,8 +140,8 @@ fn round(data: &Path, number: usize, told: &Mutex<Told>) {
         while acknowledged.load(Ordering::Relaxed) < enough {
             std::thread::yield_now();
         }
-        running.child.kill().expect("it can be killed");
-        running.child.wait().expect("it has ended");
+        running.child.kill().expect("the process can be killed");
+        running.child.wait().expect("the process ends");
     });
 }
 
@@ -191,8 +191,8 @@ fn acknowledged_writes_survive_sigkill() {
         assert_eq!(stats["data"]["transactions"].as_u64(), Some(ids.len() as u64));
         let (_, sums) = ask(&running.address, "GET", "/v2/main/aggregate/balances", "").expect("an answer");
         assert_eq!(sums["data"]["USD/2"].as_i64(), Some(0), "money is conserved");
-        running.child.kill().expect("it can be killed");
-        running.child.wait().expect("it has ended");
+        running.child.kill().expect("the process can be killed");
+        running.child.wait().expect("the process ends");
     }
     let verified = Command::new(env!("CARGO_BIN_EXE_stack-server")).arg("verify").arg(&data).output();
     let verified = verified.expect("the command runs");

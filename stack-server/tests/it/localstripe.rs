@@ -1,7 +1,7 @@
-//! The connector STRIPE against localstripe, a program of others that plays the provider.
+//! Tests the connector STRIPE with localstripe, a third-party program that imitates the provider.
 //!
-//! `tests/localstripe/serve.py` runs it, and says what it adds to it. It knows charges and refunds with their balance
-//! transactions, and payouts. It knows no connected accounts, no transfers and no disputes.
+//! `tests/localstripe/serve.py` runs localstripe, and describes its additions. localstripe supports charges and refunds
+//! with their balance transactions, and payouts. It does not support connected accounts, transfers and disputes.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,7 +18,7 @@ use crate::client::TestServer;
 use crate::payments::{get, install, post, rows, status, until};
 use crate::sdk::has;
 
-/// The provider, until it is dropped.
+/// A running localstripe. Dropping this ends it.
 struct LocalStripe {
     child: Child,
     address: String,
@@ -26,7 +26,7 @@ struct LocalStripe {
 }
 
 impl LocalStripe {
-    /// `None` where it is not installed.
+    /// Starts localstripe. Returns `None` if it is not installed.
     fn start() -> Option<Self> {
         let python = env::var("LOCALSTRIPE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
         let mut asked = Command::new(&python);
@@ -42,24 +42,24 @@ impl LocalStripe {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("it starts");
+            .expect("the program starts");
         let mut line = String::new();
-        let stdout = child.stdout.take().expect("it is piped");
-        BufReader::new(stdout).read_line(&mut line).expect("it tells its address");
+        let stdout = child.stdout.take().expect("piped");
+        BufReader::new(stdout).read_line(&mut line).expect("the line with the address");
         Some(Self { child, address: line.trim().to_owned(), _folder: folder })
     }
 
     /// Sends a request, and returns the body of the answer.
     fn ask(&self, method: &str, path: &str, form: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let mut stream = TcpStream::connect(&self.address).expect("the server listens");
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer sk_test\r\n\
              Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
             form.len()
         );
-        stream.write_all(request.as_bytes()).expect("it reads");
+        stream.write_all(request.as_bytes()).expect("the request is sent");
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
+        stream.read_to_string(&mut answer).expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 200"), "{method} {path}: {answer}");
         answer.split_once("\r\n\r\n").expect("a body").1.to_owned()
     }
@@ -90,7 +90,7 @@ fn server(provider: &LocalStripe) -> (TestServer, String) {
     (server, connector)
 }
 
-/// Everything that is known of payments, in the order of their first amounts.
+/// Returns the known data of payments, ordered by their first amounts.
 fn known(server: &TestServer) -> Vec<(i64, i64, usize)> {
     let mut found: Vec<_> = rows(server, "/payments?pageSize=1000")
         .iter()
@@ -108,7 +108,7 @@ fn brings_in_charges_and_refunds_of_localstripe() {
     let Some(provider) = LocalStripe::start() else { return };
     let card = "type=card&card[number]=4242424242424242&card[exp_month]=12&card[exp_year]=2040&card[cvc]=123";
     let card = provider.post("/v1/payment_methods", card)["id"].as_str().expect("an id").to_owned();
-    // Several pages before the installation, and more behind it.
+    // Create several pages of charges before the installation, and more charges after it.
     let charges: Vec<_> = (1..=8).map(|number| provider.charge(&card, number * 100)).collect();
     provider.post("/v1/refunds", &format!("charge={}&amount=50", charges[1]));
     let (server, _) = server(&provider);
@@ -125,7 +125,7 @@ fn brings_in_charges_and_refunds_of_localstripe() {
         assert_eq!((&payment["scheme"], &payment["status"]), (&json!("other"), &json!("SUCCEEDED")));
         assert_eq!(payment["metadata"]["order"], json!(format!("o{}", payment["initialAmount"])));
     }
-    // Records are kept as they came. Those with a refund have changed since.
+    // The server stores records unchanged. The provider has changed the refunded ones since.
     let path = "/v1/balance_transactions?limit=100&expand[]=data.source";
     let answer = provider.ask("GET", path, "");
     let listed: BTreeMap<&str, &RawValue> = serde_json::from_str(&answer).expect("JSON");

@@ -1,4 +1,4 @@
-//! The log of the binary: its forms, what it says of requests, and what it counts.
+//! The log of the binary: its formats, its lines about requests, and its counts.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use crate::kill::{address_of, ask_with};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_stack-server");
 
-/// A server with a log, and a data directory that goes with it.
+/// A server with a captured log and a temporary data directory.
 struct Logged {
     server: Child,
     address: String,
@@ -31,7 +31,7 @@ impl Logged {
         Self { server, address, _data: data }
     }
 
-    /// Sends a request with additional header lines. Returns the status of the answer, and its name.
+    /// Sends a request with additional header lines. Returns the status of the response, and its request id.
     fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let (status, head, _) = ask_with(&self.address, method, path, headers, body).expect("an answer");
         let id = head.lines().find_map(|line| line.strip_prefix("x-request-id: "));
@@ -44,7 +44,7 @@ impl Logged {
         assert!(killed.expect("a signal is sent").success());
         let mut log = String::new();
         self.server.stderr.take().expect("piped").read_to_string(&mut log).expect("text");
-        assert!(self.server.wait().expect("it ends").success(), "{log}");
+        assert!(self.server.wait().expect("the process ends").success(), "{log}");
         log.lines().map(str::to_owned).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Logs: what each write leaves, in the form of each generation.
+//! Logs: the entry of each kind of write, in the forms of v1 and v2.
 
 use serde_json::json;
 
@@ -53,7 +53,7 @@ fn logs_are_filtered_by_date_id_and_type() {
     assert_eq!(early.column("id"), ["2", "1"], "a point in time means nothing here");
 }
 
-/// The hashes of requests that a ledger's logs show, oldest first.
+/// Returns the request hashes in the logs of a ledger, oldest first.
 fn request_hashes(server: &TestServer, ledger: &str) -> Vec<String> {
     server.get(&format!("/v2/{ledger}/logs?sort=id:asc")).is(200).column("idempotencyHash")
 }
@@ -94,7 +94,7 @@ fn import_keeps_request_hashes_as_they_come() {
     server.post("/v2/copy", "").is(204);
     server.post("/v2/copy/logs/import", &lines.join("\n")).is(204);
     assert_eq!(request_hashes(&server, "copy"), ["another server's", ""]);
-    // No request is taken for a repetition of one that had no key.
+    // A request is never a replay of a request without a key.
     server.post("/v2/copy/transactions/1/revert", "").is(201);
     assert_eq!(request_hashes(&server, "copy").len(), 3);
 }

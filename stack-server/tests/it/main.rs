@@ -1,4 +1,5 @@
-//! The server over HTTP: a real listener on a free port, an in-memory store, one file per area.
+//! Tests of the server over HTTP, with a real listener on a free port and an in-memory store. There is one file per
+//! area.
 
 mod accounts;
 mod auth;

@@ -1,4 +1,5 @@
-//! The memory of the server for bodies, answers and imports is bounded, and small requests pass meanwhile.
+//! The memory of the server for bodies, responses and imports is bounded. When it is used up, small requests still
+//! work.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +9,7 @@ use stack_server::Settings;
 
 use crate::client::{Answer, TestServer};
 
-/// A server with this many bytes of memory for requests and answers, and a ledger.
+/// Starts a server with a ledger, and with this many bytes of memory for requests and responses.
 fn server(http_memory: usize) -> TestServer {
     let mut settings = Settings::default();
     settings.http_memory = http_memory;
@@ -17,7 +18,7 @@ fn server(http_memory: usize) -> TestServer {
     server
 }
 
-/// Begins a request, and sends only the beginning of its body.
+/// Sends the head of a request, and only a part of its body.
 fn begin(server: &TestServer, path: &str, length: usize, body: &str) -> TcpStream {
     let mut stream = server.connect();
     let head = format!(
@@ -34,13 +35,14 @@ fn answer(mut stream: TcpStream) -> Answer {
     Answer::parse(&bytes)
 }
 
-/// A body of this length that makes a transaction.
+/// Returns a body of this length that creates a transaction.
 fn body(length: usize) -> String {
     let value = r#"{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]}"#;
     format!("{value}{}", " ".repeat(length - value.len()))
 }
 
-/// A transaction whose answer is longer than what the operating system takes of it for a client that does not read.
+/// Returns a transaction whose response exceeds the buffers that the operating system has for a client that does not
+/// read.
 fn large_transaction() -> String {
     let postings: Vec<Value> = (0..10_000)
         .map(|at| {
@@ -53,11 +55,11 @@ fn large_transaction() -> String {
 
 #[test]
 fn large_bodies_wait_for_memory() {
-    // The memory for bodies is less than two of these.
+    // The memory for bodies is less than two such bodies.
     let server = server(1 << 20);
     let whole = body(300_000);
     let mut first = begin(&server, "/v2/main/transactions", whole.len(), &whole[..20_000]);
-    // Nothing is taken for a body that arrives with its head, so small requests pass.
+    // A body that arrives with its head takes no memory from the budget, so small requests still work.
     server.transfer("world", "a", 1, "USD");
     let second = begin(&server, "/v2/main/transactions", whole.len(), &whole);
     server.transfer("world", "a", 1, "USD");
@@ -111,8 +113,8 @@ fn refuses_large_answers_beyond_the_budget() {
     let unread = || {
         let mut stream = server.connect();
         let get = "GET /v2/main/transactions?expand=volumes,effectiveVolumes HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        stream.write_all(get.as_bytes()).expect("it is sent");
-        // The first byte shows that the answer has been made.
+        stream.write_all(get.as_bytes()).expect("the request is sent");
+        // The first byte shows that the server has created the response.
         assert_eq!(stream.peek(&mut [0]).expect("an answer"), 1);
         stream
     };
@@ -120,7 +122,7 @@ fn refuses_large_answers_beyond_the_budget() {
     let refused = server.get("/v2/main/transactions?expand=volumes");
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(refused.refused(503, "INTERNAL"), "too many large answers wait for their clients");
-    // A large write would add an answer, and is refused before anything is done.
+    // A large write would need memory for its response, so the server refuses it before it does anything.
     let refused = server.post("/v2/main/transactions", &large).refused(503, "INTERNAL");
     assert_eq!(refused, "too many large answers wait for their clients");
     server.transfer("world", "a", 1, "EUR");

@@ -1,5 +1,5 @@
 //! Sends nonsensical requests. Every response is a well-formed refusal or success, never a server error. The test
-//! client checks what holds for every response.
+//! client checks the properties of every response.
 
 use stack_server::{Mount, Settings, routes};
 
@@ -57,7 +57,7 @@ fn mutated(numbers: &mut Numbers, text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Names of query parameters, and one that no route knows.
+/// Names of query parameters, including an unknown one.
 const PARAMETERS: &[&str] = &[
     "pageSize",
     "cursor",
@@ -123,7 +123,7 @@ const VALUES: &[&str] = &[
 const VARIABLES: &[&str] =
     &["main", "nosuch", "users:1", "1", "0", "-1", "18446744073709551615", "a b", "é", "%", "..", "x/y", "_"];
 
-/// A path of the template at one of its mounts, with random variables and parameters.
+/// Returns a path of the template at a mount, with random variables and parameters.
 fn random_path(numbers: &mut Numbers, mount: &str, template: &str) -> String {
     let mut path = String::from(mount);
     for segment in template.split('/').skip(1) {

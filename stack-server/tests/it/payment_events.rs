@@ -1,4 +1,4 @@
-//! Events of the payments API, delivered by a publisher after the writes that they tell of.
+//! Events of the payments API, which a publisher delivers after the writes.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use crate::payments::{get, install, manual, pay, post, until};
 use crate::provider::Provider;
 use crate::receiver::{Received, Receiver};
 
-/// A server that has a provider in the place of STRIPE, and whose events of payments come to a receiver.
+/// Starts a server with a fake provider for STRIPE, and a receiver that gets the payment events.
 fn published(provider: &Provider) -> (TestServer, Publishers, Receiver) {
     let (store, receiver) = (Store::in_memory(), Receiver::start());
     let topics = Topics::parse(&format!("*:{}", receiver.url("/in"))).expect("pairs");
@@ -23,7 +23,7 @@ fn published(provider: &Provider) -> (TestServer, Publishers, Receiver) {
     "https://stack.example".clone_into(&mut settings.public_url);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let server = Server::start(&store, settings, listener).expect("a server");
-    let publishers = Publishers::start(&store, &publishing).expect("they start");
+    let publishers = Publishers::start(&store, &publishing).expect("the publishers start");
     (TestServer { address: server.address(), server: Some(server) }, publishers, receiver)
 }
 
@@ -47,7 +47,7 @@ const PAYLOADS: [(&str, &str); 8] = [
     ("SAVED_BALANCE", "accountID asset balance connectorId createdAt provider"),
 ];
 
-/// Makes a write of each kind that has an event, and one of each kind that has none.
+/// Sends a write of each kind that has an event, and one of each kind that has none.
 fn write_all_kinds(server: &TestServer, provider: &Provider) -> String {
     let connector = manual(server);
     let account = |reference: &str| {
@@ -106,11 +106,11 @@ fn every_kind_of_event_is_delivered_once() {
     }
     let once = |kind: &str| counts.get(kind) == Some(&1);
     assert!(PAYLOADS.iter().all(|(kind, _)| *kind == "SAVED_ACCOUNT" || once(kind)), "{counts:?}");
-    // The one by hand, and that of the platform at the provider.
+    // One account was created manually, and the other is the platform's account at the provider.
     assert_eq!(counts["SAVED_ACCOUNT"], 2);
     let of = |kind: &str| {
         let event = received.iter().map(Received::json).find(|event| event["type"] == kind);
-        event.expect("it came")["payload"].clone()
+        event.expect("an event")["payload"].clone()
     };
     let payment: Value = of("SAVED_PAYMENT");
     let link = format!(

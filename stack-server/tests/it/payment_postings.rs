@@ -1,4 +1,4 @@
-//! Payments that become transactions of a ledger.
+//! Rules that post payments as transactions of a ledger.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const RECEIVE: &str = "vars {\n  monetary $amount\n  string $type\n  account $so
      send $amount (\n  source = $source allowing unbounded overdraft\n  destination = $destination\n)\n\
      set_tx_meta(\"type\", $type)";
 
-/// A server with a ledger and an installation that fetches nothing.
+/// Starts a server with a ledger and an installation that fetches nothing. Returns it with the id of the installation.
 fn server() -> (TestServer, String) {
     let server = TestServer::start();
     server.post("/v2/main", "{}").is(204);
@@ -35,7 +35,7 @@ fn account(server: &TestServer, connector: &str, reference: &str) -> String {
     post(server, "/accounts", &body).is(200).json()["data"]["id"].as_str().expect("an id").to_owned()
 }
 
-/// Creates or updates a payment by hand and returns its id.
+/// Creates or updates a payment manually and returns its id.
 fn pay(server: &TestServer, connector: &str, reference: &str, amount: i64, status: &str, to: &str) -> String {
     let body = json!({"reference": reference, "connectorID": connector, "createdAt": "2024-05-01T00:00:00Z",
         "amount": amount, "type": "PAY-IN", "status": status, "scheme": "visa", "asset": "EUR/2",
@@ -54,13 +54,13 @@ fn assert_reason(server: &TestServer, payment: &str, code: &str) {
     assert_eq!(explained["reason"]["code"], code, "{explained}");
 }
 
-/// The balances of a ledger's accounts in an asset.
+/// Returns the balances of a ledger's accounts in an asset.
 fn balances(server: &TestServer, asset: &str) -> BTreeMap<String, i64> {
     let list = server.get("/v2/main/volumes?pageSize=1000").is(200).json();
     let rows = list["cursor"]["data"].as_array().expect("a list").clone();
     rows.iter()
         .filter(|row| row["asset"] == asset && row["balance"] != 0)
-        .map(|row| (row["account"].as_str().expect("one").to_owned(), row["balance"].as_i64().expect("one")))
+        .map(|row| (row["account"].as_str().expect("text").to_owned(), row["balance"].as_i64().expect("i64")))
         .collect()
 }
 
@@ -118,14 +118,14 @@ fn transaction_follows_its_payment() {
     let expected = ["#4", "#3", "#2", ""].map(|more| json!(format!("{payment}{more}")));
     assert_eq!(references, expected.iter().collect::<Vec<_>>());
     assert_eq!(explained["transactions"][1]["reverted"], true);
-    // Other accounts are another transaction; other metadata is not.
+    // A change of the accounts creates another transaction. A change of metadata does not.
     let other = account(&server, &connector, "till_2");
     pay(&server, &connector, "p", 300, "SUCCEEDED", &other);
     assert_eq!((balance(&server, TILL), balance(&server, "payments:my__20bank:till_2")), (0, 300));
     let path = format!("{BASE}/payments/{payment}/metadata");
     server.send("PATCH", &path, &[], r#"{"a":"b"}"#).is(204);
     assert_eq!(explain(&server, &payment)["transactions"].as_array().map(Vec::len), Some(5));
-    // The provider moves money back whatever the account has spent.
+    // The provider moves money back even if the account has spent it.
     let spend = json!({"postings": [{"source": "payments:my__20bank:till_2", "destination": "shop",
         "amount": 300, "asset": "EUR/2"}]});
     server.post("/v2/main/transactions", &spend.to_string()).is(200);
@@ -153,7 +153,7 @@ fn refused_script_is_explained_and_run_again() {
     assert_eq!((balance(&server, "float"), balance(&server, "payouts")), (20, 50));
     let ran = post(&server, &format!("{run}?after={payment}"), &json!({})).is(200).json();
     assert_eq!((&ran["data"]["examined"], balance(&server, "payouts")), (&json!(0), 50));
-    // Somebody else's transaction has the reference.
+    // Another transaction already has the reference.
     let third = pay(&server, &connector, "third", 1, "FAILED", "");
     let taken = json!({"reference": third, "postings": [{"source": "world", "destination": "x", "amount": 1,
         "asset": "EUR/2"}]});
@@ -209,11 +209,11 @@ fn rule_is_checked_read_and_deleted() {
     assert_eq!(balance(&server, "banks:core:till"), 3);
     assert_eq!(explain(&server, &payment)["posted"], true);
     assert_reason(&server, &payment, "OFF");
-    // An installation that is reset brings its payments in again, under other ids: they must not be posted twice.
+    // After a reset, an installation ingests its payments again with other ids. They must not be posted twice.
     put(&server, &connector, &body).is(200);
     post(&server, &format!("/connectors/GENERIC/{connector}/reset"), &json!({})).is(204);
     let again =
-        get(&server, "/connectors").json()["data"][0]["connectorID"].as_str().expect("one").to_owned();
+        get(&server, "/connectors").json()["data"][0]["connectorID"].as_str().expect("an id").to_owned();
     get(&server, &format!("/connectors/GENERIC/{again}/postings")).refused(404, "NOT_FOUND");
     get(&server, &format!("/payments/{payment}/_explain")).refused(404, "NOT_FOUND");
 }
@@ -261,7 +261,7 @@ fn dummy_pay_balances_equal_its_payments() {
     expected.retain(|_, balance| *balance != 0);
     assert!(posted > 150, "{posted}");
     assert_eq!(balances(&server, "DUMMYCOIN"), expected);
-    // A second run finds everything as it is.
+    // A second run changes nothing.
     let entries = server.get("/v2/main/stats").is(200).json()["data"]["transactions"].clone();
     post(&server, &format!("{path}/run"), &json!({})).is(200);
     assert_eq!(server.get("/v2/main/stats").json()["data"]["transactions"], entries);

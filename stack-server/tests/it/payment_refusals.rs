@@ -1,4 +1,4 @@
-//! Requests to the payments API that are refused, and leave what was there.
+//! Refused requests to the payments API. They change nothing.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::client::TestServer;
 use crate::payments::{BASE, get, install, manual, pay, post, rows, until};
 use crate::provider::Provider;
 
-/// An account by hand; its id is returned.
+/// Creates an account manually and returns its id.
 fn account(server: &TestServer, connector: &str, reference: &str, kind: &str) -> String {
     let body = json!({"reference": reference, "connectorID": connector, "createdAt": "2024-01-01T00:00:00Z",
         "accountName": reference, "type": kind});
@@ -56,7 +56,7 @@ fn initiation_wants_own_accounts_of_its_connector() {
         (&foreign, &bank, "TRANSFER"),
         (&till, &foreign, "TRANSFER"),
         (&till, &foreign_payee, "PAYOUT"),
-        // The money of a counterparty.
+        // The source of a transfer or payout must not be a counterparty.
         (&payee, &till, "TRANSFER"),
         (&payee, &payee, "PAYOUT"),
     ] {

@@ -12,7 +12,7 @@ use crate::payment_postings::put;
 use crate::payments::{get, install, manual, pay, post, rows, until};
 use crate::provider::Provider;
 
-/// Reads a path that the description of a server with default settings has at another place.
+/// Sends a GET request without checking the response against the API description, because a setting has moved the path.
 fn get_undescribed(server: &TestServer, path: &str) -> Answer {
     let mut stream = server.connect();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -122,7 +122,7 @@ fn a_rule_names_the_schema_of_a_strict_ledger() {
     let versioned = pay(&server, &connector, "p2", 7);
     assert_eq!(explained(&versioned)["posted"], true, "{}", explained(&versioned));
     put(&server, &connector, &rule(&"x".repeat(256))).is(400);
-    // What was refused before is posted by the new rule.
+    // The new rule posts the payments that the old rule could not post.
     let ran =
         post(&server, &format!("/connectors/GENERIC/{connector}/postings/run"), &json!({})).is(200).json();
     assert_eq!(ran["data"]["posted"], 2);

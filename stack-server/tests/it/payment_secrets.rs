@@ -1,4 +1,4 @@
-//! Secrets of connectors and bank accounts: their key is rotated, and the API shows masks where it is told to.
+//! Secrets of connectors and bank accounts: rotation of their key, and masks in responses of the API.
 
 use ledger_store::Store;
 use serde_json::json;

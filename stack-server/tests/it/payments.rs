@@ -1,4 +1,4 @@
-//! The payments API: installations, lists, transfers, and what providers bring in.
+//! The payments API: installations, lists, transfers, and records from providers.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(crate) fn install(server: &TestServer, connector: &str, config: &Value) -> S
     answer["data"]["connectorID"].as_str().expect("an id").to_owned()
 }
 
-/// Waits until an answer holds what is wanted.
+/// Repeats an attempt until it succeeds. `what` describes it in the error.
 #[track_caller]
 pub(crate) fn until(what: &str, mut attempt: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -136,7 +136,7 @@ fn cursors_keep_filters_and_sorting() {
     let second = get(&server, &format!("/payments?cursor={next}")).is(200);
     assert_eq!(second.column("reference"), ["p4", "p7"]);
     assert_eq!(second.json()["cursor"]["hasMore"], false);
-    // A cursor of one list is none of another.
+    // A cursor is valid only for its list.
     get(&server, &format!("/accounts?cursor={next}")).refused(400, "VALIDATION");
     let reference = escape(r#"{"$match":{"reference":"p5"}}"#);
     assert_eq!(get(&server, &format!("/payments?query={reference}")).column("reference"), ["p5"]);
@@ -165,7 +165,7 @@ fn pools_are_stored_whole_or_not_at_all() {
     get(&server, &format!("/pools/{pool}/balances?at=x")).refused(400, "VALIDATION");
     let balances = get(&server, &format!("/pools/{pool}/balances?at=2024-05-01T00:00:00Z")).is(200);
     assert_eq!(balances.json()["data"]["balances"], json!([]));
-    // Accounts that are gone are in no pool.
+    // Removed accounts are in no pool.
     server.send("DELETE", &format!("{BASE}/connectors/GENERIC/{connector}"), &[], "").is(204);
     assert_eq!(get(&server, &format!("/pools/{pool}")).is(200).json()["data"]["accounts"], json!([]));
 }
@@ -177,7 +177,7 @@ fn dummy_pay_reads_each_file_once() {
     let config = json!({"name": "d", "directory": folder.path(), "filePollingPeriod": "20ms",
         "numberOfAccountsPreGenerated": 1, "numberOfPaymentsPreGenerated": 3});
     let connector = install(&server, "DUMMY-PAY", &config);
-    // They are there before the installation is answered.
+    // The payments exist before the response to the installation.
     assert_eq!(rows(&server, "/payments").len(), 3);
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 4);
     let file = json!({"kind": "payment", "payment": {"reference": "mine", "createdAt": "2024-01-01T00:00:00Z",
@@ -261,7 +261,7 @@ fn secrets_are_encrypted_and_another_key_is_noticed() {
     }
 }
 
-/// The comparable part of a list: its members without ids.
+/// Returns the comparable part of a list: the given members of its rows, without ids.
 fn comparable(server: &TestServer, path: &str, members: &[&str]) -> Vec<String> {
     let rows = rows(server, path);
     let mut all: Vec<_> =
@@ -293,7 +293,7 @@ fn what_one_server_exports_another_imports() {
     let account = ["accountName", "type", "createdAt", "metadata"];
     until("all accounts are there", || rows(&importing, "/accounts").len() == 2);
     assert_eq!(comparable(&importing, "/accounts", &account), comparable(&exporting, "/accounts", &account));
-    // What changes there changes here.
+    // A change at the exporting server arrives at the importing one.
     pay(&exporting, &connector, "p7", 1_000_000);
     let query = escape(r#"{"$match":{"amount":1000000}}"#);
     until("the change is there", || rows(&importing, &format!("/payments?query={query}")).len() == 1);
@@ -379,7 +379,7 @@ fn stripe_brings_in_accounts_balances_and_payments() {
     assert!(asked.iter().any(|asked| asked.header("stripe-account") == "acct_1"));
 }
 
-/// A server with an installation of STRIPE and the ids of two of its accounts.
+/// Starts a server with an installation of STRIPE. Returns it with the ids of the installation and of two accounts.
 fn stripe_with_accounts(provider: &Provider) -> (TestServer, String, String, String) {
     let server = stripe(provider);
     let config = json!({"name": "s", "apiKey": "sk", "pollingPeriod": "20ms"});

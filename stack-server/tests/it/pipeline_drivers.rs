@@ -1,4 +1,4 @@
-//! Drivers of exporters, each against a server that speaks its protocol.
+//! Tests the drivers of exporters with a server for each protocol.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::client::TestServer;
 use crate::pipelines::{id_of, pipeline, server_with, settings};
 use crate::receiver::Receiver;
 
-/// An exporter to a server of this driver, and a pipeline to it.
+/// Creates an exporter with this driver, and a pipeline to it.
 fn exporter_to(server: &TestServer, driver: &str, config: &Value) -> String {
     let mut config = config.clone();
     config["batching"] = json!({"maxItems": 2, "flushInterval": "1ms"});
@@ -24,7 +24,7 @@ fn clickhouse_gets_rows_in_a_table_it_makes() {
     let receiver = Receiver::start();
     server.transfer("world", "a", 1, "USD");
     server.post("/v2/main/accounts/a/metadata", r#"{"quote":"\"<1>"}"#).is(204);
-    // The table is not there yet: the first insertion is refused.
+    // The table does not exist yet, so the receiver refuses the first insertion.
     receiver.answer_next(&[404]);
     let dsn = format!("clickhouse://me:secret@{}/books", receiver.address);
     exporter_to(&server, "clickhouse", &json!({"dsn": dsn}));
@@ -110,7 +110,7 @@ fn updates_with_placeholders_keep_secrets() {
     let change = |config: &Value| {
         server.send("PUT", &path, &[], &json!({"driver": "elasticsearch", "config": config}).to_string())
     };
-    // Whoever may change exporters may not have their passwords sent elsewhere.
+    // Clients that may update exporters must not be able to redirect their passwords to another address.
     for (pointer, value) in [("/endpoint", "http://127.0.0.1:9/"), ("/authentication/username", "you")] {
         let mut elsewhere = shown.clone();
         *elsewhere.pointer_mut(pointer).expect("a member") = json!(value);

@@ -1,4 +1,4 @@
-//! Somebody else's API of payments: answers by path, and what was asked.
+//! A fake payment provider. It responds by path, and records the requests.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-/// A request that was received.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) path: String,
@@ -16,19 +16,19 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// A header; empty if it was not sent.
+    /// Returns a header, or an empty text if the request does not have it.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     Whole(u16, String),
-    /// The connection ends in the middle of the body.
+    /// A response whose connection ends in the middle of the body.
     Truncated(String),
-    /// The connection stays open without an answer until the client gives up.
+    /// No response. The connection remains open until the client closes it.
     Hanging,
 }
 
@@ -41,7 +41,7 @@ struct State {
     handler: Option<Arc<Handler>>,
 }
 
-/// A provider that answers as it is told. A path without an answer has an empty list.
+/// A provider whose responses the test sets. The response to all other paths is an empty list.
 #[derive(Clone)]
 pub(crate) struct Provider {
     address: SocketAddr,
@@ -54,7 +54,7 @@ impl Provider {
         let address = listener.local_addr().expect("an address");
         let provider = Self { address, state: Arc::default() };
         let served = provider.clone();
-        // It ends with the test's process.
+        // The thread ends with the process of the test.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let served = served.clone();
@@ -68,23 +68,23 @@ impl Provider {
         format!("http://{}", self.address)
     }
 
-    /// Answers a path, without its query, with this from now on.
+    /// Sets the successful response to a path, with any query.
     pub(crate) fn answer(&self, path: &str, body: &Value) {
         self.refuse(path, 200, body);
     }
 
-    /// The same with another status.
+    /// Sets the response to a path, with any query.
     pub(crate) fn refuse(&self, path: &str, status: u16, body: &Value) {
         let mut state = self.state.lock().expect("no panic");
         state.answers.insert(path.to_owned(), (status, body.to_string()));
     }
 
-    /// Asks this first for the answer to each request.
+    /// Sets a function that may return the response to a request. It precedes the responses by path.
     pub(crate) fn handle(&self, handler: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static) {
         self.state.lock().expect("no panic").handler = Some(Arc::new(handler));
     }
 
-    /// Every request so far.
+    /// Returns all requests so far.
     pub(crate) fn requests(&self) -> Vec<Asked> {
         self.state.lock().expect("no panic").asked.clone()
     }
@@ -144,7 +144,7 @@ impl Provider {
             let mut stream = stream;
             stream.write_all((head + &answer).as_bytes()).ok()?;
             if answer.len() < length {
-                // Both directions, whoever else holds the stream.
+                // Close both directions, even if the stream has other handles.
                 let _ = stream.shutdown(std::net::Shutdown::Both);
                 return None;
             }

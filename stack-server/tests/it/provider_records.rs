@@ -1,4 +1,5 @@
-//! Records of providers are kept byte for byte, with their spaces, their escapes and the digits of their numbers.
+//! The server stores records of providers byte for byte, with their spaces, their escapes and the digits of their
+//! numbers.
 
 use serde_json::json;
 use stack_server::Settings;
@@ -8,10 +9,10 @@ use crate::fake_bank::Bank;
 use crate::payments::{get, install, until};
 use crate::provider::{Asked, Provider, Reply};
 
-/// Members that a reader of JSON writes back in another way.
+/// Members that would change if JSON were parsed and written again.
 const ODD: &str = r#" "z":1 , "note" :"\u00e9 \/ é",  "rate":1.50,"exponent":1E+2,"big":123456789012345678901234567890 ,"a":[ ]"#;
 
-/// The record of a payment as a provider words it.
+/// Returns the record of a payment in the form of a provider.
 fn record(name: &str) -> String {
     let members = match name {
         "STRIPE" => {
@@ -43,7 +44,7 @@ fn record(name: &str) -> String {
     format!("{{{ODD},\n{members} }}")
 }
 
-/// The answer of the provider to a request: one page with the record, and whatever leads to it.
+/// Returns the response of a provider to a request: a page with the record, or a response that leads to the record.
 fn reply(name: &str, asked: &Asked) -> Reply {
     let path = asked.path.split('?').next().unwrap_or_default();
     let is_later = ["&page=2", "offset=1", "PageNumber=2", "starting_after", "ending_before"];
@@ -128,7 +129,7 @@ fn dummy_pay_keeps_records() {
          \"type\":\"PAY-IN\",\"status\":\"SUCCEEDED\",\"scheme\":\"visa\"}}"
     );
     let file = format!("{{\"kind\":\"payment\",\n\"payment\":{record}}}\n");
-    std::fs::write(folder.path().join("one.json"), file).expect("it is written");
+    std::fs::write(folder.path().join("one.json"), file).expect("the file is written");
     let server = TestServer::start();
     install(&server, "DUMMY-PAY", &json!({"directory": folder.path(), "filePollingPeriod": "50ms"}));
     let expected = format!("\"raw\":{record}");

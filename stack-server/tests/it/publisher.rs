@@ -38,7 +38,7 @@ fn amounts(received: &[Received], ledger: &str) -> Vec<u64> {
 fn posts_events_in_order_and_retries_refused_ones() {
     let (store, receiver) = (Store::in_memory(), Receiver::start());
     pay(&store, "one", 1);
-    let publishers = Publishers::start(&store, &http(&receiver)).expect("they start");
+    let publishers = Publishers::start(&store, &http(&receiver)).expect("the publishers start");
     receiver.answer_next(&[500, 404, 302]);
     for amount in 2..=40 {
         pay(&store, if amount % 3 == 0 { "two" } else { "one" }, amount);
@@ -54,9 +54,11 @@ fn posts_events_in_order_and_retries_refused_ones() {
     let all = receiver.wait("all", |_| true);
     assert_eq!(all.iter().filter(|one| one.status >= 300).count(), 3);
     // A repeated delivery has the same message id.
-    let refused = all.iter().find(|one| one.status >= 300).expect("one was refused");
-    let again =
-        taken.iter().find(|one| one.json()["payload"] == refused.json()["payload"]).expect("it came again");
+    let refused = all.iter().find(|one| one.status >= 300).expect("a refused delivery");
+    let again = taken
+        .iter()
+        .find(|one| one.json()["payload"] == refused.json()["payload"])
+        .expect("a repeated delivery");
     assert_eq!(again.headers["message-uuid"], refused.headers["message-uuid"]);
     let mut ids: Vec<_> = taken.iter().map(|one| &one.headers["message-uuid"]).collect();
     ids.sort_unstable();
@@ -72,11 +74,11 @@ fn posts_events_in_order_and_retries_refused_ones() {
 fn resumes_after_last_acknowledged_event() {
     let directory = tempfile::tempdir().expect("a directory");
     let receiver = Receiver::start();
-    let open = || Store::open(directory.path().join("data")).expect("it opens");
+    let open = || Store::open(directory.path().join("data")).expect("the store opens");
     let mut next = 1;
     for _ in 0..3 {
         let store = open();
-        let publishers = Publishers::start(&store, &http(&receiver)).expect("they start");
+        let publishers = Publishers::start(&store, &http(&receiver)).expect("the publishers start");
         for _ in 0..5 {
             pay(&store, "one", next);
             next += 1;
@@ -89,17 +91,17 @@ fn resumes_after_last_acknowledged_event() {
         let unseen = next - 1;
         receiver.wait("an attempt", |all| all.iter().any(|one| amount(&one.json()) == unseen));
         publishers.stop();
-        store.close().expect("it closes");
+        store.close().expect("the store closes");
         drop(store);
         receiver.answer_always(None);
         let store = open();
-        // Written while no publisher runs.
+        // No publisher runs during this write.
         pay(&store, "one", next);
         next += 1;
-        store.close().expect("it closes");
+        store.close().expect("the store closes");
     }
     let store = open();
-    let publishers = Publishers::start(&store, &http(&receiver)).expect("they start");
+    let publishers = Publishers::start(&store, &http(&receiver)).expect("the publishers start");
     let taken = receiver.taken(next as usize - 1);
     assert_eq!(amounts(&taken, "one"), (1..next).collect::<Vec<_>>(), "each once: nothing crashed");
     publishers.stop();
@@ -112,7 +114,7 @@ fn posts_types_to_their_topics_and_skips_the_rest() {
     let mapping = format!("SAVED_METADATA:{},COMMITTED_TRANSACTIONS:{}", url("/meta"), url("/tx"));
     let publishing =
         Publishing { topics: Topics::parse(&mapping).expect("pairs"), http: true, ..Publishing::default() };
-    let publishers = Publishers::start(&store, &publishing).expect("they start");
+    let publishers = Publishers::start(&store, &publishing).expect("the publishers start");
     let ledger = store.ledger("one").expect("a name");
     let paid = ledger.transaction().posting("world", "a", 1, "USD").commit().expect("recorded");
     ledger.revert(paid.id).commit().expect("reverted");
@@ -138,7 +140,7 @@ fn signs_events_for_http_receivers() {
     let secrets = directory.path().join("secrets");
     std::fs::write(&secrets, "new-secret\nold-secret\n").expect("written");
     let publishing = Publishing { http_secrets: Some(secrets.clone()), ..http(&receiver) };
-    let publishers = Publishers::start(&store, &publishing).expect("they start");
+    let publishers = Publishers::start(&store, &publishing).expect("the publishers start");
     pay(&store, "one", 1);
     let taken = receiver.taken(1).remove(0);
     let (id, time) = (&taken.headers["formance-webhook-id"], &taken.headers["formance-webhook-timestamp"]);
@@ -152,9 +154,9 @@ fn signs_events_for_http_receivers() {
         publishers.stop();
         return;
     };
-    assert_eq!(signatures, [expected, sign("old-secret", &signed).expect("it was there")]);
+    assert_eq!(signatures, [expected, sign("old-secret", &signed).expect("the program runs")]);
     for tampered in [format!("{id}.{time}0.{}", taken.body), format!("{id}.{time}.{} ", taken.body)] {
-        let other: String = sign("new-secret", &tampered).expect("it was there");
+        let other: String = sign("new-secret", &tampered).expect("the program runs");
         assert!(!signatures.contains(&other.as_str()));
     }
     publishers.stop();
@@ -174,7 +176,7 @@ fn hmac_by_openssl(secret: &str, text: &str) -> Option<Vec<u8>> {
     Some(openssl.wait_with_output().ok()?.stdout).filter(|digest| digest.len() == 32)
 }
 
-/// A real NATS server on a port of its own.
+/// A real NATS server on its own port.
 pub(crate) struct Broker {
     child: Option<Child>,
     port: u16,
@@ -182,7 +184,7 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// Returns `None` if this machine does not have the program.
+    /// Starts a NATS server. Returns `None` if the program is not installed.
     pub(crate) fn start() -> Option<Self> {
         let port =
             TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port();
@@ -215,8 +217,8 @@ impl Broker {
     /// Kills the program, like a crash.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            child.kill().expect("it can be killed");
-            child.wait().expect("it has ended");
+            child.kill().expect("the process can be killed");
+            child.wait().expect("the process ends");
         }
     }
 
@@ -307,7 +309,7 @@ fn events_go_to_nats_with_their_acknowledgements() {
     publishing.topics = Topics::parse("*:stack.ledger,SAVED_METADATA:meta").expect("pairs");
     publishing.nats_settings.url = broker.url();
     publishing.nats_settings.reconnect_wait = Duration::from_millis(20);
-    let publishers = Publishers::start(&store, &publishing).expect("they start");
+    let publishers = Publishers::start(&store, &publishing).expect("the publishers start");
     for amount in 1..=20 {
         pay(&store, "one", amount);
     }
@@ -349,9 +351,9 @@ fn nats_streams_are_there_before_the_first_event() {
     let mut publishing = Publishing { nats: true, ..Publishing::default() };
     publishing.topics = Topics::parse("*:stack.ledger,SAVED_METADATA:meta").expect("pairs");
     publishing.nats_settings.url = broker.url();
-    // The pause is for later attempts.
+    // The first attempt to connect does not wait for this pause.
     publishing.nats_settings.reconnect_wait = Duration::from_hours(1);
-    let publishers = Publishers::start(&Store::in_memory(), &publishing).expect("they start");
+    let publishers = Publishers::start(&Store::in_memory(), &publishing).expect("the publishers start");
     assert!(broker.messages("stack_ledger", 0).is_empty());
     assert!(broker.messages("meta", 0).is_empty());
     publishers.stop();
@@ -360,13 +362,13 @@ fn nats_streams_are_there_before_the_first_event() {
 #[test]
 fn first_event_to_nats_waits_for_its_stream() {
     let Some(broker) = Broker::start() else { return };
-    // With this subscription the broker does not tell the publisher that no stream takes the event.
+    // With this subscription the broker does not report to the publisher that no stream accepts the event.
     let mut subscription = broker.subscribe("stack.ledger");
     let store = Store::in_memory();
     let mut publishing = Publishing { nats: true, ..Publishing::default() };
     publishing.topics = Topics::parse("*:stack.ledger").expect("pairs");
     publishing.nats_settings.url = broker.url();
-    let publishers = Publishers::start(&store, &publishing).expect("they start");
+    let publishers = Publishers::start(&store, &publishing).expect("the publishers start");
     pay(&store, "one", 1);
     pay(&store, "one", 2);
     let received = [subscription.message(), subscription.message()].map(|event| amount(&event));
@@ -382,7 +384,7 @@ fn connects_to_receivers_before_the_first_event() {
     let store = Store::in_memory();
     let topics = Topics::parse(&mapping).expect("pairs");
     let publishing = Publishing { topics, http: true, ..Publishing::default() };
-    let publishers = Publishers::start(&store, &publishing).expect("they start");
+    let publishers = Publishers::start(&store, &publishing).expect("the publishers start");
     let (mut used, _idle) = (accepted(&first), accepted(&second));
     pay(&store, "one", 1);
     let mut head = [0; 10];
@@ -396,14 +398,14 @@ fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").expect("a free port")
 }
 
-/// Waits for a connection, but not for ever.
+/// Waits for a connection with a time limit.
 #[track_caller]
 fn accepted(listener: &TcpListener) -> TcpStream {
-    listener.set_nonblocking(true).expect("it can");
+    listener.set_nonblocking(true).expect("a socket option");
     let late = Instant::now() + Duration::from_secs(30);
     loop {
         if let Ok((stream, _)) = listener.accept() {
-            stream.set_nonblocking(false).expect("it can");
+            stream.set_nonblocking(false).expect("a socket option");
             stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
             return stream;
         }
@@ -420,7 +422,7 @@ fn stopping_does_not_wait_for_a_dead_receiver() {
     let topics =
         Topics::parse(&format!("*:http://{}/", silent.local_addr().expect("an address"))).expect("pairs");
     let publishers = Publishers::start(&store, &Publishing { topics, http: true, ..Publishing::default() });
-    let publishers = publishers.expect("they start");
+    let publishers = publishers.expect("the publishers start");
     pay(&store, "one", 1);
     let (mut waiting, _) = silent.accept().expect("a connection");
     assert_eq!(waiting.read(&mut [0]).expect("an attempt"), 1);

@@ -36,7 +36,7 @@ struct State {
     says: String,
 }
 
-/// A server that answers every request and keeps it.
+/// A server that responds to every request and records it.
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,

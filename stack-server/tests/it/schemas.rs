@@ -45,7 +45,7 @@ fn a_version_is_added_once_and_normalized() {
     assert!(
         shown.body.starts_with(r#"{"data":{"chart":{"a":{"$x":{}},"b":{}},"version":"v1","createdAt":""#)
     );
-    // Any text names a version.
+    // Any text can be the name of a version.
     let odd = "a b/ü\n<1>";
     insert(&server, &escape(odd), &json!({"chart": {}}));
     let shown = server.get(&format!("/v2/main/schemas/{}", escape(odd))).is(200).json();
@@ -162,7 +162,7 @@ fn strict_mode_refuses_and_audit_mode_reports() {
     server.post("/v2/main/accounts/hotels:x1/metadata?schemaVersion=v1", "{}").refused(400, "VALIDATION");
     let script = r#"{"script":{"plain":"send [USD 1] (\n source = @world\n destination = @hotels\n)"}}"#;
     server.post("/v2/main/transactions?schemaVersion=v1", script).refused(400, "VALIDATION");
-    // The first generation knows no versions.
+    // v1 does not support schema versions.
     server.post("/main/transactions", PAY_BANK).is(400);
     insert(&server, "v2", &json!({"chart": {}}));
     let logs = server.get("/v2/main/logs").is(200).json();
@@ -326,7 +326,7 @@ fn schemas_and_what_they_gave_go_along_with_an_export() {
         }
     }
     server.post("/v2/copy/transactions?schemaVersion=v%3C1%3E", body).is(200);
-    // White space is no part of a schema.
+    // White space is not part of a schema.
     server.post("/v2/spaced", "").is(204);
     let spaced = log.replacen("{\"chart\":{", "{ \"chart\" : {\n", 1);
     server.post("/v2/spaced/logs/import", &spaced).is(204);

@@ -42,7 +42,7 @@ fn schemathesis_finds_no_undescribed_response() {
         .args(["-n", examples.as_deref().unwrap_or("3")])
         .arg(format!("{}/openapi.json", server.base))
         .output()
-        .expect("it runs");
+        .expect("the command runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     println!("{}", text.lines().last().unwrap_or(""));

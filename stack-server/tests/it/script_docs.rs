@@ -40,7 +40,7 @@ fn every_documented_example_runs_as_shown() {
         match kind {
             "numscript" => {
                 std::fs::write(folder.path().join("example.num"), format!("{body}\n"))
-                    .expect("it is written");
+                    .expect("the file is written");
             }
             "console" => {
                 let (command, said) = body.split_once('\n').unwrap_or((body, ""));

@@ -1,4 +1,4 @@
-//! The script profiles give the same results as the engines that they stand for, except for the listed differences.
+//! The script profiles give the same results as the engines that they imitate, except for the listed differences.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::skipping::skipped;
 
-/// Cases, given by the end of their names, in which a profile differs from its engine, and the reason.
+/// Cases in which a profile differs from its engine, given by the ends of their names, with the reason.
 type Differences = &'static [(&'static [&'static str], &'static str)];
 
 const INTERPRETER: Differences = &[

@@ -107,7 +107,7 @@ fn colors_are_a_part_of_the_assets_name() {
     let uncolored = json!({"script": {"plain": "send [EUR/2 1] (source=@vault destination=@shop)"}});
     let message = run(&server, "/v2", &uncolored).refused(400, "INSUFFICIENT_FUND");
     assert_eq!(message, "account(s) @vault had/have insufficient funds");
-    // Read from the journal alone, as a new reader would.
+    // A later request finds the balance in the coloured asset.
     let again = json!({"script": {"plain": "send [EUR/2 *] (source=@vault \\ \"GREEN\" destination=@shop)"}});
     assert_eq!(run(&server, "/v2", &again).is(200).json()["data"]["postings"][0]["amount"], 5);
 }

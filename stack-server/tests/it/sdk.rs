@@ -12,18 +12,18 @@ use crate::kill::address_of;
 use crate::provider::Provider as PaymentProvider;
 use crate::skipping::skipped;
 
-/// The client of a server that asks for tokens.
+/// The OAuth client of a server that requires tokens.
 const ID: &str = "walker";
 const SECRET: &str = "secret of the walker";
 
-/// A client of the same server that holds the scopes of every service, with the same secret.
+/// A client of the same server with the scopes of every service and the same secret.
 const SCOPED: &str = "scoped";
 
 /// Scopes that read from every service, and scopes that also write.
 const READING: &str = "auth:read ledger:read payments:read";
 const WRITING: &str = "auth:write ledger:write payments:write";
 
-/// The binary on an empty directory, until it is dropped.
+/// A running server with an empty directory. Dropping this ends it.
 pub(crate) struct Running {
     child: Child,
     pub(crate) base: String,
@@ -35,7 +35,7 @@ impl Running {
         Self::start_with(tempfile::tempdir().expect("a directory"), &[])
     }
 
-    /// One that asks for tokens of its own, and knows a client.
+    /// Starts a server that requires its own tokens, with a client.
     fn guarded() -> Self {
         Self::guarded_with(&[])
     }
@@ -49,12 +49,12 @@ impl Running {
              ['{}']}}]\n",
             format!("{READING} {WRITING}").replace(' ', "', '")
         );
-        std::fs::write(&clients, text).expect("it is written");
+        std::fs::write(&clients, text).expect("the file is written");
         let clients = clients.to_str().expect("text").to_owned();
         Self::start_with(data, &[&["--auth-enabled", "--auth-client", &clients], flags].concat())
     }
 
-    /// One that also checks the scopes of every service. It reaches a payment provider of the tests.
+    /// Starts a server that also checks the scopes of every service. It uses a fake payment provider.
     fn checked(provider: &PaymentProvider) -> Self {
         let addresses = format!("STRIPE={}", provider.url());
         Self::guarded_with(&[
@@ -86,7 +86,7 @@ impl Drop for Running {
     }
 }
 
-/// A token of a server that asks for them.
+/// Requests a token of a server that requires tokens.
 fn token(server: &Running) -> String {
     token_of(server, ID, "")
 }
@@ -96,23 +96,23 @@ fn token_of(server: &Running, client: &str, scopes: &str) -> String {
         .args(["auth", "token", "--server", &server.base, "--client-id", client, "--client-secret", SECRET])
         .args(["--scope", scopes])
         .output()
-        .expect("it runs");
+        .expect("the command runs");
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-/// The clients for Python have a token, those for TypeScript get their own.
+/// Returns whether a script is in Python. Clients in Python are given a token, and clients in TypeScript request one.
 fn is_python(script: &str) -> bool {
     Path::new(script).extension().is_some_and(|kind| kind == "py")
 }
 
-/// The address for tokens with these scopes, for a client that asks for none by itself.
+/// Returns the path that issues tokens with these scopes, for a client that requests no scopes itself.
 fn token_url(scopes: &str) -> String {
     format!("/api/auth/oauth/token?scope={}", scopes.replace(' ', "+"))
 }
 
-/// Runs a walk through so many operations against a server of its own, against one that asks for tokens, and against one
-/// that checks their scopes.
+/// Runs a script with this number of operations against a new server, against a server that requires tokens, and
+/// against a server that checks their scopes.
 #[track_caller]
 fn walk(program: impl Fn() -> Command, script: &str, operations: usize) {
     run(program(), &Running::start(), script, &[], operations);
@@ -125,7 +125,7 @@ fn walk(program: impl Fn() -> Command, script: &str, operations: usize) {
     walk_checked(program(), script, operations);
 }
 
-/// Runs a walk against a server that checks scopes.
+/// Runs a script against a server that checks scopes.
 #[track_caller]
 fn walk_checked(program: Command, script: &str, operations: usize) {
     let provider = accepting_provider();
@@ -137,7 +137,7 @@ fn walk_checked(program: Command, script: &str, operations: usize) {
     }
 }
 
-/// Reads with a token that only reads, which is refused wherever it writes.
+/// Runs a script with a token that only allows reads. The server refuses all writes.
 #[track_caller]
 fn walk_scopes(program: Command, script: &str, operations: usize) {
     let provider = accepting_provider();
@@ -151,7 +151,7 @@ fn walk_scopes(program: Command, script: &str, operations: usize) {
     }
 }
 
-/// A provider in the place of STRIPE that has nothing and accepts every transfer.
+/// Starts a fake provider for STRIPE that has no records and accepts every transfer.
 fn accepting_provider() -> PaymentProvider {
     let provider = PaymentProvider::start();
     let made = json!({"id": "tr_1", "object": "transfer", "balance_transaction": "txn_1", "status": "paid"});
@@ -160,7 +160,7 @@ fn accepting_provider() -> PaymentProvider {
     provider
 }
 
-/// Runs a walk through so many operations of the payments API, and again against a server that checks scopes.
+/// Runs a script with this number of operations of the payments API, and again against a server that checks scopes.
 #[track_caller]
 fn walk_payments(program: impl Fn() -> Command, script: &str, operations: usize) {
     let provider = accepting_provider();
@@ -190,7 +190,7 @@ pub(crate) fn run(
     );
 }
 
-/// Tells whether a program is installed with everything that a script needs.
+/// Returns whether a program is installed with everything that a script needs.
 pub(crate) fn has(mut program: Command, check: &str) -> bool {
     program.arg(check).output().is_ok_and(|output| output.status.success())
 }
@@ -233,7 +233,7 @@ fn python_client_reads_every_v2_response() {
     walk_scopes(python(), "scopes_v2.py", 7);
 }
 
-/// Node with the modules that it is told of, if the client is among them.
+/// Returns Node with the configured modules, if the client is among them.
 fn node_with_client() -> Option<impl Fn() -> Command> {
     let modules = std::env::var("SDK_NODE_PATH").unwrap_or_default();
     let node = move || {
@@ -288,7 +288,7 @@ fn a_stock_oauth_library_gets_tokens() {
     run(Command::new(&name), &Running::guarded(), "oauth.py", &[ID, SECRET], 2);
 }
 
-/// A real `OpenID` provider, until it is dropped. It goes on printing.
+/// A real `OpenID` provider. Dropping this ends it. Its output must be read, because it never stops.
 struct Provider {
     child: Child,
     issuer: String,
@@ -302,7 +302,7 @@ impl Drop for Provider {
     }
 }
 
-/// Node with the modules that walks of logins need, if they are installed.
+/// Returns Node with the modules that the scripts of logins need, if they are installed.
 pub(crate) fn node_with(modules: &[&str]) -> Option<impl Fn() -> Command> {
     let path = std::env::var("OAUTH_NODE_PATH").unwrap_or_default();
     let node = move || {
@@ -327,11 +327,11 @@ impl Provider {
         let mut child = node.spawn().expect("the provider starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
         let mut issuer = String::new();
-        stdout.read_line(&mut issuer).expect("it says its issuer");
+        stdout.read_line(&mut issuer).expect("the line with the issuer");
         Self { child, issuer: issuer.trim().to_owned(), _stdout: stdout }
     }
 
-    /// A server whose users log in there.
+    /// Starts a server whose users log in at this provider.
     fn server(&self) -> Running {
         let client = ["--delegated-client-id", "stack", "--delegated-client-secret", "its secret"];
         Running::guarded_with(&[&["--delegated-issuer", &self.issuer][..], &client].concat())
@@ -345,7 +345,7 @@ fn people_log_in_at_a_real_openid_provider() {
     run(node(), &provider.server(), "oauth.mjs", &[ID, SECRET], 5);
 }
 
-/// A browser, if one is installed.
+/// Returns a browser, if one is installed.
 pub(crate) fn browser() -> Option<String> {
     let named = std::env::var("OAUTH_BROWSER").ok();
     let usual = ["chromium", "chromium-browser", "google-chrome"].map(|name| format!("/usr/bin/{name}"));

@@ -22,10 +22,10 @@ fn shutdown_finishes_requests_and_closes_idle_ones() {
     );
     in_flight.write_all(head.as_bytes()).expect("sent");
     // The server has asked for the body, so it has started this request.
-    let read = in_flight.read(&mut buffer).expect("leave to go on");
+    let read = in_flight.read(&mut buffer).expect("an interim response");
     assert!(buffer[..read].starts_with(b"HTTP/1.1 100"));
 
-    let server = test.server.take().expect("it runs");
+    let server = test.server.take().expect("a running server");
     let stopping = std::thread::spawn(move || server.stop());
     // The idle connection ends, so the server is stopping.
     assert_eq!(idle.read(&mut buffer).expect("an end"), 0);
@@ -37,7 +37,8 @@ fn shutdown_finishes_requests_and_closes_idle_ones() {
     wait_until_refused(test.address);
 }
 
-/// Waits until nobody listens. A child process that another test starts has a copy of the listener until its program begins.
+/// Waits until no process listens. A child process that another test has started shares the listener until its program
+/// begins.
 #[track_caller]
 fn wait_until_refused(address: SocketAddr) {
     let late = Instant::now() + Duration::from_secs(30);
@@ -59,6 +60,6 @@ fn a_server_with_several_threads_stops_too() {
     for _ in 0..9 {
         test.get("/v2/_healthcheck").is(200);
     }
-    test.server.take().expect("it runs").stop();
+    test.server.take().expect("a running server").stop();
     wait_until_refused(test.address);
 }

@@ -1,4 +1,4 @@
-//! TLS towards clients and towards other servers, with a certificate authority of the test's own.
+//! TLS towards clients and towards other servers, with a certificate authority of the test.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -44,7 +44,7 @@ impl Trust {
             ("certificate.pem", &self.certificate),
             ("key.pem", &self.key),
         ] {
-            std::fs::write(home.join(name), text).expect("it is written");
+            std::fs::write(home.join(name), text).expect("the file is written");
         }
     }
 
@@ -89,8 +89,8 @@ impl Running {
     }
 
     fn send(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).expect("it listens");
-        stream.write_all(request.as_bytes()).expect("it is sent");
+        let mut stream = TcpStream::connect(self.address).expect("the server listens");
+        stream.write_all(request.as_bytes()).expect("the request is sent");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("text");
         answer
@@ -123,7 +123,7 @@ fn ask(trust: &Trust, address: SocketAddr, shown: Option<&Trust>) -> Option<Stri
     };
     let name = ServerName::try_from("localhost").expect("a name");
     let connection = ClientConnection::new(Arc::new(config), name).expect("a configuration");
-    let stream = TcpStream::connect(address).expect("it listens");
+    let stream = TcpStream::connect(address).expect("the server listens");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
     let mut stream = StreamOwned::new(connection, stream);
     stream.write_all(b"GET /_healthcheck HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
@@ -251,7 +251,7 @@ fn reaches_only_trusted_https_servers() {
     assert!(refused.try_recv().is_err());
     drop(server);
 
-    // The keys of a token issuer behind https. A token with an unknown key makes the server fetch them.
+    // This server has the keys of a token issuer. A token with an unknown key makes the server under test fetch them.
     let (issuer, asked) = serve_others(&trust, |path, address| {
         if path.ends_with("/.well-known/openid-configuration") {
             let issuer = format!("https://localhost:{}", address.port());
@@ -274,6 +274,6 @@ fn reaches_only_trusted_https_servers() {
     );
     assert!(server.send(&request).starts_with("HTTP/1.1 401"));
     let paths: Vec<String> =
-        (0..2).map(|_| asked.recv_timeout(Duration::from_secs(30)).expect("it is asked")).collect();
+        (0..2).map(|_| asked.recv_timeout(Duration::from_secs(30)).expect("a request")).collect();
     assert_eq!(paths, ["/.well-known/openid-configuration ", "/keys "]);
 }

@@ -5,7 +5,7 @@ use stack_server::Settings;
 
 use crate::client::TestServer;
 
-/// Makes a ledger with entries of all kinds, too large for one part of an export or an import.
+/// Starts a server with a ledger. The ledger has entries of all kinds, too many for one part of an export or an import.
 fn filled() -> TestServer {
     let server = TestServer::with_main();
     for batch in 0..9 {
@@ -79,7 +79,7 @@ fn imported_keys_replay_outcome_whatever_their_hash() {
     let first = requests.iter().enumerate().map(|(key, request)| send("main", key, *request));
     let first: Vec<_> = first.collect();
     let logs = export(&server, "main");
-    // The hashes of another server, and the empty hash of an old server that did not keep any.
+    // Use the hash of another server, and the empty hash of an old server that did not store any.
     for (ledger, hash) in [("foreign", r#""idempotencyHash":"c2hhMjU2""#), ("old", r#""idempotencyHash":"""#)]
     {
         let told = logs.lines().map(|log| {

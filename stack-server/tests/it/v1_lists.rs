@@ -47,7 +47,7 @@ fn pages_of_any_size_make_up_the_same_list() {
         assert_eq!(whole, descending, "{list}");
         for size in 1..=whole.len() {
             let mut pages = vec![server.get(&format!("{path}?{query}&pageSize={size}")).is(200).json()];
-            // Concurrent writes are newer than the page, or come after the current position in the list.
+            // Concurrent writes are newer than the page, or follow the current position in the list.
             server.post("/old/accounts/~/metadata", "{}").is(400);
             while let Some(next) = pages[pages.len() - 1]["cursor"]["next"].as_str() {
                 pages.push(server.get(&format!("{path}?cursor={next}")).is(200).json());
@@ -64,7 +64,7 @@ fn pages_of_any_size_make_up_the_same_list() {
                     assert_eq!(at, 0, "{list} by {size}: only the first page has none before it");
                     continue;
                 };
-                // The page size beside a cursor is ignored.
+                // The page size is ignored if there is a cursor.
                 let back =
                     server.get(&format!("{path}?pagination_token={previous}&pageSize=15")).is(200).json();
                 assert_eq!(keys(&back), keys(&pages[at - 1]), "{list} by {size}, page {at}");
@@ -150,7 +150,7 @@ fn refuses_foreign_and_forged_cursors() {
     let server = server();
     server.post("/other/accounts/a/metadata", "{}").is(204);
     let first = server.get("/old/accounts?pageSize=1").is(200).json();
-    let cursor = first["cursor"]["next"].as_str().expect("there is more").to_owned();
+    let cursor = first["cursor"]["next"].as_str().expect("a next page").to_owned();
     server.get(&format!("/api/ledger/old/accounts?cursor={cursor}")).is(200);
     for path in ["/old/balances", "/old/logs", "/old/transactions", "/other/accounts", "/v2/old/accounts"] {
         server.get(&format!("{path}?cursor={cursor}")).refused(400, "VALIDATION");
@@ -300,7 +300,7 @@ fn answers_clients_of_2_4_on_the_stand_alone_mount() {
             assert_eq!(logs[at]["data"]["accountMetadata"], serde_json::json!({}));
         }
         assert_eq!(logs[0]["data"]["metadata"], serde_json::json!({"k": "v"}));
-        // Behind the mount of the stack everything is as it was.
+        // Below the mount of the stack, this header makes no difference.
         server.send("HEAD", "/api/ledger/main/accounts", headers, "").is(200);
         let stack = server.send("GET", "/api/ledger/main/accounts", headers, "").is(200);
         assert_eq!(stack.column("address"), ["world", "c", "b", "a"]);

@@ -1,5 +1,5 @@
-//! A typical day of a client: one sequence of v2 requests at `/v2` in plain HTTP, with every response compared.
-//! `sdk.rs` has the sequences of older clients.
+//! The typical use of a client: one sequence of v2 requests at `/v2` in plain HTTP. Compares every response. `sdk.rs`
+//! runs the sequences of older clients.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn typical_day_of_a_v2_client() {
     let export = copy(&server);
     rules(&server);
     whole_buckets(&server);
-    // Work in other ledgers must not have changed this one.
+    // Writes to other ledgers must not change this ledger.
     assert_eq!(server.post("/v2/main/logs/export", "").is(200).body, export);
 }
 

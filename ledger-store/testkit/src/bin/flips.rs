@@ -5,8 +5,8 @@
 //! cargo run --release -p ledger-testkit --bin flips -- --flips 20000 [--seed 0] [--threads 4]
 //! ```
 //!
-//! Prints a table, and exits with 1 if a flip was silent: a wrong answer, or something acknowledged that is missing
-//! without a report.
+//! Prints a table, and exits with 1 if a flip was silent: an answer was wrong, or acknowledged data was missing without
+//! a report.
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! `DIR` (default `.`) should be on a real disk. Prints each round of small appends and of appends of a megabyte. The
-//! bare loop writes into space that was prepared before. The journal prepares its own space while it runs; in a
-//! separate measurement, its space is also prepared before. Compare neighbouring rounds only: the speed of shared
-//! disks changes within seconds.
+//! bare loop writes into space that was prepared before. The journal prepares its own space while it runs, and in a
+//! separate measurement its space is also prepared before. Compare only neighbouring rounds, because the speed of
+//! shared disks changes within seconds.
 
 use std::error::Error;
 use std::path::Path;

@@ -22,7 +22,7 @@ impl Round<'_, '_> {
         let at = self.at();
         let expand = Expand { volumes: self.rng.one_in(2), effective_volumes: self.rng.one_in(2) };
         let found = self.model.accounts(self.ledger, &filter, at);
-        // A balance in the past is a sum of the moves up to then.
+        // A balance at a date is the sum of the moves up to this date.
         let lacks = self.lacks_moves(at.is_some() && filter.asks_for_balances());
         let count = lacks.clone().map_or(Ok(found.len() as u64), Err);
         same!(self.view.count_accounts(&filter, at), count, "count {filter:?} at {at:?}");
@@ -172,9 +172,8 @@ impl Round<'_, '_> {
             LogPayload::InsertedSchema { schema } => Some(schema.to_string()),
             _ => None,
         });
-        let mut expected: Vec<_> = texts
-            .map(|text| (version_of(&text).expect("it was added with one"), created_at_of(&text), text))
-            .collect();
+        let mut expected: Vec<_> =
+            texts.map(|text| (version_of(&text).expect("a version"), created_at_of(&text), text)).collect();
         let order = self.rng.pick(&[SchemaOrder::Created, SchemaOrder::Version]);
         if order == SchemaOrder::Version {
             expected.sort_by(|one, other| one.0.as_str().cmp(other.0.as_str()));

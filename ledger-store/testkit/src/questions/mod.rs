@@ -30,7 +30,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// Names the question and both answers, if they differ.
+    /// Fails if an answer differs. The error names the question and both answers.
     pub fn ask(
         &self,
         snapshot: &Snapshot,
@@ -79,7 +79,7 @@ impl DamagedAnswers {
     ///
     /// # Errors
     ///
-    /// Names the difference, if an answer is wrong.
+    /// Fails if an answer is wrong. The error names the difference.
     pub fn note<T>(&mut self, asked: Result<T, Failure>) -> Result<(), Failure> {
         match asked {
             Ok(_) => self.right += 1,
@@ -96,7 +96,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// Names the question and both answers, if one is wrong.
+    /// Fails if an answer is wrong. The error names the question and both answers.
     pub fn ask_damaged(
         &self,
         snapshot: &Snapshot,

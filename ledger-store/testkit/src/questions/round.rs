@@ -1,4 +1,5 @@
-//! A round of questions about one ledger: its inputs, dates, expected refusals, and the walk through the pages of a list.
+//! A round of questions about one ledger: its inputs, dates, expected refusals, and the walk through the pages of a
+//! list.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -29,7 +30,7 @@ pub(super) struct Round<'a, 'd> {
 }
 
 impl Round<'_, '_> {
-    /// Returns a date that occurs in the ledger, or one right beside it.
+    /// Returns a date that occurs in the ledger, or one right before or after it.
     pub(super) fn date(&mut self) -> Timestamp {
         let log = self.model.log(self.ledger);
         let near = match self.rng.below(8) {
@@ -71,8 +72,8 @@ impl Round<'_, '_> {
         if self.rng.one_in(3) { None } else { Some(self.date()) }
     }
 
-    /// Reads a whole list in pages, forwards to its end and backwards again. The list must equal `expected`, or be
-    /// refused like it.
+    /// Reads a whole list in pages, forwards to its end and backwards again. The list, or the refusal, must equal
+    /// `expected`.
     pub(super) fn walk<T: Debug + PartialEq, K: Clone + Debug>(
         &mut self,
         what: &dyn Debug,

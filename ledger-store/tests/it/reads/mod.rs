@@ -173,7 +173,7 @@ fn refuses_reads_that_need_a_missing_feature() {
     store
         .create_ledger(name.clone(), LedgerOptions { features, ..LedgerOptions::default() })
         .expect("a new ledger");
-    let view = store.snapshot().ledger(&name).expect("it exists");
+    let view = store.snapshot().ledger(&name).expect("the ledger exists");
     let moves = ReadError::MissingFeature { feature: "MOVES_HISTORY" };
     let effective = ReadError::MissingFeature { feature: "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES" };
     let at = Some(Timestamp::from_micros(0));
@@ -218,8 +218,8 @@ fn refuses_reads_that_need_a_missing_feature() {
 #[test]
 fn cursor_key_belongs_to_one_store() {
     let directory = tempfile::tempdir().expect("a directory");
-    let key = Store::open(directory.path().join("data")).expect("it opens").cursor_key();
-    assert_eq!(Store::open(directory.path().join("data")).expect("it opens").cursor_key(), key);
+    let key = Store::open(directory.path().join("data")).expect("the store opens").cursor_key();
+    assert_eq!(Store::open(directory.path().join("data")).expect("the store opens").cursor_key(), key);
     assert_ne!(Store::in_memory().cursor_key(), key);
     assert_ne!(key[..16], key[16..]);
 }

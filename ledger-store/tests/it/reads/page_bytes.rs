@@ -10,7 +10,7 @@ use super::*;
 /// Size of the metadata of each item.
 const NOTE_BYTES: usize = 1_000;
 
-/// Bytes for two items and a bit: the third one ends a page.
+/// Maximum number of bytes on a page: enough for two items and a part of the third one, which ends the page.
 const PAGE_BYTES: usize = 2 * NOTE_BYTES + 1_500;
 
 /// Maximum number of items of such a page: three with a note, and the account that pays, which has none.
@@ -20,20 +20,20 @@ fn note() -> Metadata {
     Metadata::from_iter([("note", "x".repeat(NOTE_BYTES))])
 }
 
-/// A ledger with seven transactions to seven accounts, each with a note.
+/// Creates a ledger with seven transactions to seven accounts, each with a note.
 fn ledger() -> (Store, LedgerName) {
     let store = Store::in_memory();
     let ledger = store.ledger("main").expect("a name");
     for at in 0..7 {
         let account = format!("users:{at}");
         let transaction = ledger.transaction().posting("world", account.as_str(), 1_u64, "USD");
-        transaction.metadata("note", "x".repeat(NOTE_BYTES)).commit().expect("it is written");
-        ledger.set_account_metadata(&account, note()).expect("it is written");
+        transaction.metadata("note", "x".repeat(NOTE_BYTES)).commit().expect("the write succeeds");
+        ledger.set_account_metadata(&account, note()).expect("the write succeeds");
     }
     (store, LedgerName::parse("main").expect("a name"))
 }
 
-/// Walks a list to its end and back, and checks that all pages together are the list.
+/// Reads a list in pages to its end and back, and checks that all pages together are the list.
 fn walk<T, K: Clone>(whole: &[T], ask: impl Fn(PageRequest<K>) -> Page<T>, key: impl Fn(&T) -> K)
 where
     T: Clone + PartialEq + std::fmt::Debug,
@@ -48,7 +48,7 @@ where
     assert_eq!(joined, whole);
     assert!(pages.len() > 2, "the pages end early");
     assert!(pages.iter().all(|page| page.items.len() <= ITEMS_MAX));
-    // Backwards, the bytes are counted from the other end.
+    // Pages that are read backwards count their bytes from the other end.
     let mut back = pages.pop().expect("a page").items;
     while back.len() < whole.len() {
         let mut before = ask(PageRequest { start: Start::Before(key(&back[0])), ..page(100) });
@@ -62,8 +62,8 @@ where
 
 fn views() -> (LedgerView, LedgerView) {
     let (store, name) = ledger();
-    let whole = store.snapshot().ledger(&name).expect("it exists");
-    let cut = store.snapshot().with_page_bytes(PAGE_BYTES).ledger(&name).expect("it exists");
+    let whole = store.snapshot().ledger(&name).expect("the ledger exists");
+    let cut = store.snapshot().with_page_bytes(PAGE_BYTES).ledger(&name).expect("the ledger exists");
     (whole, cut)
 }
 
@@ -108,7 +108,7 @@ fn accounts_and_logs_continue_after_a_page_of_bytes() {
 #[test]
 fn page_has_one_item_of_any_size() {
     let (store, name) = ledger();
-    let cut = store.snapshot().with_page_bytes(1).ledger(&name).expect("it exists");
+    let cut = store.snapshot().with_page_bytes(1).ledger(&name).expect("the ledger exists");
     let query = AccountQuery {
         filter: FilterOf::all(),
         at: None,

@@ -1,4 +1,4 @@
-//! Every flag of `serve`, by subject: its name, its variable, what it does, and how its value is read.
+//! The flags of `serve`, grouped by subject. Each flag has a name, an environment variable, a help text and a parser.
 
 use std::collections::BTreeMap;
 
@@ -28,32 +28,32 @@ use crate::settings::Compat;
 /// A flag of `serve`.
 pub(super) struct Flag {
     pub(super) name: &'static str,
-    /// The name of its value; empty for a switch.
+    /// The placeholder for the value in the help text; empty for a switch.
     pub(super) value: &'static str,
-    /// Its environment variable.
+    /// The environment variable.
     pub(super) variable: &'static str,
-    /// Its effect.
+    /// The description in the help text.
     pub(super) help: &'static str,
-    /// Reads a value into the configuration, which stays as it was if it is none.
+    /// Parses a value and stores it in the configuration.
     pub(super) set: fn(&mut Config, &str) -> Result<(), FlagError>,
 }
 
 impl Flag {
-    /// Whether other software has a variable of this name too: what it says may not be meant for this server, so what
-    /// cannot be read is passed over with a warning. Of flags that guard something none is among them.
+    /// Returns whether other software also uses this name for a variable. The value may then be meant for that
+    /// software, so the server ignores an invalid value with a warning. None of these flags protects anything.
     pub(super) fn is_shared(&self) -> bool {
         matches!(self.variable, "BIND" | "DEBUG" | "WORKER")
     }
 }
 
-/// All flags.
+/// Returns all flags.
 pub(super) fn all() -> impl Iterator<Item = &'static Flag> {
     [SERVICE, API, WORKER, EVENTS, AUTH].into_iter().flatten()
 }
 
 #[rustfmt::skip]
 static SERVICE: &[Flag] = &[
-    // Before the next: `BIND` may be meant for other software, `STACK_LISTEN` is not.
+    // This precedes `listen`, which overrides it: `BIND` may be meant for other software, `STACK_LISTEN` is not.
     Flag { name: "bind", value: "ADDRESS", variable: "BIND", help: "the same as --listen, under the name that other servers use",
         set: |config, value| put(&mut config.listen, address(value)) },
     Flag { name: "listen", value: "ADDRESS", variable: "STACK_LISTEN", help: "address and port to listen on; :PORT listens on all addresses (127.0.0.1:8080)",
@@ -218,7 +218,7 @@ static AUTH: &[Flag] = &[
         set: |config, value| { value.clone_into(&mut config.auth.service); Ok(()) } },
 ];
 
-/// To go without events unnoticed would be worse than not to start.
+/// Refuses to enable an unsupported broker. An error at the start is better than events that are missing unnoticed.
 fn unknown_broker(value: &str) -> Result<(), FlagError> {
     if switch(value)? {
         return Err("this server does not speak it: publish to NATS or over HTTP".into());
@@ -255,7 +255,7 @@ fn add_issuers(config: &mut Config, value: &str) -> Result<(), FlagError> {
     Ok(())
 }
 
-/// The options of the authorization server.
+/// Returns the settings of the authorization server, and creates them if there are none.
 fn own(config: &mut Config) -> &mut AuthorizationSettings {
     let source = KeySource::File(key_file_of(&config.data));
     config.settings.authorization.get_or_insert_with(|| AuthorizationSettings::new(source))
@@ -281,29 +281,29 @@ pub(super) struct Foreign {
     pub(super) is_switch: bool,
 }
 
-/// Deployment files have them; with this server they change nothing.
+/// Ignored flags. Deployment files contain them, but they have no effect on this server.
 pub(super) static FOREIGN: &[Foreign] = &[
     // Elements of a bulk run in order.
     Foreign { name: "bulk-parallel", is_switch: false },
-    // No database to connect to.
+    // The server does not connect to a database.
     Foreign { name: "postgres-uri", is_switch: false },
     Foreign { name: "postgres-max-idle-conns", is_switch: false },
     Foreign { name: "postgres-max-open-conns", is_switch: false },
     Foreign { name: "postgres-conn-max-idle-time", is_switch: false },
     Foreign { name: "postgres-aws-enable-iam", is_switch: true },
     Foreign { name: "auto-upgrade", is_switch: true },
-    // Memory is bounded as a whole.
+    // `memory-budget` limits the memory of the whole server.
     Foreign { name: "ballast-size", is_switch: false },
     Foreign { name: "numscript-cache-max-count", is_switch: false },
-    // Events are never given up, and nothing is subscribed to.
+    // The server never gives up on an event, and does not subscribe to anything.
     Foreign { name: "publisher-nats-max-reconnect", is_switch: false },
     Foreign { name: "publisher-queue-group", is_switch: false },
-    // What is not delivered waits in the journal.
+    // Undelivered events wait in the journal.
     Foreign { name: "publisher-circuit-breaker-enabled", is_switch: true },
     Foreign { name: "publisher-circuit-breaker-open-interval-duration", is_switch: false },
     Foreign { name: "publisher-circuit-breaker-schema", is_switch: false },
     Foreign { name: "publisher-circuit-breaker-list-storage-limit", is_switch: false },
-    // Of a broker that is refused if it is switched on.
+    // Settings of Kafka, which the server refuses to enable.
     Foreign { name: "publisher-kafka-broker", is_switch: false },
     Foreign { name: "publisher-kafka-sasl-enabled", is_switch: true },
     Foreign { name: "publisher-kafka-sasl-iam-enabled", is_switch: true },
@@ -322,10 +322,10 @@ pub(super) static FOREIGN: &[Foreign] = &[
     Foreign { name: "worker-grpc-tls-cert", is_switch: false },
     Foreign { name: "worker-grpc-tls-key", is_switch: false },
     Foreign { name: "worker-grpc-auth-token", is_switch: false },
-    // Hashes are made as logs are.
+    // The server computes the hash of a log when it writes the log.
     Foreign { name: "worker-async-block-hasher-max-block-size", is_switch: false },
     Foreign { name: "worker-async-block-hasher-schedule", is_switch: false },
-    // What there is to know of the process is in its log.
+    // The server writes a log, and exports neither traces nor metrics.
     Foreign { name: "otel-service-name", is_switch: false },
     Foreign { name: "otel-resource-attributes", is_switch: false },
     Foreign { name: "otel-traces", is_switch: true },
@@ -342,6 +342,6 @@ pub(super) static FOREIGN: &[Foreign] = &[
     Foreign { name: "otel-metrics-exporter-push-interval", is_switch: false },
     Foreign { name: "otel-metrics-keep-in-memory", is_switch: true },
     Foreign { name: "otel-metrics-runtime", is_switch: true },
-    // Keys are asked for again until they are there.
+    // The server retries without limit to fetch keys.
     Foreign { name: "auth-read-key-set-max-retries", is_switch: false },
 ];

@@ -1,4 +1,4 @@
-//! A command line that was understood: the command, and the configuration of `serve`.
+//! The parsed command line: the command, and the configuration of `serve`.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -17,16 +17,16 @@ use crate::settings::{MEMORY_BUDGET, Settings};
 pub enum Invocation {
     /// Serve until a signal.
     Serve(Box<Config>),
-    /// Stay until a signal: deployments start a worker of its own, whose work the server does. Has the given options
-    /// without meaning here, as [`Config::ignored`].
+    /// Do nothing until a signal. Deployments start a separate worker, but the server does its work. Contains the
+    /// options that have no effect, like [`Config::ignored`].
     Worker(Vec<String>),
-    /// Check a closed data directory, and whether its history is the one of which this is known.
+    /// Check a closed data directory. With an earlier head, also check that the history still begins with its entries.
     Verify(PathBuf, Option<KeptHead>),
-    /// Work with scripts, as these arguments say.
+    /// Work with scripts. Contains the arguments after `script`.
     Script(Vec<OsString>),
-    /// Manage the authorization server, as these arguments say.
+    /// Manage the authorization server. Contains the arguments after `auth`.
     Auth(Vec<OsString>),
-    /// Copy a closed data directory or one of its ledgers, as these arguments say.
+    /// Copy a closed data directory or one of its ledgers. Contains the command and its arguments.
     Copy(Verb, Vec<OsString>),
     /// Print the release.
     Version,
@@ -36,7 +36,7 @@ pub enum Invocation {
     HelpOf(Topic),
 }
 
-/// A command whose help is a text of its own.
+/// A command that has its own help text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// `serve`, with its flags.
@@ -48,7 +48,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// Finds the command with a name.
+    /// Returns the command with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "serve" => Self::Serve,
@@ -59,17 +59,17 @@ impl Topic {
     }
 }
 
-/// An earlier head of a journal: a number of entries, and the hash after them.
+/// An earlier head of a journal, which the operator has kept: the number of entries and the hash of their chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptHead {
-    /// How many entries there were.
+    /// The number of entries.
     pub entries: u64,
-    /// The hash of them all, in hex.
+    /// The hash of all these entries in hex.
     pub hash: String,
 }
 
 impl KeptHead {
-    /// Reads `ENTRIES:HASH`.
+    /// Parses `ENTRIES:HASH`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (entries, hash) = text.split_once(':')?;
         let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -80,39 +80,41 @@ impl KeptHead {
 
 /// The configuration of `serve`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the operator's")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate switch for the operator")]
 pub struct Config {
-    /// Where to listen; port 0 lets the operating system choose.
+    /// The address to listen on. With port 0 the operating system chooses the port.
     pub listen: SocketAddr,
     /// The data directory.
     pub data: PathBuf,
-    /// Memory of the server, in bytes.
+    /// The memory budget of the server in bytes.
     pub memory_budget: usize,
-    /// With fewer bytes free on the disk, writes are turned away; `None` goes by the size of the disk.
+    /// The server refuses writes if fewer bytes are free on the disk. `None` derives the limit from the size of the
+    /// disk.
     pub free_space_floor: Option<u64>,
-    /// The form of log lines.
+    /// The format of log lines.
     pub log_format: log::Format,
-    /// The level below which log lines are left out.
+    /// The minimum level of log lines.
     pub log_level: Level,
-    /// Whether an address that others can reach may be listened on without authentication.
+    /// Whether the server may listen without authentication on an address that other machines can reach.
     pub allow_unauthenticated: bool,
-    /// Whether others may write into the data directory.
+    /// Whether to accept a data directory that other users can write to.
     pub allow_shared_directory: bool,
     /// Whether requests need tokens.
     pub auth_enabled: bool,
-    /// Whose tokens are taken; `None` goes by the switch and the issuers.
+    /// The issuers whose tokens are accepted. `None` derives them from `auth_enabled` and the configured issuers.
     pub auth_mode: Option<AuthMode>,
-    /// The file of the key that seals private values; `None` is beside the data directory.
+    /// The file with the key that encrypts private values; `None` is the file next to the data directory.
     pub auth_key_file: Option<PathBuf>,
-    /// Whose tokens, and what they must allow.
+    /// The trusted issuers, and the required audiences and scopes of tokens.
     pub auth: AuthSettings,
-    /// Settings of answers.
+    /// The settings of the HTTP server.
     pub settings: Settings,
-    /// Which events are published where.
+    /// The brokers and topics of published events.
     pub publishing: Publishing,
-    /// Whether it says where a separate worker is: then its work is asked for, and done by the server.
+    /// Whether the command line or a variable contains the address of a separate worker. The server does the worker's
+    /// work itself, and logs this.
     pub names_worker: bool,
-    /// Given options without meaning here: flags of other servers, and variables that other software has too.
+    /// Given options that have no effect: flags of other servers, and invalid variables that other software also uses.
     pub ignored: Vec<String>,
 }
 
@@ -150,27 +152,27 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The part of the memory budget that is for the store.
+    /// Returns the part of the memory budget for the store.
     pub fn store_memory(&self) -> usize {
         self.memory_budget - self.settings.http_memory
     }
 }
 
-/// Whose tokens are taken.
+/// The issuers whose tokens the server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMode {
-    /// Nobody asks for tokens.
+    /// The server requires no tokens.
     Off,
-    /// Those of this server's own authorization server.
+    /// The built-in authorization server.
     Own,
-    /// Those of issuers elsewhere.
+    /// Other issuers.
     Foreign,
-    /// Those of all of them.
+    /// The built-in authorization server and other issuers.
     Both,
 }
 
-/// Where the key of a data directory is unless the operator says otherwise: beside it, so that copies of the directory
-/// do not hold it.
+/// Returns the default key file of a data directory. It is next to the directory, so that copies of the directory do
+/// not contain the key.
 pub(crate) fn key_file_of(data: &Path) -> PathBuf {
     let mut name = data.as_os_str().to_owned();
     name.push(".auth-key");

@@ -54,7 +54,7 @@ pub(super) fn address(value: &str) -> Result<SocketAddr, ValueError> {
     found.iter().find(|address| address.is_ipv4()).or(found.first()).copied().ok_or_else(no_address)
 }
 
-/// Parses one of several words into the value that it stands for.
+/// Returns the value of one of several words.
 pub(super) fn choice<T: Copy>(value: &str, words: &[(&str, T)]) -> Result<T, ValueError> {
     let found = words.iter().find(|(word, _)| *word == value).map(|(_, meaning)| *meaning);
     found.ok_or_else(|| {

@@ -84,7 +84,7 @@ impl Outbox {
         Ok(read.await??)
     }
 
-    /// Delivers one event. Skips it if it cannot be decoded, or if the broker does not take its topic.
+    /// Delivers one event. Skips it if it cannot be decoded, or if the broker does not accept its topic.
     async fn deliver(&self, document: &Document) {
         let Some((topic, message)) = message(&self.key, document, &self.topics) else {
             return log_fault(self.broker.name(), &"the document of a payment event is damaged");

@@ -47,13 +47,13 @@ impl Position {
         self.at
     }
 
-    /// Moves on after a part of the feed, which may have contained no events.
+    /// Moves to the end of a part of the feed. `delivered` is whether the part contained events for the broker.
     pub(super) fn move_to(&mut self, next: FeedPosition, delivered: bool) {
         self.at = next;
         self.delivered |= delivered;
     }
 
-    /// Tells whether the document has an earlier position.
+    /// Returns whether the document has an earlier position.
     pub(super) fn is_ahead_of_document(&self) -> bool {
         self.at > self.written
     }

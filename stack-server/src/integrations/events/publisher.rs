@@ -1,9 +1,9 @@
 //! Delivers events from the store to a broker.
 //!
-//! A publisher reads the feed of all ledgers in parts. It delivers each event until the broker acknowledges it, and
-//! the events of one ledger in order. A document keeps its position. A new publisher starts at the newest commit. A
-//! failed delivery is retried without limit, with growing pauses. The journal keeps the waiting events, and memory
-//! holds one part.
+//! A publisher reads the feed of all ledgers in parts. It delivers each event until the broker acknowledges it, and the
+//! events of one ledger in order. A document keeps its position. A new publisher starts at the newest commit. A failed
+//! delivery is retried without limit, with growing pauses. Waiting events are in the journal, and only one part is in
+//! memory.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -105,7 +105,7 @@ impl Publisher {
         Ok(read??)
     }
 
-    /// Delivers the events of a part and waits for all acknowledgements. Tells whether the part had any events.
+    /// Delivers the events of a part and waits for all acknowledgements. Returns whether the part had any events.
     async fn deliver(&self, part: FeedPart) -> bool {
         let mut ledgers: Vec<(LedgerName, Vec<Message>)> = Vec::new();
         for fed in part.logs {

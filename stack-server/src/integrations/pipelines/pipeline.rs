@@ -19,7 +19,7 @@ use crate::limits::{PIPELINE_PART_BYTES, POSITION_INTERVAL};
 /// The intervals of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Periods {
-    /// Maximum time between two looks for new logs.
+    /// Maximum time between two reads of new logs.
     pub(super) pull: Duration,
     /// The pause after a failed push.
     pub(super) retry: Duration,
@@ -108,7 +108,7 @@ impl Running {
         }
     }
 
-    /// Pushes the available logs. If a push has space for more, waits a moment for them.
+    /// Pushes the available logs. If they do not fill a push, waits for more during the exporter's interval.
     async fn push(&self, place: &mut Place, mut part: FedLogs) {
         if !part.has_more && part.logs.len() < self.setup.batching.items {
             tokio::time::sleep(self.setup.batching.interval).await;
