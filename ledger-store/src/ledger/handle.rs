@@ -174,7 +174,7 @@ impl Ledger {
     }
 
     /// As [`Ledger::dry_run`], on a thread of the store.
-    pub(super) fn rehearse_async(
+    pub(super) fn dry_run_async(
         &self,
         request: Result<Request, LedgerError>,
     ) -> ReadFuture<Result<DryRun, LedgerError>> {

@@ -29,8 +29,8 @@ impl Ledger {
         TransactionBuilder::of_script(self, script.as_ref())
     }
 
-    /// Begins a transaction by a script template of a schema version, which
-    /// [`schema_version`](TransactionBuilder::schema_version) names.
+    /// Starts a transaction that a script template creates. The template belongs to the version of the schema that
+    /// [`schema_version`](TransactionBuilder::schema_version) sets.
     ///
     /// ```
     /// let ledger = ledger_store::Store::in_memory().ledger("main")?;
@@ -69,19 +69,20 @@ pub enum ByScript {}
 pub struct TransactionBuilder<'a, M = ByPostings> {
     ledger: &'a Ledger,
     create: CreateTransaction,
-    once: Once,
+    parts: RequestParts,
     movement: PhantomData<fn() -> M>,
 }
 
-/// The parts that builders of all commands have: the idempotency key, the schema version, and the first error.
+/// The parts of a request that builders of all commands have besides the command: the idempotency key and the schema
+/// version. Also holds the first error of a builder, which it reports instead of a request.
 #[derive(Debug, Default)]
-struct Once {
+struct RequestParts {
     key: Option<IdempotencyKey>,
     schema_version: Option<Box<SchemaVersion>>,
     fault: Option<LedgerError>,
 }
 
-impl Once {
+impl RequestParts {
     fn note(&mut self, error: impl Into<LedgerError>) {
         self.fault.get_or_insert_with(|| error.into());
     }
@@ -108,7 +109,7 @@ impl Once {
 impl<'a> TransactionBuilder<'a, ByPostings> {
     pub(super) fn new(ledger: &'a Ledger) -> Self {
         let create = CreateTransaction::of(Postings::new());
-        Self { ledger, create, once: Once::default(), movement: PhantomData }
+        Self { ledger, create, parts: RequestParts::default(), movement: PhantomData }
     }
 
     /// Moves an amount from one account to another. Postings are executed in order. Each source but `world` must hold
@@ -137,7 +138,7 @@ impl<'a> TransactionBuilder<'a, ByPostings> {
                 Movement::Postings(postings) => postings.push(posting),
                 Movement::Script(_) | Movement::Template { .. } => unreachable!("only postings"),
             },
-            Err(error) => self.once.note(error),
+            Err(error) => self.parts.note(error),
         }
         self
     }
@@ -168,7 +169,7 @@ impl<'a> TransactionBuilder<'a, ByScript> {
 
     fn of_movement(ledger: &'a Ledger, movement: Movement) -> Self {
         let create = CreateTransaction { movement, ..CreateTransaction::of(Postings::new()) };
-        Self { ledger, create, once: Once::default(), movement: PhantomData }
+        Self { ledger, create, parts: RequestParts::default(), movement: PhantomData }
     }
 
     /// Sets a variable of the script: a text, an integer, an address, a [`Monetary`](ledger_core::Monetary).
@@ -190,7 +191,8 @@ impl<'a> TransactionBuilder<'a, ByScript> {
         self
     }
 
-    /// Selects the wording of the script's errors.
+    /// Selects the texts of the script's errors: those of the machine (the default) or of the interpreter. Both run the
+    /// script the same way.
     pub fn runtime(mut self, runtime: Runtime) -> Self {
         match &mut self.create.movement {
             Movement::Script(Script { runtime: chosen, .. }) | Movement::Template { runtime: chosen, .. } => {
@@ -207,7 +209,7 @@ impl<M> TransactionBuilder<'_, M> {
     pub fn reference(mut self, reference: impl AsRef<str>) -> Self {
         match Reference::parse(reference.as_ref()) {
             Ok(reference) => self.create.reference = Some(reference),
-            Err(error) => self.once.note(error),
+            Err(error) => self.parts.note(error),
         }
         self
     }
@@ -230,7 +232,7 @@ impl<M> TransactionBuilder<'_, M> {
                 let metadata = self.create.account_metadata.entry(account).or_insert(Metadata::EMPTY);
                 metadata.insert_text(key.as_ref(), value.as_ref());
             }
-            Err(error) => self.once.note(error),
+            Err(error) => self.parts.note(error),
         }
         self
     }
@@ -259,15 +261,15 @@ impl<M> TransactionBuilder<'_, M> {
     /// # }
     /// ```
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
-        self.once.set_key(key.as_ref());
+        self.parts.set_key(key.as_ref());
         self
     }
 
     /// Sets the version of the ledger's schema that applies to the transaction.
     pub fn schema_version(mut self, version: impl AsRef<str>) -> Self {
         match SchemaVersion::parse(version.as_ref()) {
-            Ok(version) => self.once.schema_version = Some(Box::new(version)),
-            Err(error) => self.once.note(error),
+            Ok(version) => self.parts.schema_version = Some(Box::new(version)),
+            Err(error) => self.parts.note(error),
         }
         self
     }
@@ -318,7 +320,7 @@ impl<M> TransactionBuilder<'_, M> {
     /// The future resolves to the errors of [`TransactionBuilder::commit`].
     pub fn dry_run_async(self) -> ReadFuture<Result<DryRun, LedgerError>> {
         let ledger = self.ledger;
-        ledger.rehearse_async(self.into_request())
+        ledger.dry_run_async(self.into_request())
     }
 }
 
@@ -328,7 +330,7 @@ impl<M> TransactionBuilder<'_, M> {
 pub struct RevertBuilder<'a> {
     ledger: &'a Ledger,
     revert: RevertTransaction,
-    once: Once,
+    parts: RequestParts,
 }
 
 impl<'a> RevertBuilder<'a> {
@@ -340,7 +342,7 @@ impl<'a> RevertBuilder<'a> {
             metadata: Metadata::EMPTY,
             rules: Rules::Current,
         };
-        Self { ledger, revert, once: Once::default() }
+        Self { ledger, revert, parts: RequestParts::default() }
     }
 }
 
@@ -365,7 +367,7 @@ impl RevertBuilder<'_> {
 
     /// Protects the revert from being recorded twice. See [`TransactionBuilder::idempotency_key`].
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
-        self.once.set_key(key.as_ref());
+        self.parts.set_key(key.as_ref());
         self
     }
 
@@ -408,7 +410,7 @@ impl RevertBuilder<'_> {
     /// The future resolves to the errors of [`RevertBuilder::commit`].
     pub fn dry_run_async(self) -> ReadFuture<Result<DryRun, LedgerError>> {
         let ledger = self.ledger;
-        ledger.rehearse_async(self.into_request())
+        ledger.dry_run_async(self.into_request())
     }
 }
 
@@ -424,13 +426,13 @@ pub trait IntoRequest {
 
 impl<M> IntoRequest for TransactionBuilder<'_, M> {
     fn into_request(self) -> Result<Request, LedgerError> {
-        self.once.request(Command::CreateTransaction(self.create))
+        self.parts.request(Command::CreateTransaction(self.create))
     }
 }
 
 impl IntoRequest for RevertBuilder<'_> {
     fn into_request(self) -> Result<Request, LedgerError> {
-        self.once.request(Command::RevertTransaction(self.revert))
+        self.parts.request(Command::RevertTransaction(self.revert))
     }
 }
 
@@ -448,11 +450,11 @@ impl IntoRequest for Request {
 
 impl<M> fmt::Debug for TransactionBuilder<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ledger, create, once, movement: _ } = self;
+        let Self { ledger, create, parts, movement: _ } = self;
         f.debug_struct("TransactionBuilder")
             .field("ledger", ledger)
             .field("create", create)
-            .field("once", once)
+            .field("parts", parts)
             .finish()
     }
 }
