@@ -28,7 +28,8 @@ impl<'a> Resolver<'a> {
         match pending {
             Pending::Complete(answer) => answer(Ok(())),
             Pending::Outcomes(pending, done) => {
-                // The write is durable. Only the details of its answer cannot be read.
+                // The write is durable, but its answer cannot be completed. A read error would say that the write had
+                // no effect.
                 done.tell(self.outcomes(pending).map_err(|error| match error {
                     WriteError::Read(error) => WriteError::OutcomeUnknown { reason: error.to_string() },
                     other => other,
@@ -39,6 +40,7 @@ impl<'a> Resolver<'a> {
 
     fn outcomes(&mut self, pending: PendingOutcomes) -> Result<Vec<Outcome>, WriteError> {
         let PendingOutcomes { decided, spent } = pending;
+        // The requests are freed here, outside the decider lock.
         drop(spent);
         match decided {
             DecidedCommands::OfLedgers(outcomes) => outcomes
@@ -54,7 +56,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Builds the answers of a dry run. Each describes the state that the commands before it would have left.
+    /// Builds the answers of a dry run. Each includes the effects of the commands before it, although nothing is
+    /// recorded.
     fn tried(
         &mut self,
         ledger: u32,
@@ -66,6 +69,7 @@ impl<'a> Resolver<'a> {
         for decided in outcomes {
             let answer = match decided {
                 Decided::Done(receipt) if receipt.replayed => {
+                    // A replay within the dry run repeats the entry of the command that used the key first.
                     let is_first = |answer: &&Outcome| matches!(answer, Outcome::Done(have) if have.log == receipt.log && !have.replayed);
                     match answers.iter().find(is_first) {
                         Some(Outcome::Done(first)) => {
@@ -103,11 +107,11 @@ impl<'a> Resolver<'a> {
             Decided::Refused(rejection) => Outcome::Refused(rejection),
             Decided::Cancelled => Outcome::Cancelled,
             Decided::Failed(error) => Outcome::Failed(error),
-            Decided::Replay { position, later } => {
+            Decided::Replay { position, offset } => {
                 let session = self.session(ledger)?;
                 let mut entry = session.reader.entry(position)?;
-                if later > 0 {
-                    entry = logs::entry_of(session, entry.id.get() + later)?;
+                if offset > 0 {
+                    entry = logs::entry_of(session, entry.id.get() + offset)?;
                 }
                 effective::add_effective_volumes(session, &mut entry.payload, Later::Anywhere)?;
                 let transaction = match &entry.payload {
@@ -131,7 +135,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// Returns the session for a ledger, with fresh limits for one question.
+    /// Returns the session for a ledger. Its meter starts anew, because the limits of a read hold for each answer.
     fn session(&mut self, ledger: u32) -> Result<&Session, ReadError> {
         let kept = self.session.take().filter(|session| session.ledger() == ledger);
         let session = kept.map_or_else(|| self.engine.session(ledger, &self.view), Ok)?;

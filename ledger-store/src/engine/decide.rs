@@ -169,7 +169,7 @@ impl Commands<'_> {
                 && let Some(Decided::Replay { position, .. }) = outcomes.first()
             {
                 // The entries of these commands have consecutive positions.
-                outcomes[at] = Decided::Replay { position: *position, later: at as u64 };
+                outcomes[at] = Decided::Replay { position: *position, offset: at as u64 };
                 continue;
             }
             let program = self.programs.get(at).and_then(Option::as_ref);

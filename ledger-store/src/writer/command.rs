@@ -38,8 +38,8 @@ pub(crate) struct Prepared<'a> {
 pub(crate) enum Decided {
     /// The command was accepted and is in the batch.
     Done(Receipt),
-    /// The command was executed before. The answer is the log entry `later` entries after the one at `position`.
-    Replay { position: Position, later: u64 },
+    /// The command was executed before. The answer is the log entry `offset` entries after the one at `position`.
+    Replay { position: Position, offset: u64 },
     /// The rules refuse the command.
     Refused(Rejection),
     /// The command was not tried, or was undone.

@@ -71,7 +71,7 @@ fn find_prior(
     let used = load::used_key(state, ledger, have.key.as_str(), prepared.prints.idempotency, batch, written)?;
     let Some((position, first)) = used else { return Ok(None) };
     if first.admits(&have.hash, &prepared.request.command, prepared.several) {
-        return Ok(Some(Decided::Replay { position, later: 0 }));
+        return Ok(Some(Decided::Replay { position, offset: 0 }));
     }
     Ok(Some(Decided::Refused(Rejection::IdempotencyMismatch {
         key: have.key.as_str().into(),
