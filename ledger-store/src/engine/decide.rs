@@ -4,7 +4,7 @@ use ledger_core::Timestamp;
 
 use super::Engine;
 use super::atomic::decide_atomic;
-use super::ledger_work::{create_ledger, edit_ledger, import_logs, live, mark_bucket, remove_deleted};
+use super::ledger_work::{change_bucket, create_ledger, edit_ledger, import_logs, live, remove_deleted};
 use super::pending::{DecidedCommands, Pending, PendingOutcomes, answer_from_within};
 use super::work::Work;
 use super::written::WrittenHere;
@@ -44,9 +44,9 @@ impl Engine {
                 let edited = edit_ledger(state, &name, edit, batch);
                 Pending::complete(done, self.checked(state, edited))
             }
-            Work::MarkBucket(mark, done) => {
-                let marked = mark_bucket(state, &mark, now, batch);
-                Pending::complete(done, self.checked(state, marked))
+            Work::ChangeBucket(change, done) => {
+                let changed = change_bucket(state, &change, now, batch);
+                Pending::complete(done, self.checked(state, changed))
             }
             Work::RemoveDeleted(retention, done) => {
                 let removed = remove_deleted(state, retention, now, batch);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ledger_core::{LedgerName, LedgerOptions, Timestamp};
 use ledger_journal::entry::DocumentRecord;
 
-use super::work::{BucketMark, BucketState, LedgerEdit, NextLogs};
+use super::work::{BucketChange, BucketState, LedgerEdit, NextLogs};
 use super::written::WrittenHere;
 use crate::documents::keys::document_key;
 use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
@@ -14,9 +14,9 @@ use crate::imported::Imported;
 use crate::query::LedgerInfo;
 use crate::writer::{Batch, State, documents, import, undo};
 
-/// Maximum number of ledgers that one piece of work on a bucket visits. Keeps a batch small, however many ledgers the
-/// bucket holds.
-const LEDGERS_MARKED: usize = 10_000;
+/// Maximum number of ledgers that one piece of work visits or removes. Keeps a batch small, however many ledgers there
+/// are.
+const LEDGERS_VISITED: usize = 10_000;
 
 pub(super) fn create_ledger(
     state: &mut State,
@@ -106,18 +106,18 @@ pub(super) fn import_logs(
 
 /// Deletes or restores ledgers of a bucket, up to a limit. Returns the number of the next ledger to visit if there are
 /// more.
-pub(super) fn mark_bucket(
+pub(super) fn change_bucket(
     state: &mut State,
-    BucketMark { bucket, first, mark }: &BucketMark,
+    BucketChange { bucket, first, to }: &BucketChange,
     now: Timestamp,
     batch: &mut Batch,
 ) -> Result<Option<u32>, WriteError> {
-    if *mark == BucketState::Restored && *first == 1 && state.ledgers.is_bucket_gone(bucket) {
+    if *to == BucketState::Restored && *first == 1 && state.ledgers.is_bucket_gone(bucket) {
         return Err(WriteError::BucketRemoved);
     }
     let mut next = Some(*first);
     let mut changed = Vec::new();
-    for _ in 0..LEDGERS_MARKED {
+    for _ in 0..LEDGERS_VISITED {
         let ledger = next.and_then(|next| state.ledgers.get(next));
         let Some(ledger) = ledger else {
             next = None;
@@ -129,10 +129,10 @@ pub(super) fn mark_bucket(
             continue;
         }
         // A section whose removal has begun cannot be restored.
-        if *mark == BucketState::Restored && state.ledgers.section(section).is_going() {
+        if *to == BucketState::Restored && state.ledgers.section(section).is_going() {
             continue;
         }
-        let deleted_at = match mark {
+        let deleted_at = match to {
             BucketState::Deleted => info.deleted_at.or(Some(now)),
             BucketState::Restored => None,
         };
@@ -157,7 +157,7 @@ pub(super) fn remove_deleted(
     let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
     let until = Timestamp::from_micros(now.as_micros().saturating_sub(retention));
     let mut due = Vec::new();
-    for number in state.ledgers.removable(until, LEDGERS_MARKED) {
+    for number in state.ledgers.removable(until, LEDGERS_VISITED) {
         let info = LedgerInfo::clone(&state.ledgers[number].head.info);
         let stored =
             |collection| state.stored_document(&document_key(collection, info.name.as_str().as_bytes()));

@@ -44,4 +44,4 @@ mod written;
 
 pub use self::index_events::{IndexEvent, IndexStatus};
 pub(crate) use self::shared::Engine;
-pub(crate) use self::work::{BucketMark, BucketState, Done, LedgerEdit, NextLogs, Work};
+pub(crate) use self::work::{BucketChange, BucketState, Done, LedgerEdit, NextLogs, Work};

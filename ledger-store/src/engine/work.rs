@@ -22,8 +22,9 @@ pub(crate) enum Work {
     Apply(Submission, Programs, Done<Vec<Outcome>>),
     CreateLedger(LedgerName, LedgerOptions, Done<LedgerInfo>),
     EditLedger(LedgerName, LedgerEdit, Done<LedgerInfo>),
-    /// Deletes or restores ledgers of a bucket, a limited number at a time.
-    MarkBucket(BucketMark, Done<Option<u32>>),
+    /// Deletes or restores ledgers of a bucket, a limited number at a time. The answer is the number of the next ledger
+    /// to visit, if there are more.
+    ChangeBucket(BucketChange, Done<Option<u32>>),
     /// Removes for good the ledgers that were deleted at least this long ago, a limited number at a time. The answer
     /// lists them, and is empty if none were due.
     RemoveDeleted(Duration, Done<Vec<LedgerInfo>>),
@@ -33,30 +34,29 @@ pub(crate) enum Work {
     Import(LedgerName, NextLogs, Done<Imported>),
 }
 
-/// Deletes or restores the ledgers of a bucket. The answer is the number of the next ledger to visit, if there are
-/// more.
-pub(crate) struct BucketMark {
+/// A new state for the ledgers of a bucket.
+pub(crate) struct BucketChange {
     pub(crate) bucket: BucketName,
     /// The number of the first ledger to visit.
     pub(crate) first: u32,
-    pub(crate) mark: BucketState,
+    pub(crate) to: BucketState,
 }
 
-/// Logs to import into a ledger, with the ledger's next log id at the time when their hashes were checked. The writer
-/// refuses to apply them if that id has changed.
+/// Logs to import into a ledger whose hashes are checked already. `next` is the ledger's next log id at the time of the
+/// check. If another write has changed it since, the writer imports nothing.
 pub(crate) struct NextLogs {
     pub(crate) next: u64,
     pub(crate) logs: Vec<ImportedLog>,
 }
 
 impl Work {
-    /// Returns the number of commands.
+    /// Returns the number of its commands, document changes or logs. Other work counts as one command.
     pub(super) fn commands(&self) -> usize {
         match self {
             Self::Apply(submission, ..) => submission.requests.len(),
             Self::CreateLedger(..)
             | Self::EditLedger(..)
-            | Self::MarkBucket(..)
+            | Self::ChangeBucket(..)
             | Self::RemoveDeleted(..) => 1,
             Self::ChangeDocuments(changes, _) => changes.len(),
             Self::WriteAtomically(write, ..) => write.documents.len() + write.commands.len(),
@@ -73,7 +73,7 @@ impl Work {
     pub(super) const fn needs_no_room(&self) -> bool {
         match self {
             Self::Apply(..) => self.writes_nothing(),
-            Self::MarkBucket(..) | Self::RemoveDeleted(..) => true,
+            Self::ChangeBucket(..) | Self::RemoveDeleted(..) => true,
             Self::CreateLedger(..)
             | Self::EditLedger(..)
             | Self::ChangeDocuments(..)
@@ -87,7 +87,7 @@ impl Work {
         match self {
             Self::Apply(_, _, done) | Self::WriteAtomically(_, _, done) => done.tell(Err(why)),
             Self::CreateLedger(_, _, done) | Self::EditLedger(_, _, done) => done.tell(Err(why)),
-            Self::MarkBucket(_, done) => done.tell(Err(why)),
+            Self::ChangeBucket(_, done) => done.tell(Err(why)),
             Self::RemoveDeleted(_, done) => done.tell(Err(why)),
             Self::ChangeDocuments(_, done) => done.tell(Err(why)),
             Self::Import(_, _, done) => done.tell(Err(why)),
@@ -104,11 +104,13 @@ pub(crate) enum BucketState {
     Restored,
 }
 
-/// A change to a ledger's description, apart from its log.
+/// A change to the mapping or the metadata of a whole ledger. The ledger's log does not record it.
 pub(crate) enum LedgerEdit {
     /// Replaces the ledger's v1 mapping, as JSON text.
     Mapping(String),
+    /// Sets these metadata keys.
     Set(Metadata),
+    /// Deletes a metadata key.
     Delete(CompactString),
 }
 

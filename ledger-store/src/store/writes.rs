@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use super::Store;
 use crate::atomic::AtomicWrite;
 use crate::documents::{DocumentChange, DocumentVersion};
-use crate::engine::{BucketMark, BucketState, Done, LedgerEdit, Work};
+use crate::engine::{BucketChange, BucketState, Done, LedgerEdit, Work};
 use crate::error::WriteError;
 use crate::query::LedgerInfo;
 use crate::submission::{Outcome, Submission};
@@ -75,7 +75,7 @@ impl Store {
     ///
     /// The errors that any write can have.
     pub fn delete_bucket(&self, bucket: &BucketName) -> Result<(), WriteError> {
-        self.mark_bucket(bucket, BucketState::Deleted)
+        self.change_bucket(bucket, BucketState::Deleted)
     }
 
     /// Undoes the deletion of a bucket.
@@ -84,14 +84,14 @@ impl Store {
     ///
     /// [`WriteError::BucketRemoved`], and the errors that any write can have.
     pub fn restore_bucket(&self, bucket: &BucketName) -> Result<(), WriteError> {
-        self.mark_bucket(bucket, BucketState::Restored)
+        self.change_bucket(bucket, BucketState::Restored)
     }
 
-    fn mark_bucket(&self, bucket: &BucketName, mark: BucketState) -> Result<(), WriteError> {
+    fn change_bucket(&self, bucket: &BucketName, to: BucketState) -> Result<(), WriteError> {
         let mut next = Some(1);
         while let Some(first) = next {
-            let mark = BucketMark { bucket: bucket.clone(), first, mark };
-            next = self.run(LEDGER_WORK_BYTES, |done| Work::MarkBucket(mark, done))?;
+            let change = BucketChange { bucket: bucket.clone(), first, to };
+            next = self.run(LEDGER_WORK_BYTES, |done| Work::ChangeBucket(change, done))?;
         }
         Ok(())
     }
