@@ -1,12 +1,13 @@
-//! Sections of the journal: how many ledgers in each are kept, deleted or removed.
+//! Counts the ledgers in each section of the journal. A section holds the entries of ledgers of one bucket, and is only
+//! removed as a whole: when all of its ledgers are removed.
 
 use crate::query::LedgerInfo;
 
-/// Numbers of the ledgers that were ever assigned to a section of the journal, by state.
+/// How many ledgers of a section are in which state. Includes all that were ever assigned to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SectionLedgers {
     /// Ledgers that are neither deleted nor removed.
-    pub(crate) kept: u32,
+    pub(crate) live: u32,
     /// Deleted ledgers that can be restored.
     pub(crate) deleted: u32,
     /// Ledgers that were removed for good.
@@ -19,28 +20,29 @@ impl SectionLedgers {
         self.deleted == 0 && self.removed == 0
     }
 
-    /// Returns whether its removal has begun, so that its other ledgers cannot be restored.
-    pub(crate) fn is_going(self) -> bool {
+    /// Returns whether one of its ledgers is removed. The others cannot be restored then, because the section will be
+    /// removed as a whole.
+    pub(crate) fn removal_has_begun(self) -> bool {
         self.removed > 0
     }
 
     /// Returns whether all of its ledgers are removed.
-    pub(crate) fn is_gone(self) -> bool {
-        self.removed > 0 && self.kept == 0 && self.deleted == 0
+    pub(crate) fn is_removed(self) -> bool {
+        self.removed > 0 && self.live == 0 && self.deleted == 0
     }
 
     /// Counts one more ledger.
     pub(crate) fn add(&mut self, info: &LedgerInfo) {
         match info.deleted_at {
-            None => self.kept += 1,
+            None => self.live += 1,
             Some(_) => self.deleted += 1,
         }
     }
 
-    /// Stops counting a ledger.
-    pub(crate) fn take(&mut self, info: &LedgerInfo) {
+    /// Counts one ledger less.
+    pub(crate) fn subtract(&mut self, info: &LedgerInfo) {
         match info.deleted_at {
-            None => self.kept -= 1,
+            None => self.live -= 1,
             Some(_) => self.deleted -= 1,
         }
     }

@@ -129,7 +129,7 @@ pub(super) fn change_bucket(
             continue;
         }
         // A section whose removal has begun cannot be restored.
-        if *to == BucketState::Restored && state.ledgers.section(section).is_going() {
+        if *to == BucketState::Restored && state.ledgers.section(section).removal_has_begun() {
             continue;
         }
         let deleted_at = match to {

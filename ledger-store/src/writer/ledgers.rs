@@ -100,7 +100,7 @@ impl Ledgers {
         let info = Arc::new(info);
         if let Some(ledger) = self.by_number.get_mut(at) {
             if let Some(before) = self.sections.get_mut(&ledger.head.section) {
-                before.take(&ledger.head.info);
+                before.subtract(&ledger.head.info);
             }
             ledger.head.info = info;
         } else {
@@ -133,7 +133,7 @@ impl Ledgers {
         let head = &self[number].head;
         let info = LedgerInfo { metadata: Metadata::EMPTY, ..LedgerInfo::clone(&head.info) };
         let in_section = self.sections.entry(head.section).or_default();
-        in_section.take(&info);
+        in_section.subtract(&info);
         in_section.removed += 1;
         self.directory.remove(&info.name);
         let ledger = &mut self[number];
@@ -161,7 +161,7 @@ impl Ledgers {
     pub(crate) fn is_bucket_gone(&self, bucket: &BucketName) -> bool {
         let heads = self.iter().map(|ledger| &ledger.head);
         let mut of_bucket = heads.filter(|head| head.info.bucket == *bucket).peekable();
-        of_bucket.peek().is_some() && of_bucket.all(|head| self.section(head.section).is_going())
+        of_bucket.peek().is_some() && of_bucket.all(|head| self.section(head.section).removal_has_begun())
     }
 
     /// Returns how many ledgers of a section are in which state.
@@ -171,7 +171,11 @@ impl Ledgers {
 
     /// Returns the sections of which every ledger is removed.
     pub(crate) fn removed_sections(&self) -> BTreeSet<u32> {
-        self.sections.iter().filter(|(_, ledgers)| ledgers.is_gone()).map(|(section, _)| *section).collect()
+        self.sections
+            .iter()
+            .filter(|(_, ledgers)| ledgers.is_removed())
+            .map(|(section, _)| *section)
+            .collect()
     }
 
     /// Returns ledgers to remove, up to a limit: those that were deleted at or before `until`, if that is true for all

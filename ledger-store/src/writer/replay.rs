@@ -50,7 +50,7 @@ pub(crate) fn is_passed_over(state: &State, ledger: u32) -> bool {
 
 /// Returns a section whose entries are gone although not all of its ledgers are removed.
 pub(crate) fn unexplained_hole(state: &State) -> Option<u32> {
-    holes(state).find(|section| !state.ledgers.section(*section).is_gone())
+    holes(state).find(|section| !state.ledgers.section(*section).is_removed())
 }
 
 fn holes(state: &State) -> impl Iterator<Item = u32> {
