@@ -164,8 +164,8 @@ fn append_log(
     rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });
     // A log without a key may still have the hash of its request.
     if let Some((text, request)) = Recognition::of(log).filter(|(text, _)| !text.is_empty()) {
-        let known = hints.prints.idempotency;
-        keys::put_key(state, ledger, KeyKind::Idempotency, known, (text, position, Some(request)), rows);
+        let computed = hints.prints.idempotency;
+        keys::put_key(state, ledger, KeyKind::Idempotency, computed, (text, position, Some(request)), rows);
     }
     Ok(date)
 }

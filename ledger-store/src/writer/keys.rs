@@ -1,4 +1,5 @@
-//! Creates the rows that find transactions and accounts: keys, and terms of metadata.
+//! Creates the index rows by which transactions and accounts are found: rows of keys and of terms of metadata. Keys are
+//! references and idempotency keys.
 
 use ledger_core::{Metadata, MetadataValue};
 use ledger_index::{KeyRow, TermRow};
@@ -8,7 +9,7 @@ use super::state::State;
 use crate::fingerprint::{KeyKind, key_space};
 use crate::projection::MemtableBuilder;
 
-/// Adds the terms of metadata that an entry changes.
+/// Adds rows for the terms of metadata that an entry adds or removes.
 pub(super) fn put_terms(
     state: &State,
     space: u64,
@@ -22,7 +23,8 @@ pub(super) fn put_terms(
         let term = state.fingerprints.term(space, key, &value.as_shown());
         rows.terms.push(TermRow::new(space, term, id, position, present));
     };
-    // Values that differ only in kind are the same term, which is then neither removed nor added.
+    // A text and a JSON value that are shown alike have the same term. A change from one to the other neither removes
+    // nor adds it.
     for (key, value) in before.iter() {
         if after.get(key).is_none_or(|now| now.as_shown() != value.as_shown()) {
             push(key, value, false);
@@ -35,18 +37,18 @@ pub(super) fn put_terms(
     }
 }
 
-/// Adds a key with its value and, for an idempotency key, its request. `known` is its fingerprint, if it was
+/// Adds a key with its value and, for an idempotency key, its request. `computed` is the key's fingerprint, if it was
 /// computed before.
 pub(super) fn put_key(
     state: &mut State,
     ledger: u32,
     kind: KeyKind,
-    known: Option<u64>,
+    computed: Option<u64>,
     (text, value, request): (&str, u64, Option<Recognition>),
     rows: &mut MemtableBuilder,
 ) {
     let space = key_space(ledger, kind);
-    let fingerprint = known.unwrap_or_else(|| state.fingerprints.of(space, text));
+    let fingerprint = computed.unwrap_or_else(|| state.fingerprints.of(space, text));
     debug_assert_eq!(fingerprint, state.fingerprints.of(space, text), "of this key");
     rows.keys.push(KeyRow { space, fingerprint, value });
     state.known.add((space, fingerprint));

@@ -90,17 +90,17 @@ pub(super) fn find_rest(
     Ok(())
 }
 
-/// Returns the entry that used an idempotency key, and the data that recognises its request. `known` is the key's
+/// Returns the entry that used an idempotency key, and the data that recognises its request. `computed` is the key's
 /// fingerprint, if it was computed before.
 pub(super) fn used_key(
     state: &State,
     ledger: u32,
     key: &str,
-    known: Option<u64>,
+    computed: Option<u64>,
     batch: &mut Batch,
     written: &impl Written,
 ) -> Result<Option<(Position, Recognition)>, ReadError> {
-    let probe = match known {
+    let probe = match computed {
         Some(fingerprint) => (key_space(ledger, KeyKind::Idempotency), fingerprint),
         None => state.probe_key(ledger, KeyKind::Idempotency, key),
     };

@@ -62,8 +62,8 @@ pub(super) fn apply(
     give_account_metadata(state, applied, transaction, touched, rows)?;
     // Do this last: it writes to memory that is not cached, and copies right after it would stall.
     if let Some(reference) = transaction.reference {
-        let known = hints.prints.reference;
-        keys::put_key(state, ledger, KeyKind::Reference, known, (reference, id, None), rows);
+        let computed = hints.prints.reference;
+        keys::put_key(state, ledger, KeyKind::Reference, computed, (reference, id, None), rows);
     }
     if let Some(reverted) = transaction.reverts {
         let mut before = None;
