@@ -2,7 +2,7 @@
 
 use super::ledger_work::live;
 use super::pending::{DecidedCommands, PendingOutcomes};
-use super::written::WrittenHere;
+use super::written::EngineEntries;
 use crate::atomic::{AtomicWrite, LedgerCommand};
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
@@ -16,7 +16,7 @@ pub(super) fn decide_atomic(
     programs: &Programs,
     now: ledger_core::Timestamp,
     batch: &mut Batch,
-    written: &WrittenHere<'_>,
+    written: &EngineEntries<'_>,
 ) -> Result<PendingOutcomes, WriteError> {
     let AtomicWrite { documents, commands } = write;
     let mut ledgers = Vec::with_capacity(commands.len());
@@ -62,7 +62,7 @@ fn decide_commands(
     programs: &Programs,
     now: ledger_core::Timestamp,
     batch: &mut Batch,
-    written: &WrittenHere<'_>,
+    written: &EngineEntries<'_>,
 ) -> Result<Vec<Decided>, ReadError> {
     let mut outcomes = Vec::with_capacity(requests.len());
     for (at, (ledger, request)) in ledgers.iter().zip(requests).enumerate() {

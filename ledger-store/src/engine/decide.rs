@@ -7,7 +7,7 @@ use super::atomic::decide_atomic;
 use super::ledger_work::{change_bucket, create_ledger, edit_ledger, import_logs, live, remove_deleted};
 use super::pending::{DecidedCommands, Pending, PendingOutcomes, answer_from_within};
 use super::work::Work;
-use super::written::WrittenHere;
+use super::written::EngineEntries;
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Atomicity, Mode, Receipt, Request, Submission};
@@ -24,9 +24,9 @@ impl Engine {
         work: Work,
         now: Timestamp,
         batch: &mut Batch,
-        is_my_turn: bool,
+        has_committer_lock: bool,
     ) -> Pending {
-        let written = WrittenHere { engine: self, is_my_turn };
+        let written = EngineEntries { engine: self, has_committer_lock };
         match work {
             Work::Apply(submission, programs, done) => {
                 let decided = decide_submission(state, submission, &programs, now, batch, &written);
@@ -83,7 +83,7 @@ fn decide_submission(
     programs: &Programs,
     now: Timestamp,
     batch: &mut Batch,
-    written: &WrittenHere<'_>,
+    written: &EngineEntries<'_>,
 ) -> Result<PendingOutcomes, WriteError> {
     let Submission { ledger, mut requests, atomicity, mode, detail } = submission;
     let ledger = live(state, &ledger)?;
@@ -148,7 +148,7 @@ impl Commands<'_> {
         &mut self,
         state: &mut State,
         batch: &mut Batch,
-        written: &WrittenHere<'_>,
+        written: &EngineEntries<'_>,
     ) -> Result<bool, ReadError> {
         let Self { requests, outcomes, atomicity, .. } = self;
         let several = *atomicity == Atomicity::AsOne && requests.len() > 1;

@@ -6,7 +6,7 @@ use ledger_core::{LedgerName, LedgerOptions, Timestamp};
 use ledger_journal::entry::DocumentRecord;
 
 use super::work::{BucketChange, BucketState, LedgerEdit, NextLogs};
-use super::written::WrittenHere;
+use super::written::EngineEntries;
 use crate::documents::keys::document_key;
 use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
 use crate::error::WriteError;
@@ -77,7 +77,7 @@ pub(super) fn import_logs(
     name: &LedgerName,
     logs: &NextLogs,
     batch: &mut Batch,
-    written: &WrittenHere<'_>,
+    written: &EngineEntries<'_>,
 ) -> Result<Imported, WriteError> {
     let ledger = live(state, name)?;
     if state.ledgers[ledger].counters().next_log != logs.next {

@@ -1,4 +1,4 @@
-//! Lets the writer read back decided transactions that are not published yet.
+//! Lets the writer read back decided entries, including those that are not published yet.
 
 use compact_str::CompactString;
 use ledger_core::TransactionId;
@@ -10,19 +10,20 @@ use crate::error::ReadError;
 use crate::read::{LedgerReader, RecordedTransaction};
 use crate::scripts::Compiled;
 use crate::view::View;
-use crate::writer::{Batch, Written};
+use crate::writer::{Batch, WrittenEntries};
 
-/// Reads decided entries: from the current batch, or from the journal, after waiting for the running commit.
-pub(super) struct WrittenHere<'a> {
+/// Reads decided entries: those of the current batch from the batch itself, and earlier ones from the journal. If an
+/// earlier entry may belong to the batch that is being committed, it first waits for that commit.
+pub(super) struct EngineEntries<'a> {
     pub(super) engine: &'a Engine,
     /// Whether this thread already holds the committer lock, so that no commit is running.
-    pub(super) is_my_turn: bool,
+    pub(super) has_committer_lock: bool,
 }
 
-impl WrittenHere<'_> {
-    /// Waits until everything that was decided before this batch is published.
-    fn settle(&self) {
-        if !self.is_my_turn {
+impl EngineEntries<'_> {
+    /// Waits until everything that was decided before the current batch is published.
+    fn wait_for_commit(&self) {
+        if !self.has_committer_lock {
             drop(self.engine.committer.lock());
         }
     }
@@ -40,7 +41,7 @@ impl WrittenHere<'_> {
             return Ok(Some(position));
         }
         // The transaction may be in the batch that is being committed.
-        self.settle();
+        self.wait_for_commit();
         find(&self.engine.view())
     }
 
@@ -54,14 +55,14 @@ impl WrittenHere<'_> {
             return Ok(batch.read(position, then)?);
         }
         if position >= self.engine.journal.head().next {
-            self.settle();
+            self.wait_for_commit();
         }
         let Some(chunk) = self.engine.journal.read(position)? else { return Ok(None) };
         Ok(find_in_chunk(&chunk, position)?.map(|record| then(&record)))
     }
 }
 
-impl Written for WrittenHere<'_> {
+impl WrittenEntries for EngineEntries<'_> {
     fn compile(&self, script: &str) -> Compiled {
         self.engine.scripts.compile(script)
     }
@@ -73,8 +74,10 @@ impl Written for WrittenHere<'_> {
         id: TransactionId,
     ) -> Result<Option<RecordedTransaction>, ReadError> {
         let Some(position) = self.position_of(batch, ledger, id.get())? else { return Ok(None) };
-        // The record's names are in tables that the writer shares with readers, even before it is published. The
-        // addresses of new accounts are not, so publish the batch that is being committed first.
+        // A record refers to names and accounts by number. The writer shares the tables of names with readers, so even
+        // the names of an unpublished record can be looked up. Accounts are published with their batch. Look those of
+        // the current batch up in its rows, and wait for the commit of the batch before it, so that the view has the
+        // others.
         if position >= batch.first {
             let accounts = batch.rows.accounts.clone();
             let view = self.engine.view();
@@ -86,14 +89,14 @@ impl Written for WrittenHere<'_> {
                     .map(|have| have.address.clone())
             };
             let found = self.read(batch, position, |record| {
-                // The previous batch may hold accounts that this batch refers to.
-                self.settle();
+                // The batch that is being committed may hold accounts that this one refers to.
+                self.wait_for_commit();
                 let reader = reader.with_view(self.engine.view());
                 reader.recorded(record, &made)
             })?;
             return found.transpose();
         }
-        self.settle();
+        self.wait_for_commit();
         let reader = LedgerReader::new(self.engine.journal.clone(), self.engine.view(), ledger);
         self.read(batch, position, |record| reader.recorded(record, &|_| None))?.transpose()
     }

@@ -17,7 +17,7 @@ use super::payload::{Told, created};
 use super::schema_cache::ReadSchema;
 use super::script::ScriptReads;
 use super::state::State;
-use super::written::Written;
+use super::written::WrittenEntries;
 use super::{apply, load, numbers, schema};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
@@ -49,7 +49,7 @@ pub(crate) fn command(
     setting: Setting,
     prepared: Prepared<'_>,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
     receipt: &mut Receipt,
 ) -> Result<Option<Decided>, ReadError> {
     if let Some(prior) = find_prior(state, setting.ledger, &prepared, batch, written)? {
@@ -65,7 +65,7 @@ fn find_prior(
     ledger: u32,
     prepared: &Prepared<'_>,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<Option<Decided>, ReadError> {
     let Some(have) = &prepared.request.idempotency else { return Ok(None) };
     let used = load::used_key(state, ledger, have.key.as_str(), prepared.prints.idempotency, batch, written)?;
@@ -86,7 +86,7 @@ fn execute_new(
     setting: Setting,
     prepared: Prepared<'_>,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
     receipt: &mut Receipt,
 ) -> Result<Result<(), Rejection>, ReadError> {
     let Setting { ledger, now, detail } = setting;
@@ -248,7 +248,7 @@ fn run_script(
     command: &mut Command,
     program: Option<&Compiled>,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<Result<(), Rejection>, ReadError> {
     let Command::CreateTransaction(create) = &*command else { return Ok(Ok(())) };
     let Movement::Script(script) = &create.movement else { return Ok(Ok(())) };

@@ -16,7 +16,7 @@ use super::hints::{Hints, Prior};
 use super::load::Loaded;
 use super::size::is_too_large;
 use super::state::State;
-use super::written::Written;
+use super::written::WrittenEntries;
 use super::{apply, load, numbers, schema};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
@@ -43,7 +43,7 @@ pub(crate) fn log(
     ledger: u32,
     log: &ImportedLog,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<Result<(), ImportRefusal>, ReadError> {
     if let Err(refusal) = check_follows(state, ledger, &log.entry, batch, written)? {
         return Ok(Err(refusal));
@@ -82,7 +82,7 @@ fn check_follows(
     ledger: u32,
     entry: &LogEntry,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<Result<(), ImportRefusal>, ReadError> {
     let counters = state.ledgers[ledger].counters();
     if counters.in_use {
@@ -106,7 +106,7 @@ fn check_transaction(
     imported: &Imported<'_>,
     hints: &mut Hints,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<Result<(), ImportRefusal>, ReadError> {
     let counters = state.ledgers[ledger].counters();
     if let Some(id) = imported.id {
@@ -138,7 +138,7 @@ fn import_change(
     imported: &Imported<'_>,
     loaded: &mut Loaded,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<Result<(), ImportRefusal>, ReadError> {
     let Imported { log, command, reverts, .. } = imported;
     let entry = &log.entry;

@@ -15,7 +15,7 @@ use super::holding::HoldingState;
 use super::locate::Located;
 use super::size::{ENTRY_BYTES_MAX, is_too_large};
 use super::state::State;
-use super::written::Written;
+use super::written::WrittenEntries;
 use super::{locate, schema};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
@@ -35,7 +35,7 @@ pub(super) fn facts(
     schema: Option<&Schema>,
     loaded: &mut Loaded,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<Result<SlotList, Rejection>, ReadError> {
     let Loaded { facts, hints } = loaded;
     if let Err(rejection) = check_sizes(command) {
@@ -73,7 +73,7 @@ pub(super) fn find_rest(
     facts: &mut Facts,
     hints: &mut Hints,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<(), ReadError> {
     if let Some(reference) = &wanted.reference {
         facts.reference_taken = reference_taken(state, ledger, reference.as_str(), hints, batch, written)?;
@@ -98,7 +98,7 @@ pub(super) fn used_key(
     key: &str,
     computed: Option<u64>,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<Option<(Position, Recognition)>, ReadError> {
     let probe = match computed {
         Some(fingerprint) => (key_space(ledger, KeyKind::Idempotency), fingerprint),
@@ -129,7 +129,7 @@ pub(super) fn reference_taken(
     reference: &str,
     hints: &mut Hints,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<bool, ReadError> {
     let space = key_space(ledger, KeyKind::Reference);
     let fingerprint = *hints.prints.reference.get_or_insert_with(|| state.fingerprints.of(space, reference));
@@ -156,7 +156,7 @@ pub(super) fn find_original(
     id: Option<TransactionId>,
     hints: &mut Hints,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<Option<KnownTransaction>, ReadError> {
     let Some(id) = id else { return Ok(None) };
     if id.get() >= state.ledgers[ledger].head.counters.next_transaction {
@@ -184,7 +184,7 @@ pub(super) fn find_holdings(
     facts: &mut Facts,
     hints: &mut Hints,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<(), ReadError> {
     // If no holding occurs twice, both lists have the same order.
     let hint = if hint.len() == wanted.holdings.len() { hint } else { &[] };
@@ -223,7 +223,7 @@ pub(super) fn last_date(
     state: &mut State,
     ledger: u32,
     batch: &mut Batch,
-    written: &impl Written,
+    written: &impl WrittenEntries,
 ) -> Result<Option<Timestamp>, ReadError> {
     let next = state.ledgers[ledger].head.counters.next_transaction;
     let Some(last) = next.checked_sub(1) else { return Ok(None) };

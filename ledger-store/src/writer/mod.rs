@@ -52,4 +52,4 @@ pub(crate) use hints::Hints;
 pub(crate) use miscount::Miscount;
 pub(crate) use prefetch::{COMMANDS_PREFETCHED, KeyPrints, Prefetched};
 pub(crate) use state::State;
-pub(crate) use written::Written;
+pub(crate) use written::WrittenEntries;

@@ -10,8 +10,9 @@ use crate::error::ReadError;
 use crate::read::RecordedTransaction;
 use crate::scripts::Compiled;
 
-/// Reads decided entries that may not be published yet, including those of the current batch.
-pub(crate) trait Written {
+/// Reads entries that the writer has decided, including those of the current batch and of the batch that is being
+/// committed. Readers do not see these two yet.
+pub(crate) trait WrittenEntries {
     /// Returns the transaction as it was recorded, or `None` if it does not exist.
     fn transaction(
         &self,
