@@ -17,7 +17,7 @@ use crate::{DocumentStep, Rng, document_model};
 /// One step of the work.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Create a ledger, which may already exist.
+    /// Create a ledger. One with this name may exist already.
     Create(LedgerName, LedgerOptions),
     /// Set metadata of a ledger.
     Describe(LedgerName, Metadata),
@@ -31,7 +31,8 @@ pub enum Step {
     RestoreBucket(BucketName),
     /// Permanently remove the ledgers that were deleted at least this long ago.
     RemoveDeleted(Duration),
-    /// Free the space of removed ledgers. With a number, ask the store to stop at its check with this number.
+    /// Free the space of removed ledgers. The store asks repeatedly whether to stop. With a number, it is told to stop
+    /// after it has asked this often.
     Reclaim(Option<u64>),
     /// Write commands.
     Submit(Submission),
@@ -64,7 +65,7 @@ pub struct ImportStep {
 #[derive(Clone, Debug)]
 pub struct Workload<'a> {
     rng: Rng<'a>,
-    /// Number of accounts in addition to the frequent ones.
+    /// Number of accounts in addition to those of the fixtures.
     more_accounts: u64,
     /// Number of ledgers created so far.
     created: u64,
@@ -81,7 +82,7 @@ pub struct Workload<'a> {
     /// Time of the current step, in microseconds since 1970.
     now: i64,
     /// Number of idempotency keys used so far.
-    keys: u64,
+    idempotency_keys: u64,
     /// The last submission with an idempotency key.
     last: Option<Submission>,
 }
@@ -97,15 +98,27 @@ impl<'a> Workload<'a> {
         Self::with_accounts(rng, 0)
     }
 
-    /// Creates work that also uses `more_accounts` other accounts.
+    /// Creates work that uses `more_accounts` accounts in addition to those of the fixtures.
     pub fn with_accounts(rng: Rng<'a>, more_accounts: u64) -> Self {
         let now = 1_700_000_000_000_000;
         let (homes, deleted) = (BTreeMap::new(), BTreeSet::new());
-        let (created, copies, commands, keys, deleted_at, last) = (0, 0, 0, 0, 0, None);
-        Self { rng, more_accounts, created, copies, homes, deleted, deleted_at, commands, now, keys, last }
+        let (created, copies, commands, idempotency_keys, deleted_at, last) = (0, 0, 0, 0, 0, None);
+        Self {
+            rng,
+            more_accounts,
+            created,
+            copies,
+            homes,
+            deleted,
+            deleted_at,
+            commands,
+            now,
+            idempotency_keys,
+            last,
+        }
     }
 
-    /// Returns whether the generator has no bytes left. Always false for a seed.
+    /// Returns whether the choices have used all bytes of a fuzzer. Always false if a seed determines them.
     pub fn is_exhausted(&self) -> bool {
         self.rng.is_exhausted()
     }
@@ -274,7 +287,7 @@ impl<'a> Workload<'a> {
             }
         }
         if atomicity == Atomicity::AsOne {
-            self.join(&mut requests);
+            self.leave_one_key(&mut requests);
         }
         let submission = Submission {
             ledger: self.ledger(),
@@ -298,7 +311,8 @@ impl<'a> Workload<'a> {
         Request { command, idempotency, schema_version: schema_version.map(Box::new) }
     }
 
-    /// Removes the parts of a request that most often cause a refusal. In a group, one refused request is enough.
+    /// Removes the parts of a request that most often cause a refusal. One refused request undoes its whole group, so
+    /// without this few groups would be recorded.
     fn ease(&mut self, request: &mut Request) {
         request.schema_version = None;
         match &mut request.command {
@@ -317,8 +331,9 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Joins several requests into one. All have the key of the first one, whose hash covers all of them.
-    fn join(&mut self, requests: &mut [Request]) {
+    /// Leaves one idempotency key for several requests: that of the first one. Its hash covers all of them. Sometimes
+    /// there is none.
+    fn leave_one_key(&mut self, requests: &mut [Request]) {
         let count = requests.len();
         let Some((first, others)) = requests.split_first_mut() else { return };
         for other in others {
@@ -336,8 +351,9 @@ impl<'a> Workload<'a> {
 
     fn idempotency(&mut self) -> Idempotency {
         // Sometimes uses an earlier key, at times with another request.
-        let key = if self.rng.one_in(3) { self.rng.below(self.keys + 1) } else { self.keys };
-        self.keys = self.keys.max(key + 1);
+        let next = self.idempotency_keys;
+        let key = if self.rng.one_in(3) { self.rng.below(next + 1) } else { next };
+        self.idempotency_keys = next.max(key + 1);
         let hash = match self.rng.below(12) {
             0..3 => format!("another-{key}"),
             _ => format!("request-{key}"),
@@ -381,8 +397,8 @@ impl<'a> Workload<'a> {
         if self.rng.one_in(3) {
             let distance = (self.rng.below(40_000) as i64 - 20_000) * 1_000;
             // Round the date, so that several transactions have the same one.
-            let backdated = (self.now + distance) / 4_000_000 * 4_000_000;
-            create.timestamp = Some(Timestamp::from_micros(backdated));
+            let rounded = (self.now + distance) / 4_000_000 * 4_000_000;
+            create.timestamp = Some(Timestamp::from_micros(rounded));
         }
         if self.rng.one_in(4) {
             let reference = format!("ref-{}", self.rng.below(60 + self.commands / 2));
@@ -479,7 +495,7 @@ impl<'a> Workload<'a> {
         let mut metadata = Metadata::EMPTY;
         for _ in 0..self.rng.below(3) {
             let value = match self.rng.below(20) {
-                // This text is long enough to fill chunks and segments.
+                // A long text, so that a few entries fill a chunk or a segment.
                 0 => MetadataValue::Text(format!("{:02000}", self.rng.below(7)).into()),
                 1..4 => MetadataValue::Json("true".into()),
                 _ => MetadataValue::Text(self.rng.pick(&VALUES).into()),
