@@ -1,4 +1,4 @@
-//! Passes responses of a payment provider to every connector.
+//! Lets a fuzz target send any bytes to a connector as the response of its payment provider.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -19,7 +19,7 @@ use crate::payments::ids::ConnectorId;
 use crate::payments::words::InitiationType;
 use crate::uuid::Uuid;
 
-/// The tasks of every connector, as pairs of the provider and the task's descriptor.
+/// The tasks of all connectors and their payments, as pairs of the provider and the task's descriptor.
 const TASKS: [(&str, &str); 29] = [
     ("STRIPE", r#"{"name":"Fetch accounts from client"}"#),
     ("STRIPE", r#"{"name":"Fetch payments from client"}"#),
@@ -45,7 +45,7 @@ const TASKS: [(&str, &str); 29] = [
     ("BANKING-CIRCLE", r#"{"key":"fetch-accounts"}"#),
     ("BANKING-CIRCLE", r#"{"key":"fetch-payments"}"#),
     ("DUMMY-PAY", r#"{"key":"ingest","fileName":"x.json"}"#),
-    // An empty descriptor means an order to move money.
+    // An empty descriptor stands for a payment instead of a task.
     ("STRIPE", ""),
     ("WISE", ""),
     ("MODULR", ""),
@@ -90,7 +90,8 @@ impl Providers {
         Self { connectors, answer, file: folder.join("x.json"), runtime }
     }
 
-    /// Runs a task once. Its provider sends `answer` as the response to every request.
+    /// Runs a task once, or makes a payment. The number selects which. The provider sends `answer` as the response to
+    /// every request.
     ///
     /// # Panics
     ///
@@ -115,8 +116,8 @@ impl Providers {
         };
         if let Ok(page) = self.runtime.block_on(connector.poll(&work)) {
             let (held, sent) = (extent(&page), answer.len());
-            // A page contains each record in its raw form and again in fields. A task or an empty field needs a
-            // constant size.
+            // A page contains each record in its raw form and again in fields, hence the factor. New tasks and empty
+            // fields take space whatever the size of the response, hence the constant.
             assert!(held <= 64 * sent + 4_096, "{provider} {descriptor}: {sent} bytes became {held}");
         }
     }
