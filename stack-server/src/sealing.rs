@@ -129,7 +129,7 @@ impl Sealer {
         Ok(sealed)
     }
 
-    /// Returns whether an earlier key sealed a text.
+    /// Returns whether a text was sealed with another key than the one that encrypts now.
     pub(crate) fn is_outdated(&self, sealed: &[u8]) -> bool {
         sealed.get(1..=KEY_ID_BYTES).is_some_and(|id| id != self.id)
     }

@@ -38,9 +38,9 @@ impl<'a> Token<'a> {
         if claims.contains('.') {
             return None;
         }
-        let header = part(header)?;
-        // This server decides which keys it trusts, so it ignores other key members of the header. It supports no
-        // critical extensions.
+        let header = json_object(header)?;
+        // This server decides which keys it trusts, so it ignores members that bring a key or its address, such as
+        // `jwk` and `jku`. It supports no critical extensions.
         if header.get("alg")?.as_str()? != "RS256" || header.get("crit").is_some() {
             return None;
         }
@@ -48,7 +48,7 @@ impl<'a> Token<'a> {
             None | Some(Value::Null) => None,
             Some(kid) => Some(kid.as_str()?.to_owned()),
         };
-        let claims = part(claims)?;
+        let claims = json_object(claims)?;
         let begins = match claims.get("nbf") {
             None | Some(Value::Null) => 0,
             Some(date) => seconds(date)?.saturating_sub(CLOCK_LEEWAY),
@@ -91,7 +91,8 @@ impl Token<'_> {
 /// Tolerated difference, in seconds, by which an issuer's clock may be ahead of this server's.
 pub(crate) const CLOCK_LEEWAY: u64 = 30;
 
-fn part(text: &str) -> Option<Value> {
+/// Decodes the header or the claims of a token: a JSON object in base64.
+fn json_object(text: &str) -> Option<Value> {
     let value: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
     value.is_object().then_some(value)
 }

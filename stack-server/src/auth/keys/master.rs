@@ -13,7 +13,8 @@ use crate::auth::keys::error::{KeyFileError, KeyFileFault, NoRandomBytes, NotAKe
 use crate::auth::keys::random;
 use crate::log::{self, Level};
 
-/// The key that seals the private values of the authorization server.
+/// The key that seals the private values of the authorization server, such as its signing keys. Another key,
+/// [`EncryptionKey`](crate::EncryptionKey), seals the secrets of connectors.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MasterKey([u8; 32]);
 
@@ -94,12 +95,13 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 pub enum KeySource {
     /// The key itself, from an environment variable or an application.
     Given(MasterKey),
-    /// A file. If it does not exist, and no earlier key has sealed anything in the store, it is created with a new key.
+    /// A file with the key. A missing file is created with a new key, but only before the first use in a store: a new
+    /// key could not open the values that an earlier one sealed.
     File(PathBuf),
 }
 
 impl KeySource {
-    /// Returns the key. `may_create` says whether a missing file is created.
+    /// Returns the key. `may_create` says whether a missing file is created, because no key has sealed anything yet.
     ///
     /// # Errors
     ///
