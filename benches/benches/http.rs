@@ -1,4 +1,4 @@
-//! Benchmark of requests over a loopback connection, one at a time. Each is durable before its answer.
+//! Benchmark of writes over a loopback connection, one request at a time. Each write is durable before its answer.
 
 use std::net::TcpListener;
 
@@ -12,7 +12,8 @@ use benches::wire;
 use benches::workload::{Shape, ledger_name};
 
 fn http(criterion: &mut Criterion) {
-    let bench = BenchStore::new(Shape::Rich, 10_000, 0).expect("a store on disk");
+    let (accounts, transactions) = (10_000, 0);
+    let bench = BenchStore::new(Shape::Rich, accounts, transactions).expect("a store on disk");
     let mut workload = bench.workload.clone();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = Server::start(&bench.store, Settings::default(), listener).expect("threads");
@@ -28,10 +29,10 @@ fn http(criterion: &mut Criterion) {
                     let mut request = Vec::new();
                     let requests = workload.batch(size, SystemClock.now());
                     wire::record(
-                        benches::wire::Api::V2,
+                        wire::Api::V2,
                         ledger_name().as_str(),
                         &requests,
-                        benches::wire::Form::Postings,
+                        wire::Form::Postings,
                         &mut request,
                     )
                     .expect("transactions");

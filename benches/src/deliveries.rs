@@ -1,5 +1,6 @@
-//! The sub-command `deliveries`: measures the time from a commit to the delivery of its event, one event at a time and
-//! including the first one. The consumers are a stream, a receiver over HTTP, and a subscriber of a NATS server.
+//! The sub-command `deliveries`: measures the time from a commit to the delivery of its event, one event at a time.
+//! Also reports the time of the first event by itself. The consumers are a stream, a receiver over HTTP, and a
+//! subscriber of a NATS server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +19,7 @@ use crate::{Failure, arguments, calibration, wire};
 
 const LEDGER: &str = "main";
 
-/// The topic of events on the NATS server.
+/// The NATS subject (its word for a topic) to which the server publishes events.
 const SUBJECT: &str = "deliveries";
 
 /// Maximum time to wait for an event, or for a NATS server that starts.
@@ -141,11 +142,11 @@ impl Writer {
         for number in 0..count {
             self.send(request.as_bytes())?;
             let committed = Instant::now();
-            let arrived = arrivals.recv_timeout(TIMEOUT)?.saturating_duration_since(committed);
-            latency.record(arrived);
+            let delay = arrivals.recv_timeout(TIMEOUT)?.saturating_duration_since(committed);
+            latency.record(delay);
             if number == 0 {
-                report.number(&format!("{consumer}_first_ms"), millis(arrived));
-                println!("{consumer}: the first event after {:.3} ms", millis(arrived));
+                report.number(&format!("{consumer}_first_ms"), millis(delay));
+                println!("{consumer}: the first event after {:.3} ms", millis(delay));
             }
         }
         report.latency(&format!("{consumer}_"), &format!("{consumer}: commit to delivery"), &latency);
@@ -178,7 +179,7 @@ fn follow(address: &str) -> Result<Receiver<Instant>, Failure> {
     }))
 }
 
-/// Receives events over HTTP. Returns the mapping of topics that leads there.
+/// Starts an HTTP server that receives events. Returns the topic mapping with which a ledger server publishes to it.
 fn receive() -> Result<(String, Receiver<Instant>), Failure> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mapping = format!("*:http://{}/", listener.local_addr()?);
@@ -249,7 +250,7 @@ fn subscribe(broker: SocketAddr) -> Result<Receiver<Instant>, Failure> {
     }))
 }
 
-/// Reads the messages of a subscription, and answers the NATS server that asks whether its client is there.
+/// Reads the messages of a subscription, and answers the pings of the NATS server.
 fn read_messages(
     mut reader: BufReader<TcpStream>,
     mut stream: &TcpStream,

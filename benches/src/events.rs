@@ -1,7 +1,8 @@
 //! The sub-command `events`: measures how much consumers of events slow down writers.
 //!
-//! It runs the same load with no consumer, with a dead one (it accepts connections and never answers), and with a live
-//! one (it reads everything). The three take turns on the same machine.
+//! It runs the same load with no consumer, with a dead one and with a live one, in turn, on the same machine. The dead
+//! consumer is an HTTP receiver that accepts connections and never answers. The live consumer reads the stream of
+//! events of the ledger.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -83,7 +84,7 @@ pub fn run(events: &Events) -> Result<Report, Failure> {
     for (address, ledger) in [(&plain, "quiet"), (&plain, "followed"), (&publishing, "quiet")] {
         prepare(&events.load, address, ledger)?;
     }
-    let followed = follow(&plain, "followed")?;
+    let counter = follow(&plain, "followed")?;
     // Requests and time of each variant.
     let mut totals = [(0, Duration::ZERO); 3];
     for turn in 1..=events.turns {
@@ -99,19 +100,23 @@ pub fn run(events: &Events) -> Result<Report, Failure> {
             total.1 += measured.time;
         }
     }
-    let received = followed.load(Ordering::Relaxed);
-    let [quiet, dead_rate, live] = totals.map(|(requests, time)| rate(requests, time));
+    let received = counter.load(Ordering::Relaxed);
+    let [quiet_rate, dead_rate, live_rate] = totals.map(|(requests, time)| rate(requests, time));
     let written = totals[2].0 * events.load.bulk as u64;
     report.text("what", "events");
     report.count("bulk", events.load.bulk as u64);
-    report.number("requests_per_s", quiet);
+    report.number("requests_per_s", quiet_rate);
     report.number("requests_per_s_dead_consumer", dead_rate);
-    report.number("requests_per_s_live_consumer", live);
-    report.number("ratio_dead_consumer", dead_rate / quiet);
-    report.number("ratio_live_consumer", live / quiet);
+    report.number("requests_per_s_live_consumer", live_rate);
+    report.number("ratio_dead_consumer", dead_rate / quiet_rate);
+    report.number("ratio_live_consumer", live_rate / quiet_rate);
     report.count("events_written", written);
     report.count("events_received", received);
-    println!("dead consumer: {:.2} of the rate; live consumer: {:.2}", dead_rate / quiet, live / quiet);
+    println!(
+        "dead consumer: {:.2} of the rate; live consumer: {:.2}",
+        dead_rate / quiet_rate,
+        live_rate / quiet_rate
+    );
     println!("{received} of {written} events received when the last write was answered");
     Ok(report)
 }
