@@ -23,7 +23,7 @@ pub(super) fn run(address: &str, case: &Case, connections: u64, hold: Duration) 
         let mut clients = JoinSet::new();
         for number in 0..connections {
             let (address, request) = (address.to_owned(), (case.request)(number));
-            clients.spawn(async move { end_of(&address, request, until).await });
+            clients.spawn(async move { hold_connection(&address, request, until).await });
         }
         clients.join_all().await
     });
@@ -35,9 +35,9 @@ pub(super) fn run(address: &str, case: &Case, connections: u64, hold: Duration) 
     Ok(counts.join(", "))
 }
 
-/// Sends a request, and holds the connection. Returns the status of the answer, and whether the server ended the
-/// connection.
-async fn end_of(address: &str, request: Request, until: Instant) -> String {
+/// Sends a request and holds the connection. Returns its end: the status of an answer, `closed` if the server closed it
+/// without one, `open` if neither happened, or `refused` if it could not be opened.
+async fn hold_connection(address: &str, request: Request, until: Instant) -> String {
     let Ok(stream) = TcpStream::connect(address).await else { return "refused".to_owned() };
     let (mut reader, mut writer) = stream.into_split();
     let reading = async {
@@ -48,7 +48,7 @@ async fn end_of(address: &str, request: Request, until: Instant) -> String {
         }
     };
     let writing = async {
-        // The server may close while bytes are sent. The reader then knows.
+        // The server may close the connection while bytes are sent. Reading then ends, too.
         let _ = send(&mut writer, &request).await;
         std::future::pending::<()>().await;
     };
@@ -57,7 +57,7 @@ async fn end_of(address: &str, request: Request, until: Instant) -> String {
         () = writing => "open".to_owned(),
         () = tokio::time::sleep_until(until) => "open".to_owned(),
     };
-    // The attacker reads only the first bytes of an answer.
+    // The attacker reads only the status of an answer and keeps the connection open.
     if end != "closed" {
         tokio::time::sleep_until(until).await;
     }

@@ -27,7 +27,7 @@ impl Bystander {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, address) = (Arc::clone(&stop), address.to_owned());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let thread = std::thread::spawn(move || runtime.block_on(go_on(&address, &stopped)));
+        let thread = std::thread::spawn(move || runtime.block_on(send_requests(&address, &stopped)));
         Ok(Self { stop, thread })
     }
 
@@ -39,7 +39,7 @@ impl Bystander {
     }
 }
 
-async fn go_on(address: &str, stopped: &AtomicBool) -> (Histogram, u64) {
+async fn send_requests(address: &str, stopped: &AtomicBool) -> (Histogram, u64) {
     let (mut latency, mut failures) = (Histogram::default(), 0);
     let body = r#"{"postings":[{"source":"world","destination":"honest","amount":1,"asset":"USD"}]}"#;
     let read = "GET /v2/main/accounts/world HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".to_owned();
@@ -48,10 +48,10 @@ async fn go_on(address: &str, stopped: &AtomicBool) -> (Histogram, u64) {
         body.len()
     );
     let mut connection = None;
-    let mut at = 0_u64;
+    let mut number = 0_u64;
     while !stopped.load(Ordering::Relaxed) {
-        let request = if at.is_multiple_of(4) { &write } else { &read };
-        at += 1;
+        let request = if number.is_multiple_of(4) { &write } else { &read };
+        number += 1;
         let began = Instant::now();
         let answered = tokio::time::timeout(TIMEOUT, ask(address, &mut connection, request)).await;
         if matches!(answered, Ok(Ok(200))) {
