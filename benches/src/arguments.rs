@@ -37,7 +37,7 @@ fn percentage(text: &str) -> Result<u64, Failure> {
     if number <= 100 { Ok(number) } else { Err("more than 100 %".into()) }
 }
 
-/// Parses a number with an optional unit, and multiplies it with the factor of the unit.
+/// Parses a number with an optional unit, and multiplies it by the factor of the unit.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Result<u64, Failure> {
     let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
     let (digits, factor) = found.unwrap_or((text, 1));

@@ -289,6 +289,7 @@ fn drive(
     client: &(String, String),
     turn: u64,
 ) -> Result<Histogram, Failure> {
+    // Each turn has its own part of the transactions, so that no two turns send the same reference.
     let source = Rc::new(RefCell::new(Source {
         workload: Workload::new(auth.profile.clone(), 1 + turn).part(turn),
         question,

@@ -29,7 +29,7 @@ pub struct HttpLists {
     pub transactions: u64,
     /// Number of rows of a page.
     pub page_size: u64,
-    /// Number of reads of each kind of page. A tenth of that for reads of a whole ledger.
+    /// Number of reads of each kind of page. Kinds that scan the whole ledger are read a tenth as often.
     pub reads: u64,
 }
 
@@ -82,9 +82,11 @@ impl HttpLists {
 /// A kind of page to measure.
 struct Question {
     name: &'static str,
-    /// Path and query below the ledger, for an account number and a transaction number.
+    /// Path and query below the ledger, for an account number and a transaction number. Ends with `?` or `&`, because
+    /// the page size follows.
     path: fn(u64, u64) -> String,
-    /// Whether no index helps. The server may refuse such a request as too expensive.
+    /// Whether the server scans the whole ledger, because no index helps. It may refuse such a request as too
+    /// expensive.
     is_scan: bool,
 }
 

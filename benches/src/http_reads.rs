@@ -31,7 +31,8 @@ pub struct HttpReads {
     pub preload: Load,
     /// The server program.
     pub spawn: PathBuf,
-    /// Number of reads of each point and page. A tenth of that for sums over all accounts.
+    /// Number of reads of each question. Slow questions are asked a tenth as often: those whose required median is
+    /// above 10 ms, and those without a required latency.
     pub reads: u64,
     /// Number of bytes of the log to export and import.
     pub export_bytes: u64,
@@ -88,10 +89,10 @@ impl HttpReads {
 /// Fills a store, unless an earlier run did so in the same directory. Returns the dates of the first and the
 /// last transaction.
 pub(crate) fn fill(load: &Load, data_dir: &Path) -> Result<(Timestamp, Timestamp), Failure> {
-    let note = data_dir.join("filled");
+    let marker = data_dir.join("filled");
     let profile = &load.profile;
     let what = format!("{} {} {}", profile.accounts, load.transactions, profile.backdated_percent);
-    if let Ok(filled) = std::fs::read_to_string(&note)
+    if let Ok(filled) = std::fs::read_to_string(&marker)
         && let Some(dates) = filled.strip_prefix(&what)
     {
         let mut dates = dates.split_whitespace().map(str::parse::<i64>);
@@ -107,11 +108,11 @@ pub(crate) fn fill(load: &Load, data_dir: &Path) -> Result<(Timestamp, Timestamp
     store.close()?;
     let time = begin.elapsed();
     println!("filled: {:.1} s, {:.0} tx/s", time.as_secs_f64(), rate(load.transactions, time));
-    std::fs::write(note, format!("{what} {} {}", from.as_micros(), to.as_micros()))?;
+    std::fs::write(marker, format!("{what} {} {}", from.as_micros(), to.as_micros()))?;
     Ok((from, to))
 }
 
-/// Reads all files into the page cache, so that the figures do not depend on the age of the store.
+/// Reads all files into the page cache, so that a store of an earlier run gives the same figures as a new one.
 fn warm(directory: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
@@ -222,7 +223,7 @@ impl Asker<'_> {
             let is_slow = question.must.0 > 10.0;
             let reads = if is_slow { self.reads.div_ceil(10) } else { self.reads };
             let mut latency = Histogram::default();
-            // The first reads meet a server that just started, and do not count.
+            // The first reads warm up the server, and do not count.
             for read in 0..reads + reads.div_ceil(10) {
                 let request = question.request(&mut self.subject);
                 let took = ask(connection, question, &request).await?;
@@ -240,7 +241,7 @@ impl Asker<'_> {
         self.deep_accounts(connection).await
     }
 
-    /// Reads pages at random positions of a list by id, with cursors of lists that begin there.
+    /// Measures pages far from the start of a list by id. Gets their cursors from lists that begin at random ids.
     async fn deep(&mut self, name: &str, list: &str, connection: &mut Connection) -> Result<(), Failure> {
         let mut cursors = Vec::new();
         for _ in 0..self.reads.div_ceil(4) {
@@ -253,7 +254,7 @@ impl Asker<'_> {
         self.follow(name, &cursors, connection).await
     }
 
-    /// Reads pages of the list of all accounts, after walking it from end to end.
+    /// Measures random pages of the list of all accounts. Gets their cursors by reading the whole list.
     async fn deep_accounts(&mut self, connection: &mut Connection) -> Result<(), Failure> {
         let mut paths = vec!["accounts?pageSize=15".to_owned()];
         loop {

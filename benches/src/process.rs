@@ -1,9 +1,9 @@
-//! Resource usage of processes: processor time, by thread for this process, and memory.
+//! Reads the processor time and memory of processes. For this process, reads the processor time by thread, too.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Length of the ticks in which the kernel counts processor time.
+/// Length of the ticks in which `/proc` counts processor time: 1/100 s on all common architectures (`USER_HZ`).
 const TICK: Duration = Duration::from_millis(10);
 
 /// Processor time used so far.
@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_millis(10);
 pub struct Usage {
     /// Time of all threads, including ended ones, to 10 ms.
     pub total: Duration,
-    /// Time of the running threads, added up by name.
+    /// Time of the threads that have not ended, added up by name.
     pub threads: BTreeMap<String, Duration>,
 }
 

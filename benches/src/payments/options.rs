@@ -18,11 +18,11 @@ pub struct HttpPayments {
     pub reads: u64,
     /// Number of idle connectors.
     pub connectors: u64,
-    /// Polling period of idle connectors, during which they are measured.
+    /// Polling period of the idle connectors. The server is measured for one period after all of them are installed.
     pub period: Duration,
-    /// Length of the requests' part of a turn.
+    /// Time for which requests are sent, without and then with hanging providers, in each turn.
     pub time: Duration,
-    /// Number of turns without and with hanging providers.
+    /// Number of turns of the part `hanging`. Each turn measures without and then with hanging providers.
     pub turns: u64,
     /// The only part to measure, or empty to measure all parts.
     pub only: String,
