@@ -1,4 +1,4 @@
-//! An HTTP server without a ledger. It measures the part of a request's time that HTTP takes.
+//! An HTTP server without a ledger. Its figures show how much of the time of a request HTTP takes.
 
 use std::convert::Infallible;
 use std::net::TcpListener;

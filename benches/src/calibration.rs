@@ -1,4 +1,4 @@
-//! Measures the machine during the run, so that figures of different runs can be compared.
+//! Measures the machine at the start of a run, so that figures of different runs can be compared.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -44,8 +44,8 @@ fn write_blocks(file: &File) -> std::io::Result<Histogram> {
     Ok(latency)
 }
 
-/// Measures the rate of consecutive durable writes of 4 KB, past the page cache into allocated space. This is
-/// the fastest way that a disk offers. Returns `None` if the file system has no such writes.
+/// Measures the rate of consecutive durable writes of 4 KB, past the page cache into allocated space. A disk has no
+/// faster durable writes. Returns `None` if the file system has no such writes, or if one fails.
 ///
 /// # Errors
 ///

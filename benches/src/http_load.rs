@@ -185,7 +185,7 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
 }
 
 /// Returns the server to measure and its address. Starts `program` with the data directory `data`. Without a
-/// program, the server is the one at `address`, and the first part is `None`.
+/// program, returns `None` and `address`, at which a server is already running.
 pub(crate) fn server_of(
     program: Option<&Path>,
     address: Option<&str>,
@@ -321,8 +321,8 @@ pub fn drive(load: &HttpLoad, address: &str, ledger: &str) -> Result<Measured, F
     drive_from(load, address, ledger, 0)
 }
 
-/// Drives the load like [`drive`]. Each run number has its own transactions, so that several runs can use one
-/// ledger.
+/// Drives the load like [`drive`]. Runs with different numbers send transactions with different references, so that
+/// several runs can use one ledger.
 ///
 /// # Errors
 ///
@@ -331,11 +331,11 @@ pub fn drive_from(load: &HttpLoad, address: &str, ledger: &str, run: u64) -> Res
     let begin = Instant::now();
     let threads: Vec<_> = (0..load.threads as u64)
         .map(|thread| {
-            // Each thread of each run has its own part, so that no two of them send the same reference.
-            let part = run * load.threads as u64 + thread;
+            // Each thread of each run has its own stream, so that no two of them send the same reference.
+            let stream = run * load.threads as u64 + thread;
             let (load, address, ledger) = (load.clone(), address.to_owned(), ledger.to_owned());
             let connections = load.connections / load.threads;
-            std::thread::spawn(move || drive_thread(&load, connections, part, &address, &ledger))
+            std::thread::spawn(move || drive_thread(&load, connections, stream, &address, &ledger))
         })
         .collect();
     let mut latency = Histogram::default();
@@ -345,7 +345,7 @@ pub fn drive_from(load: &HttpLoad, address: &str, ledger: &str, run: u64) -> Res
     Ok(Measured { requests: latency.count(), time: begin.elapsed(), latency })
 }
 
-/// Encodes the next request for any connection of a thread.
+/// Encodes the next request of a thread. All its connections share it.
 struct Source {
     workload: Workload,
     ledger: String,
@@ -364,11 +364,11 @@ impl Source {
 fn drive_thread(
     load: &HttpLoad,
     connections: usize,
-    part: u64,
+    stream: u64,
     address: &str,
     ledger: &str,
 ) -> Result<Histogram, Failure> {
-    let workload = Workload::new(load.profile.clone(), 1 + part).part(part);
+    let workload = Workload::new(load.profile.clone(), 1 + stream).part(stream);
     let (api, form, bulk) = (load.api, load.form, load.bulk);
     let source = Source { workload, ledger: ledger.to_owned(), api, bulk, form };
     let source = Rc::new(RefCell::new(source));

@@ -80,7 +80,9 @@ fn text(key: &str, value: &str) -> String {
     matching("$match", key, &format!("\"{value}\""))
 }
 
+/// Required latencies of a read of one account.
 const POINT: (f64, f64) = (0.3, 1.0);
+/// Required latencies of a first page.
 const PAGE: (f64, f64) = (0.5, 3.0);
 /// No required latency: the question is only measured.
 const ANY: (f64, f64) = (f64::INFINITY, f64::INFINITY);
@@ -157,13 +159,13 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// Checks that an answer has content: an account, a sum, or a list with at least one element.
+/// Checks that an answer is a success and has content: an account, a sum, or a list with at least one element.
 ///
 /// # Errors
 ///
-/// Fails if the answer has no content.
+/// Fails if the status is not 200, or the answer has no content.
 pub fn check(name: &str, status: u16, body: &[u8]) -> Result<(), Failure> {
-    let is_empty = [&br#""data":[]"#[..], br#""data":{}"#].iter().any(|empty| contains(body, empty));
+    let is_empty = [&br#""data":[]"#[..], br#""data":{}"#].iter().any(|empty| is_short_with(body, empty));
     if status == 200 && !is_empty {
         return Ok(());
     }
@@ -171,8 +173,8 @@ pub fn check(name: &str, status: u16, body: &[u8]) -> Result<(), Failure> {
     Err(format!("{name}: the server answered {status}: {start}").into())
 }
 
-fn contains(body: &[u8], part: &[u8]) -> bool {
-    // An empty answer is short, so a long one has content.
+/// Returns whether a short answer contains `part`. An answer without content is short, so a long one is not searched.
+fn is_short_with(body: &[u8], part: &[u8]) -> bool {
     body.len() < 256 && body.windows(part.len()).any(|window| window == part)
 }
 

@@ -1,4 +1,4 @@
-//! The sub-command `mixed`: measures reads while a writer submits transactions at a steady rate.
+//! The sub-command `mixed`: measures reads alone, and then while a writer submits transactions at a steady rate.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -104,7 +104,7 @@ pub fn run(mixed: &Mixed) -> Result<Report, Failure> {
     report.count("transactions", load.transactions);
     report.count("accounts", load.profile.accounts);
 
-    let mut reader = Reader::new(workload.addresses(), span.0, span.1, 0);
+    let mut reader = reader_of(&workload, span, 0);
     let end = Instant::now() + mixed.time;
     let idle = reader.run(&store, &ReadKind::ALL, mixed.read_rate, |_| Instant::now() >= end)?;
     note(&mut report, "idle_", &idle);
@@ -117,12 +117,12 @@ pub fn run(mixed: &Mixed) -> Result<Report, Failure> {
         ..load.clone()
     };
     let over = AtomicBool::new(false);
-    let used = Usage::now();
+    let before = Usage::now();
     let begin = Instant::now();
     let (written, read) = std::thread::scope(|scope| {
         let readers: Vec<_> = (0..mixed.readers)
             .map(|number| {
-                let mut reader = loaded_reader(&workload, span, number as u64 + 1);
+                let mut reader = reader_of(&workload, span, number as u64 + 1);
                 let (store, over) = (&store, &over);
                 scope.spawn(move || {
                     reader.run(store, &ReadKind::ALL, mixed.read_rate, |_| over.load(Ordering::Relaxed))
@@ -151,12 +151,13 @@ pub fn run(mixed: &Mixed) -> Result<Report, Failure> {
     report.count("paced_tx_per_s", mixed.write_rate);
     report.number("tx_per_s", rate(stats.recorded, took));
     report.latency("", "latency of a submission", &stats.latency);
-    report.usage(&Usage::now().since(&used), stats.recorded);
+    report.usage(&Usage::now().since(&before), stats.recorded);
     store.close()?;
     Ok(report)
 }
 
-fn loaded_reader(workload: &Workload, span: (Timestamp, Timestamp), seed: u64) -> Reader {
+/// Makes a reader of the accounts of a workload, and of dates in this span.
+fn reader_of(workload: &Workload, span: (Timestamp, Timestamp), seed: u64) -> Reader {
     Reader::new(workload.addresses(), span.0, span.1, seed)
 }
 

@@ -26,7 +26,7 @@ pub enum ReadKind {
     Balance,
     /// Reads the newest 15 transactions of an account.
     LastOfAccount,
-    /// Reads 15 transactions from a random one on.
+    /// Reads the newest 15 of the transactions before a random one.
     Page,
     /// Reads the volumes of an account up to an effective date.
     VolumesByEffect,
@@ -86,7 +86,7 @@ impl Reader {
         match kind {
             ReadKind::Balance => view.balance(address, &self.asset).map(|_| 1).map_err(Into::into),
             ReadKind::LastOfAccount => {
-                let filter = only("account", address)?;
+                let filter = address_filter("account", address)?;
                 let page = PageRequest { size: PAGE, direction: Direction::Descending, start: Start::First };
                 transactions(view, filter, page)
             }
@@ -101,21 +101,22 @@ impl Reader {
         }
     }
 
-    fn volumes(&mut self, view: &LedgerView, account: usize, clock: TimeAxis) -> Result<usize, Failure> {
+    fn volumes(&mut self, view: &LedgerView, account: usize, axis: TimeAxis) -> Result<usize, Failure> {
         let (from, to) = self.dates;
         let date = from + self.random.below(to.abs_diff(from).max(1)) as i64;
         let query = VolumesQuery {
-            filter: only("address", &self.addresses[account])?,
+            filter: address_filter("address", &self.addresses[account])?,
             from: None,
             to: Some(Timestamp::from_micros(date)),
-            axis: clock,
+            axis,
             group_by: 0,
             page: PageRequest { size: PAGE, direction: Direction::Ascending, start: Start::First },
         };
         Ok(view.volumes(&query)?.items.len())
     }
 
-    /// Asks and measures each kind in turn until the time is up, at no more than this rate per second.
+    /// Asks and measures each kind in turn, at most `rate` times per second; 0 means no limit. Before each turn, passes
+    /// the number of reads so far to `until`, and ends if that returns `true`.
     ///
     /// # Errors
     ///
@@ -158,7 +159,7 @@ pub fn note(report: &mut Report, prefix: &str, measured: &[(ReadKind, Histogram)
     }
 }
 
-fn only<R: Selects>(field: &str, address: &AccountAddress) -> Result<FilterOf<R>, FilterError> {
+fn address_filter<R: Selects>(field: &str, address: &AccountAddress) -> Result<FilterOf<R>, FilterError> {
     FilterOf::field(field, Operator::Match, address.as_str())
 }
 

@@ -14,7 +14,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds a number, rounded to six significant digits. Infinite numbers and NaN become null.
+    /// Adds a number, rounded to six significant digits, or to a whole number if that has more. Infinite numbers and
+    /// NaN become null.
     pub fn number(&mut self, name: &str, number: f64) {
         self.figures.insert(name.to_owned(), Value::from(rounded(number)));
     }
@@ -29,7 +30,8 @@ impl Report {
         self.figures.insert(name.to_owned(), Value::from(text));
     }
 
-    /// Adds and prints median, 99th percentile and maximum in milliseconds, under names with this prefix.
+    /// Adds median, 99th and 99.9th percentile, and maximum in milliseconds, under names with this prefix. Prints them
+    /// under the title `what`.
     pub fn latency(&mut self, prefix: &str, what: &str, latency: &Histogram) {
         let figures = [
             ("p50_ms", latency.quantile(0.5)),
@@ -44,7 +46,8 @@ impl Report {
         println!("{what}: p50 {p50:.3} ms, p99 {p99:.3} ms, p99.9 {p999:.3} ms, max {max:.3} ms");
     }
 
-    /// Adds and prints processor time per transaction, in total and by thread, and memory.
+    /// Adds and prints processor time per transaction, in total and by thread, and memory. Leaves out threads that took
+    /// less than 0.5 ns per transaction.
     pub fn usage(&mut self, used: &Usage, transactions: u64) {
         let each = |time: Duration| time.as_secs_f64() * 1e6 / transactions.max(1) as f64;
         self.number("cpu_us_per_tx", each(used.total));

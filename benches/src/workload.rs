@@ -142,13 +142,14 @@ pub struct Workload {
 impl Workload {
     /// Makes a stream from a seed.
     pub fn new(profile: Profile, seed: u64) -> Self {
-        // Addresses of this length are stored inline, so that copying one is cheaper than formatting it.
+        // Format each address once. Later copies are cheap, because addresses of this length are stored inline.
         let addresses = (0..profile.accounts).map(|number| profile.address(number)).collect();
         Self { profile, addresses, asset: asset(), random: Random::new(seed), sequence: 0 }
     }
 
-    /// Selects one of several streams whose transactions have distinct references. A stream has 2^40 references.
-    /// Streams differ in their other choices only by their seeds.
+    /// Selects the stream of this number. Transactions of different streams have different references, of which each
+    /// stream has 2^40. All other choices depend only on the seed, so streams with equal seeds move the same amounts
+    /// between the same accounts.
     #[must_use]
     pub fn part(mut self, number: u64) -> Self {
         self.sequence = number << 40;
@@ -230,7 +231,8 @@ pub fn address(number: u64) -> AccountAddress {
         .expect("segments of letters and digits are an address")
 }
 
-/// Returns the reference and the metadata value `order` of a rich transaction by its number in the stream, from 1.
+/// Returns the reference and the metadata value `order` of a rich transaction. `sequence` is its number in stream 0,
+/// from 1.
 pub fn marks(sequence: u64) -> (Reference, String) {
     (reference(mix(sequence)), order(mix(sequence)))
 }
@@ -246,7 +248,7 @@ fn reference(unique: u64) -> Reference {
     reference.expect("a short word is a reference")
 }
 
-/// Replaces the zeros behind a prefix of 4 bytes by the hexadecimal digits of a number, and passes the text to `then`.
+/// Replaces the zeros after a prefix of 4 bytes by the hexadecimal digits of a number, and passes the text to `then`.
 /// Avoids `std::fmt`, which would take a tenth of the time that the ledger takes for a transaction.
 fn with_hex<T>(mut text: [u8; 20], number: u64, then: impl FnOnce(&str) -> T) -> T {
     for (at, digit) in text[4..].iter_mut().enumerate() {

@@ -1,8 +1,9 @@
 //! The rules of API v1, where they differ from those of API v2.
 //!
-//! All postings of a transaction are one step: only the balances after it count, and only of accounts whose
-//! balance falls. Contracts say how far a balance may fall. A reverting transaction gets a reference derived
-//! from that of the original.
+//! All postings of a transaction are one step. Only the balances at its end are checked, and only those of
+//! accounts whose balance falls. Contracts say how far a balance may fall.
+//!
+//! The module `needs` derives the reference of a reverting transaction from that of the original.
 
 use crate::command::Overdraft;
 use crate::needs::{Facts, Slots};
@@ -11,11 +12,11 @@ use crate::rules::{LegacyRules, PastDates};
 use ledger_values::{Metadata, Posting, Timestamp, Volumes};
 
 impl LegacyRules {
-    /// Refuses a date before that of the last transaction if the rules forbid it.
-    pub(crate) fn check_date(&self, last: Option<Timestamp>, passed: Timestamp) -> Result<(), Rejection> {
+    /// Refuses the date of a new transaction if it is before that of the last one and the rules forbid that.
+    pub(crate) fn check_date(&self, last: Option<Timestamp>, date: Timestamp) -> Result<(), Rejection> {
         match last {
-            Some(last) if self.past_dates == PastDates::Refuse && passed < last => {
-                Err(Rejection::PastDate { passed, last })
+            Some(last) if self.past_dates == PastDates::Refuse && date < last => {
+                Err(Rejection::PastDate { passed: date, last })
             }
             _ => Ok(()),
         }

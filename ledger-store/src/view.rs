@@ -40,9 +40,9 @@ pub(crate) struct Counters {
     pub(crate) in_use: bool,
     /// Number of schema versions.
     pub(crate) schemas: u32,
-    /// Number of transactions that may follow later ones in effective order: those dated in the future, and those
-    /// imported with dates out of log order. If there are none, a transaction that is dated at its recording comes
-    /// after all recorded before it.
+    /// Number of transactions that may come after later recorded ones in effective order: those dated in the future,
+    /// and those imported with dates out of log order. If there are none, a transaction that is dated at its recording
+    /// comes after all transactions that were recorded before it.
     pub(crate) ahead: u64,
 }
 
@@ -129,7 +129,8 @@ impl Heads {
 }
 
 /// The numbers of ledgers by name, shared by all views. A reader ignores a ledger that its view does not contain yet.
-/// A removed name is missing even in older views, but its ledger was deleted long before.
+/// The name of a removed ledger is missing even for readers of older views, but the ledger was deleted long before its
+/// removal.
 #[derive(Clone, Default)]
 pub(crate) struct Directory(Arc<RwLock<BTreeMap<LedgerName, u32>>>);
 
@@ -205,13 +206,14 @@ impl View {
         }
     }
 
-    /// Returns a range of adjacent memtables of one flush and similar size that should be merged, if `allowed` accepts
-    /// their size together.
+    /// Returns the newest range of `fan_in` adjacent memtables that should be merged: all are of one flush, none is in
+    /// a larger size class than the newest of the range, and `allowed` accepts their total size.
     pub(crate) fn due_merge(
         &self,
         fan_in: usize,
         allowed: impl Fn(MemtableSize) -> bool,
     ) -> Option<(usize, usize)> {
+        // The size class, which grows with each factor of four, and the flush.
         let tier =
             |at: usize| (self.memtables[at].memtable.rows.max(1).ilog2() / 2, self.memtables[at].flush);
         let mut to = self.memtables.len();
@@ -223,8 +225,8 @@ impl View {
                 bytes: size.bytes + memtable.bytes,
             });
             let newest = tier(to - 1);
-            let one_size = (from..to).all(|at| tier(at).1 == newest.1 && tier(at).0 <= newest.0);
-            if one_size && allowed(size) {
+            let may_merge = (from..to).all(|at| tier(at).1 == newest.1 && tier(at).0 <= newest.0);
+            if may_merge && allowed(size) {
                 return Some((from, to));
             }
             to -= 1;
@@ -244,11 +246,11 @@ impl View {
         self.memtables.splice(from..to, [one]);
     }
 
-    /// Returns the bytes of the memtables of flush `current`, which has not begun yet.
-    pub(crate) fn bytes_of(&self, current: u64) -> usize {
+    /// Returns the bytes of the memtables that `flush` writes.
+    pub(crate) fn bytes_of(&self, flush: u64) -> usize {
         self.memtables
             .iter()
-            .filter(|memtable| memtable.flush == current)
+            .filter(|memtable| memtable.flush == flush)
             .map(|memtable| memtable.memtable.bytes)
             .sum()
     }
@@ -265,7 +267,8 @@ impl View {
         TableView::new(memtables, self.index.clone())
     }
 
-    /// Replaces the index after a flush, and drops the memtables that it wrote.
+    /// Replaces the index after a flush, and drops the memtables that the flush wrote. The index then holds exactly the
+    /// entries before `next`.
     pub(crate) fn take_flush(&mut self, index: IndexSnapshot, flush: u64, next: Position) {
         self.index = index;
         self.flushed = flush;
@@ -273,7 +276,7 @@ impl View {
         self.memtables.retain(|memtable| memtable.flush > flush);
     }
 
-    /// Takes over the index of another view, which is another file.
+    /// Takes over the index of `other`. It is another file than the index of this view, or the same file opened anew.
     pub(crate) fn take_file(&mut self, other: &Self) {
         self.take_flush(other.index.clone(), other.flushed, other.indexed);
         self.generation += 1;

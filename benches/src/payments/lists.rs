@@ -1,4 +1,4 @@
-//! Measures pages of the list of payments by every sort field, with filters, and by their cursors.
+//! Measures pages of the list of payments: sorted by every field, with filters, and along the cursors to the end.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,8 @@ use crate::workload::Random;
 const FIELDS: [&str; 8] =
     ["createdAt", "reference", "amount", "initialAmount", "status", "type", "scheme", "asset"];
 
-/// Filters, each with its name in the report. A run replaces `REFERENCE` and `CONNECTOR` by its own values.
+/// Filters, each with its name in the report. Those `of_none` match no payment. A run replaces `REFERENCE` and
+/// `CONNECTOR` by its own values.
 const FILTERS: [(&str, &str); 9] = [
     ("status", r#"{"$match":{"status":"FAILED"}}"#),
     ("status_of_none", r#"{"$match":{"status":"DISPUTE"}}"#),
@@ -29,7 +30,8 @@ const FILTERS: [(&str, &str); 9] = [
     ("status_and_type", r#"{"$and":[{"$match":{"status":"FAILED"}},{"$match":{"type":"TRANSFER"}}]}"#),
 ];
 
-/// Measures first pages, pages by their cursors, and filtered pages. Checks that the list has each payment once.
+/// Measures first pages, pages that cursors lead to, and filtered pages. Checks that the whole list has as many rows as
+/// there are payments.
 ///
 /// # Errors
 ///
@@ -59,6 +61,7 @@ pub(super) async fn measure(
     Ok(())
 }
 
+/// Measures the same page many times.
 async fn repeated(
     run: &HttpPayments,
     api: &mut Api,
@@ -96,8 +99,8 @@ async fn walk(run: &HttpPayments, api: &mut Api, field: &str, report: &mut Repor
     Ok(())
 }
 
-/// Reads the whole list in long pages. Compares the first pages with the last, because the cost of a page must not
-/// depend on its position.
+/// Reads the whole list in long pages. Reports the first and the last tenth of them apart, because the cost of a page
+/// must not depend on its position.
 async fn whole(run: &HttpPayments, api: &mut Api, report: &mut Report) -> Result<(), Failure> {
     let mut path = "/api/payments/payments?sort=amount:desc&pageSize=1000".to_owned();
     let (mut times, mut rows) = (Vec::new(), 0);

@@ -56,11 +56,11 @@ fn body(count: u64, list: &str, query: &str) -> Option<String> {
         "transactions" => {
             let size: u64 = value("pageSize").unwrap_or("100").parse().ok()?;
             let page: u64 = value("page").unwrap_or("1").parse().ok()?;
-            let since = match value("updatedAtFrom") {
+            let skipped = match value("updatedAtFrom") {
                 None => 0,
                 Some(date) => number_from(&date.replace("%3A", ":"))?,
             };
-            let first = page.checked_sub(1)?.checked_mul(size)?.checked_add(since)?;
+            let first = page.checked_sub(1)?.checked_mul(size)?.checked_add(skipped)?;
             Some(rows(first..count.min(first.saturating_add(size))))
         }
         "accounts" | "beneficiaries" => Some("[]".to_owned()),
@@ -68,7 +68,7 @@ fn body(count: u64, list: &str, query: &str) -> Option<String> {
     }
 }
 
-/// Returns the number of the first transaction from a date on.
+/// Returns the number of the first transaction that is dated at or after `date`.
 fn number_from(date: &str) -> Option<u64> {
     let micros = Timestamp::parse(date).ok()?.as_micros() - FIRST_SECOND * 1_000_000;
     Some(u64::try_from(micros).unwrap_or(0).div_ceil(1_000_000))

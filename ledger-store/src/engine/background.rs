@@ -67,9 +67,9 @@ impl Engine {
                 continue;
             }
             let request = flushes.requests.front().expect("the requests were not empty above");
-            let (flush, through, heads) = (request.flush, request.through, request.heads.clone());
+            let (flush, end, heads) = (request.flush, request.end, request.heads.clone());
             drop(flushes);
-            let Err(failure) = self.flush(flush, through, &heads) else {
+            let Err(failure) = self.flush(flush, end, &heads) else {
                 self.end_flush();
                 failures.reset();
                 continue;
@@ -108,10 +108,11 @@ impl Engine {
             self.stop_writing(&unwritten(&reason));
         }
         let until = Instant::now() + wait;
-        let is_full = matches!(failure, FlushFailure::Index(Some(Fault::Refused { is_full: true, .. }), _));
+        let is_disk_full =
+            matches!(failure, FlushFailure::Index(Some(Fault::Refused { is_full: true, .. }), _));
         self.mending.note_unavailable(&reason);
         let mut flushes = self.flushes.lock();
-        flushes.failing = Some(Failing { reason: unwritten(&reason), is_full });
+        flushes.failing = Some(Failing { reason: unwritten(&reason), is_disk_full });
         self.flush_done.notify_all();
         // Merge the memtables that accumulate meanwhile, so that reads search few of them.
         MutexGuard::unlocked(&mut flushes, || while self.merge_memtables() {});
@@ -137,16 +138,16 @@ impl Engine {
         self.merge_wanted.notify_all();
     }
 
-    fn flush(&self, flush: u64, through: Position, heads: &[(u32, LedgerHead)]) -> Result<(), FlushFailure> {
+    fn flush(&self, flush: u64, end: Position, heads: &[(u32, LedgerHead)]) -> Result<(), FlushFailure> {
         // The last batch of this flush may not be durable yet. It is committed under this lock.
-        while self.view().next < through {
+        while self.view().next < end {
             if self.stopped().is_some() {
                 return Ok(());
             }
             drop(self.committer.lock());
             std::thread::yield_now();
         }
-        let last = Position::new(through.get() - 1);
+        let last = Position::new(end.get() - 1);
         let last = last.map(|last| self.journal.read(last)).transpose().map_err(ReadError::from);
         let chain = match last.map_err(FlushFailure::Journal)?.flatten() {
             Some(chunk) => chunk.chain(),
@@ -177,7 +178,7 @@ impl Engine {
         hashes.retain(|((chain, _), _)| {
             heads_now.get(ChainId::of_number(*chain).ledger()).is_none_or(|head| !head.is_removed)
         });
-        let watermark = Watermark { store: self.identity.store, next: through, chain, hashed };
+        let watermark = Watermark { store: self.identity.store, next: end, chain, hashed };
         drop(view);
         // Declared after `install`, so that writing stops before the lock is released. No snapshot may show these rows
         // while the view still has their memtables.
@@ -196,7 +197,7 @@ impl Engine {
         drop(memtables);
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);
-        view.take_flush(snapshot, flush, through);
+        view.take_flush(snapshot, flush, end);
         *slot = Arc::new(view);
         drop(slot);
         drop((stopping, installing));

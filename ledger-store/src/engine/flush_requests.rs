@@ -10,16 +10,23 @@ use crate::view::LedgerHead;
 
 /// A request to the flusher.
 pub(super) struct FlushRequest {
+    /// The time of the request.
     pub(super) begun: Instant,
-    /// Whether the flush writes a full memtable share. Only such flushes tell how long the next one will take.
+    /// Whether the memtables filled their share of the memory budget. Only such flushes tell how long the next one will
+    /// take.
     pub(super) is_full: bool,
+    /// The number of the flush.
     pub(super) flush: u64,
-    pub(super) through: Position,
+    /// The flush writes the entries before this position.
+    pub(super) end: Position,
+    /// The numbers and heads of the ledgers that changed, which the flush writes too.
     pub(super) heads: Vec<(u32, LedgerHead)>,
 }
 
+/// The queue of the flusher, and its state.
 #[derive(Default)]
 pub(super) struct Flushes {
+    /// The requests, oldest first. The first one stays until its flush is done.
     pub(super) requests: VecDeque<FlushRequest>,
     pub(super) pace: Pace,
     pub(super) stop: bool,
@@ -36,5 +43,5 @@ pub(super) struct Flushes {
 pub(super) struct Failing {
     pub(super) reason: String,
     /// Whether the disk is full.
-    pub(super) is_full: bool,
+    pub(super) is_disk_full: bool,
 }

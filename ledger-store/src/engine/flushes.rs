@@ -52,7 +52,7 @@ impl Engine {
         if self.gathered(state) < self.shares.memtable {
             return None;
         }
-        Some(if failing.is_full {
+        Some(if failing.is_disk_full {
             WriteError::DiskNearlyFull
         } else {
             WriteError::Storage { reason: failing.reason }
@@ -65,11 +65,11 @@ impl Engine {
     }
 
     pub(super) fn begin_flush(&self, state: &mut State) {
-        let through = state.next;
+        let end = state.next;
         let heads = state.ledgers.take_changed_heads();
         let is_full = self.gathered(state) >= self.shares.memtable;
         let flush = state.begin_flush();
-        let request = FlushRequest { begun: Instant::now(), is_full, flush, through, heads };
+        let request = FlushRequest { begun: Instant::now(), is_full, flush, end, heads };
         self.flushes.lock().requests.push_back(request);
         self.flush_wanted.notify_all();
     }

@@ -165,7 +165,7 @@ impl Engine {
             return Ok(view);
         }
         let flushes = self.flushes.lock();
-        let request = flushes.requests.front().filter(|request| request.through == next);
+        let request = flushes.requests.front().filter(|request| request.end == next);
         let flush = request.map(|request| request.flush);
         drop(flushes);
         let Some(flush) = flush else {

@@ -30,7 +30,7 @@ pub fn write_log(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
     json.raw("}");
 }
 
-/// Writes a log of a feed, with the name of its ledger as the last member.
+/// Writes a log of a feed in the form of an export, with the name of its ledger as an additional last member.
 pub fn write_log_of(json: &mut JsonWriter, fed: &FedLog) {
     write_members(json, &fed.log, LogShape::of_export(fed.features));
     json.raw(",\"ledger\":").plain_string(fed.ledger.as_str()).raw("}");
@@ -65,7 +65,8 @@ fn write_members(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
     }
 }
 
-/// Writes the member `data` of a log. It contains only members that clients know, because clients refuse others.
+/// Writes the member `data` of a log. It contains only members that every client knows, because some clients
+/// refuse unknown ones.
 pub fn write_data(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
     match &view.entry.payload {
         LogPayload::NewTransaction { transaction, account_metadata, effective_volumes } => {

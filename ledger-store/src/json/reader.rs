@@ -1,12 +1,14 @@
-//! Reads JSON leniently, as servers of the ledger API do, without a tree of values.
+//! Reads JSON without a tree of values.
 //!
-//! `null` counts as an absent value. Numbers keep their digits. If a name occurs several times, the caller keeps the
-//! last member.
+//! The grammar is strict, and the values are read as servers of the ledger API read them: `null` counts as an absent
+//! value, and numbers keep their digits. The reader passes every member to the caller, also if a name occurs several
+//! times. The callers let the last one count.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Maximum nesting of a text. Bounds the recursion of the reader. Schemas in logs are less deeply nested.
+/// Maximum nesting of a text. Bounds the recursion of the reader. Every log fits: only its schema is deep, and
+/// [`JSON_DEPTH_MAX`](ledger_core::limits::JSON_DEPTH_MAX) bounds the nesting of a schema.
 const DEPTH_MAX: usize = 128;
 
 /// A text that is not the expected JSON.
@@ -50,11 +52,11 @@ impl<'a> JsonReader<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.is_null()? {
+        if self.take_null()? {
             return Ok(());
         }
         self.open(b'{', "expected an object")?;
-        if self.closes(b'}') {
+        if self.take_end(b'}') {
             return Ok(());
         }
         loop {
@@ -62,7 +64,7 @@ impl<'a> JsonReader<'a> {
             let name = self.string()?;
             self.expect(b':', "a member has no value")?;
             member(self, &name)?;
-            if !self.goes_on(b'}')? {
+            if !self.take_comma_or_end(b'}')? {
                 return Ok(());
             }
         }
@@ -73,16 +75,16 @@ impl<'a> JsonReader<'a> {
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.is_null()? {
+        if self.take_null()? {
             return Ok(());
         }
         self.open(b'[', "expected an array")?;
-        if self.closes(b']') {
+        if self.take_end(b']') {
             return Ok(());
         }
         loop {
             element(self)?;
-            if !self.goes_on(b']')? {
+            if !self.take_comma_or_end(b']')? {
                 return Ok(());
             }
         }
@@ -90,17 +92,17 @@ impl<'a> JsonReader<'a> {
 
     /// Reads a string. `null` is the empty string.
     pub(super) fn text(&mut self) -> Result<Cow<'a, str>, JsonFault> {
-        if self.is_null()? { Ok(Cow::Borrowed("")) } else { self.string() }
+        if self.take_null()? { Ok(Cow::Borrowed("")) } else { self.string() }
     }
 
     /// Reads a string, or `None` for `null`.
     pub(super) fn optional_text(&mut self) -> Result<Option<Cow<'a, str>>, JsonFault> {
-        if self.is_null()? { Ok(None) } else { self.string().map(Some) }
+        if self.take_null()? { Ok(None) } else { self.string().map(Some) }
     }
 
     /// Reads the digits and the sign of an integer, or `None` for `null`.
     pub(super) fn digits(&mut self) -> Result<Option<&'a str>, JsonFault> {
-        if self.is_null()? {
+        if self.take_null()? {
             return Ok(None);
         }
         let from = self.at;
@@ -161,25 +163,26 @@ impl<'a> JsonReader<'a> {
         if self.depth > DEPTH_MAX { Err(self.fault("nested too deep")) } else { Ok(()) }
     }
 
-    /// Tells whether an object or array without content ends here, and reads its end.
-    fn closes(&mut self, end: u8) -> bool {
-        let closes = self.peek() == Some(end);
-        if closes {
+    /// Reads the closing bracket `end` if it is next. Returns whether it was.
+    fn take_end(&mut self, end: u8) -> bool {
+        let is_end = self.peek() == Some(end);
+        if is_end {
             self.at += 1;
             self.depth -= 1;
         }
-        closes
+        is_end
     }
 
-    /// Reads the comma before the next element, or the end.
-    fn goes_on(&mut self, end: u8) -> Result<bool, JsonFault> {
-        if self.closes(end) {
+    /// Reads the comma before the next element, or the closing bracket `end`. Returns whether another element follows.
+    fn take_comma_or_end(&mut self, end: u8) -> Result<bool, JsonFault> {
+        if self.take_end(end) {
             return Ok(false);
         }
         self.expect(b',', "neither a comma nor an end").map(|()| true)
     }
 
-    fn is_null(&mut self) -> Result<bool, JsonFault> {
+    /// Reads `null` if it is next. Returns whether it was.
+    fn take_null(&mut self) -> Result<bool, JsonFault> {
         if self.peek() != Some(b'n') {
             return Ok(false);
         }
@@ -279,14 +282,14 @@ impl<'a> JsonReader<'a> {
             Some(b'u') => {
                 let first = self.code()?;
                 if (0xd800..0xdc00).contains(&first) && self.text[self.at..].starts_with("\\u") {
-                    let behind = self.at;
+                    let after_first = self.at;
                     self.at += 2;
                     let second = self.code()?;
                     if (0xdc00..0xe000).contains(&second) {
                         let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
                         return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
                     }
-                    self.at = behind;
+                    self.at = after_first;
                 }
                 char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER)
             }
@@ -297,6 +300,7 @@ impl<'a> JsonReader<'a> {
         })
     }
 
+    /// Reads the four digits of a `\u` escape.
     fn code(&mut self) -> Result<u32, JsonFault> {
         let digits = self.text.as_bytes().get(self.at..self.at + 4);
         let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));

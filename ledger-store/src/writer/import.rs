@@ -32,7 +32,7 @@ struct Imported<'a> {
     /// A command that makes the same change.
     command: Command,
     /// The id of its transaction, if it has one.
-    id: Option<TransactionId>,
+    transaction_id: Option<TransactionId>,
     /// The transaction that this one reverts.
     reverts: Option<TransactionId>,
 }
@@ -48,7 +48,7 @@ pub(crate) fn log(
     if let Err(refusal) = check_follows(state, ledger, &log.entry, batch, written)? {
         return Ok(Err(refusal));
     }
-    let (command, id, reverts) = match &log.entry.payload {
+    let (command, transaction_id, reverts) = match &log.entry.payload {
         LogPayload::NewTransaction { transaction, account_metadata, .. } => {
             let metadata = account_metadata.iter().cloned().collect();
             (creation(transaction, metadata), Some(transaction.id), None)
@@ -68,7 +68,7 @@ pub(crate) fn log(
             return import_schema(state, ledger, &log.entry, schema, batch);
         }
     };
-    let imported = Imported { log, command, id, reverts };
+    let imported = Imported { log, command, transaction_id, reverts };
     let mut loaded = Loaded { facts: Facts::default(), hints: Hints::default() };
     if let Err(refusal) = check_transaction(state, ledger, &imported, &mut loaded.hints, batch, written)? {
         return Ok(Err(refusal));
@@ -99,7 +99,8 @@ fn check_follows(
     Ok(Ok(()))
 }
 
-/// Checks whether the transaction of a log may follow the last one, and whether its original can be reverted.
+/// Checks whether the transaction of a log may follow the last one. For a revert, also checks that the original exists
+/// and is not reverted yet.
 fn check_transaction(
     state: &mut State,
     ledger: u32,
@@ -109,7 +110,7 @@ fn check_transaction(
     written: &impl WrittenEntries,
 ) -> Result<Result<(), ImportRefusal>, ReadError> {
     let counters = state.ledgers[ledger].counters();
-    if let Some(id) = imported.id {
+    if let Some(id) = imported.transaction_id {
         // Histories and dates are searched by id, so ids must ascend.
         if counters.transactions > 0 && id.get() < counters.next_transaction {
             let next = counters.next_transaction;
@@ -119,13 +120,13 @@ fn check_transaction(
             return Ok(inconsistent("no transaction may follow this one"));
         }
     }
-    let Some(id) = imported.reverts else { return Ok(Ok(())) };
+    let Some(reverted) = imported.reverts else { return Ok(Ok(())) };
     // The log itself contains the postings of the revert.
-    let original = load::find_original(state, ledger, Some(id), hints, batch, written)?;
+    let original = load::find_original(state, ledger, Some(reverted), hints, batch, written)?;
     Ok(match original {
-        None => inconsistent(format!("transaction {} is reverted but does not exist", id.get())),
+        None => inconsistent(format!("transaction {} is reverted but does not exist", reverted.get())),
         Some(original) if original.reverted => {
-            inconsistent(format!("transaction {} is reverted twice", id.get()))
+            inconsistent(format!("transaction {} is reverted twice", reverted.get()))
         }
         Some(_) => Ok(()),
     })
@@ -171,7 +172,7 @@ fn import_change(
         },
         Err(rejection) => return Ok(inconsistent(rejection.to_string())),
     };
-    let id = match imported.id {
+    let id = match imported.transaction_id {
         Some(id) => id.get(),
         None => state.ledgers[ledger].counters().next_transaction,
     };
@@ -251,8 +252,8 @@ fn enter_imported<'a>(
     Ok(())
 }
 
-/// Returns the default metadata of new accounts, from the chart of the log's schema version. Other servers do not
-/// include it in the log either.
+/// Returns the default metadata of new accounts, from the chart of the log's schema version. The text of a log does not
+/// contain this metadata. Neither do the exports of other servers.
 fn imported_defaults(
     state: &mut State,
     ledger: u32,
@@ -270,7 +271,7 @@ fn imported_defaults(
     schema::defaults(state, ledger, schema.as_ref().as_ref().ok(), command).map(Ok)
 }
 
-/// Returns the idempotency key of a log and the hash of its request, or only the hash for a log without a key.
+/// Returns the idempotency key of a log and the hash of its request. The key is empty if the log has only a hash.
 fn idempotency_record(entry: &LogEntry) -> Option<IdempotencyRecord<'_>> {
     match (&entry.idempotency, &entry.request_hash) {
         (Some(Idempotency { key, hash }), _) => Some(IdempotencyRecord { key: key.as_str(), hash }),

@@ -31,7 +31,7 @@ use crate::limits::{
 use crate::log::{self, Level};
 use crate::outbound::redacted;
 
-/// The path of the authorization server. The name of its issuer ends with it.
+/// The path of the authorization server. The URL of its issuer ends with this path.
 pub(crate) const MOUNT: &str = "/api/auth";
 
 /// The operator's settings of the authorization server.
@@ -78,16 +78,17 @@ pub(crate) enum AuthorityError {
     Clients(#[from] HashError),
 }
 
-/// Limits of slow work: how much of it runs at the same time, and how much may wait.
+/// A limit of slow work: how much of it runs at the same time, and how much may wait.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct WorkLimit {
     running: Semaphore,
-    waiting: Semaphore,
+    /// One permit for each caller that runs or waits.
+    admitted: Semaphore,
 }
 
-impl Slots {
+impl WorkLimit {
     fn new(running: usize, waiting: usize) -> Self {
-        Self { running: Semaphore::new(running), waiting: Semaphore::new(running + waiting) }
+        Self { running: Semaphore::new(running), admitted: Semaphore::new(running + waiting) }
     }
 
     /// Runs the work on a separate thread.
@@ -99,7 +100,7 @@ impl Slots {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        let Ok(_waiting) = self.waiting.try_acquire() else {
+        let Ok(_admitted) = self.admitted.try_acquire() else {
             return Err(ApiError::busy("too many requests for tokens are waiting"));
         };
         let _running = self.running.acquire().await.expect("the semaphore is never closed");
@@ -107,7 +108,7 @@ impl Slots {
     }
 }
 
-/// The opened vault, the keys, and the known secrets.
+/// The opened vault, the signing keys, and the tags of all clients' secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
     pub(crate) vault: Arc<Vault>,
@@ -128,10 +129,11 @@ pub(crate) struct Authority {
     pub(crate) provider: Option<Provider>,
     pub(crate) statics: StaticClients,
     pub(crate) rates: Rates,
-    /// Limits the started logins of each address. Each is a document until it ends or expires.
+    /// Limits how many logins an address may start per minute. The store keeps a document for each login until it ends
+    /// or expires.
     pub(crate) logins: Rates,
-    pub(crate) signing: Slots,
-    pub(crate) hashing: Slots,
+    pub(crate) signing: WorkLimit,
+    pub(crate) hashing: WorkLimit,
 }
 
 impl fmt::Debug for Authority {
@@ -167,8 +169,8 @@ impl Authority {
             changing: Mutex::new(()),
             statics,
             provider,
-            signing: Slots::new(SIGNING_MAX, SIGNING_WAITING_MAX),
-            hashing: Slots::new(SLOW_HASHES_MAX, SLOW_HASHES_WAITING_MAX),
+            signing: WorkLimit::new(SIGNING_MAX, SIGNING_WAITING_MAX),
+            hashing: WorkLimit::new(SLOW_HASHES_MAX, SLOW_HASHES_WAITING_MAX),
         })
     }
 
@@ -203,17 +205,17 @@ impl Authority {
         Ok(opened.insert(Opened { vault, keys, known }).clone())
     }
 
-    /// Returns the vault and the keys, if they are open.
-    pub(crate) fn opened_already(&self) -> Option<Opened> {
+    /// Returns the vault and the keys if they are open. Does not open them.
+    pub(crate) fn if_open(&self) -> Option<Opened> {
         self.lock().clone()
     }
 
-    /// Opens the vault and the keys like [`Authority::open`], for requests.
+    /// Opens the vault and the keys like [`Authority::open`], with an error for clients instead of the operator.
     ///
     /// # Errors
     ///
     /// 500. The log contains the reason.
-    pub(crate) fn opened(&self) -> Result<Opened, ApiError> {
+    pub(crate) fn open_for_request(&self) -> Result<Opened, ApiError> {
         Ok(self.open()?)
     }
 
@@ -259,7 +261,7 @@ impl Authority {
 
     fn sweep_keys(&self, now: Timestamp) -> Result<(), ApiError> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = self.opened()?;
+        let opened = self.open_for_request()?;
         if opened.keys.sweep(&self.store, now)? {
             self.reload(&opened)?;
         }
@@ -290,10 +292,10 @@ impl Authority {
     /// `VALIDATION` if there are too many keys. Also fails if the store cannot be written.
     pub(crate) fn rotate(&self) -> Result<(), ApiError> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = self.opened()?;
+        let opened = self.open_for_request()?;
         opened.keys.rotate(&self.store, &opened.vault)?;
         self.reload(&opened)?;
-        log::event(Level::Info, "keys", &[("signs", &self.opened()?.keys.current().id)]);
+        log::event(Level::Info, "keys", &[("signs", &self.open_for_request()?.keys.current().id)]);
         Ok(())
     }
 
@@ -304,7 +306,7 @@ impl Authority {
     /// `NOT_FOUND` if there is no such key. Also fails if the store cannot be written.
     pub(crate) fn revoke_key(&self, id: &str) -> Result<(), ApiError> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = self.opened()?;
+        let opened = self.open_for_request()?;
         if !opened.keys.revoke(&self.store, &opened.vault, id)? {
             return Err(ApiError::not_found("key not found"));
         }
@@ -340,15 +342,15 @@ mod tests {
 
     #[test]
     fn work_beyond_the_waiting_room_is_refused() {
-        let slots = Slots::new(1, 1);
+        let limit = WorkLimit::new(1, 1);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let (release, released) = std::sync::mpsc::channel();
         let (running, waiting, refused) = runtime.block_on(async {
             tokio::join!(
-                slots.run(move || released.recv_timeout(Duration::from_secs(20)).is_ok()),
-                slots.run(|| true),
+                limit.run(move || released.recv_timeout(Duration::from_secs(20)).is_ok()),
+                limit.run(|| true),
                 async {
-                    let refused = slots.run(|| true).await;
+                    let refused = limit.run(|| true).await;
                     release.send(()).expect("the first one waits for it");
                     refused
                 }

@@ -376,7 +376,7 @@ pub(super) fn start_changes(
         if tasks.iter().any(|task| task.descriptor == start.descriptor) {
             continue;
         }
-        let found = task::with_descriptor(snapshot, &connector.installation, &start.descriptor)?;
+        let found = task::find_by_descriptor(snapshot, &connector.installation, &start.descriptor)?;
         let (task, expected) = match found {
             None => {
                 let id = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;

@@ -19,7 +19,7 @@ use crate::limits::HEADER_READ_TIMEOUT;
 use crate::log::{self, Level};
 
 /// Minimum time between two checks of the files. A new connection starts a check.
-const LOOK: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A file for TLS that cannot be used.
 #[derive(Debug, Error)]
@@ -62,54 +62,54 @@ impl TlsFiles {
         both.into_iter().chain(self.client_authorities.as_deref())
     }
 
-    /// Returns when each file was last modified. A file whose date cannot be read counts as changed once the date
-    /// can be read again.
-    fn changed(&self) -> Vec<Option<SystemTime>> {
+    /// Returns when each file was last modified, or `None` for a file whose date cannot be read.
+    fn modified(&self) -> Vec<Option<SystemTime>> {
         self.paths().map(|path| std::fs::metadata(path).and_then(|about| about.modified()).ok()).collect()
     }
 
     fn load(&self) -> Result<ServerConfig, TlsFileError> {
         let chain = certificates(&self.certificate)?;
-        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| wrong(&self.key, error))?;
+        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| file_error(&self.key, error))?;
         let provider = Arc::new(default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(&self.certificate, error))?;
+            .map_err(|error| file_error(&self.certificate, error))?;
         let builder = match &self.client_authorities {
             None => builder.with_no_client_auth(),
             Some(path) => {
                 let mut roots = RootCertStore::empty();
                 for authority in certificates(path)? {
-                    roots.add(authority).map_err(|error| wrong(path, error))?;
+                    roots.add(authority).map_err(|error| file_error(path, error))?;
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-                builder.with_client_cert_verifier(verifier.map_err(|error| wrong(path, error))?)
+                builder.with_client_cert_verifier(verifier.map_err(|error| file_error(path, error))?)
             }
         };
         let mut config =
-            builder.with_single_cert(chain, key).map_err(|error| wrong(&self.certificate, error))?;
+            builder.with_single_cert(chain, key).map_err(|error| file_error(&self.certificate, error))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }
 }
 
-fn wrong(path: &Path, reason: impl Into<TlsFileFault>) -> TlsFileError {
+fn file_error(path: &Path, reason: impl Into<TlsFileFault>) -> TlsFileError {
     TlsFileError { path: path.to_owned(), reason: reason.into() }
 }
 
 /// Reads the certificates of a file, at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
     let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let all = all.map_err(|error| wrong(path, error))?;
-    if all.is_empty() { Err(wrong(path, TlsFileFault::NoCertificate)) } else { Ok(all) }
+    let all = all.map_err(|error| file_error(path, error))?;
+    if all.is_empty() { Err(file_error(path, TlsFileFault::NoCertificate)) } else { Ok(all) }
 }
 
-/// The configuration that was read from the files, and the state of the files at that time.
+/// The configuration that is in use, and the state of the files at the last check.
 #[derive(Debug)]
 struct Loaded {
     config: Arc<ServerConfig>,
-    changed: Vec<Option<SystemTime>>,
-    looked: Instant,
+    /// When each file was last modified, as the last check found it.
+    modified: Vec<Option<SystemTime>>,
+    checked_at: Instant,
 }
 
 /// Accepts TLS connections.
@@ -126,21 +126,21 @@ impl Tls {
     ///
     /// Fails if a file cannot be read, or if its content cannot be used.
     pub(crate) fn new(files: TlsFiles) -> Result<Self, TlsFileError> {
-        let changed = files.changed();
+        let modified = files.modified();
         let config = Arc::new(files.load()?);
-        Ok(Self { files, loaded: Mutex::new(Loaded { config, changed, looked: Instant::now() }) })
+        Ok(Self { files, loaded: Mutex::new(Loaded { config, modified, checked_at: Instant::now() }) })
     }
 
     /// Reloads the files if they have changed. Keeps the current configuration if the new files cannot be used.
-    fn look(&self, loaded: &mut Loaded) {
-        loaded.looked = Instant::now();
-        let changed = self.files.changed();
-        if changed == loaded.changed {
+    fn reload_if_changed(&self, loaded: &mut Loaded) {
+        loaded.checked_at = Instant::now();
+        let modified = self.files.modified();
+        if modified == loaded.modified {
             return;
         }
         // Record the change even if the files cannot be used. The error is then logged once, and the next change is
         // tried again.
-        loaded.changed = changed;
+        loaded.modified = modified;
         match self.files.load() {
             Ok(config) => {
                 loaded.config = Arc::new(config);
@@ -152,8 +152,8 @@ impl Tls {
 
     fn config(&self) -> Arc<ServerConfig> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if loaded.looked.elapsed() >= LOOK {
-            self.look(&mut loaded);
+        if loaded.checked_at.elapsed() >= CHECK_INTERVAL {
+            self.reload_if_changed(&mut loaded);
         }
         loaded.config.clone()
     }
@@ -194,22 +194,22 @@ mod tests {
         put(90);
         let tls = Tls::new(files.clone()).expect("a certificate and its key");
         let first = tls.config();
-        let look = || {
-            tls.look(&mut tls.loaded.lock().expect("no panic"));
+        let check = || {
+            tls.reload_if_changed(&mut tls.loaded.lock().expect("no panic"));
             tls.config()
         };
-        assert!(Arc::ptr_eq(&first, &look()), "nothing has changed");
+        assert!(Arc::ptr_eq(&first, &check()), "nothing has changed");
         put(60);
-        let second = look();
+        let second = check();
         assert!(!Arc::ptr_eq(&first, &second));
         // First a certificate whose key does not match, then a file without a certificate.
         let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
         write(&files.certificate, &other.cert.pem(), 30);
-        assert!(Arc::ptr_eq(&second, &look()));
+        assert!(Arc::ptr_eq(&second, &check()));
         write(&files.certificate, "nothing", 20);
-        assert!(Arc::ptr_eq(&second, &look()));
+        assert!(Arc::ptr_eq(&second, &check()));
         assert!(Tls::new(files.clone()).is_err());
         put(10);
-        assert!(!Arc::ptr_eq(&second, &look()));
+        assert!(!Arc::ptr_eq(&second, &check()));
     }
 }

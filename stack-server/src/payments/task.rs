@@ -130,7 +130,7 @@ impl Record for Task {
 }
 
 /// Finds the task of an installation by its descriptor.
-pub(crate) fn with_descriptor(
+pub(crate) fn find_by_descriptor(
     snapshot: &Snapshot,
     installation: &Uuid,
     descriptor: &str,

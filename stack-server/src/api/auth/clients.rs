@@ -76,7 +76,7 @@ pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
 
 /// Adds a client to the in-memory set that secrets are checked against.
 fn note(context: &Context<'_>, client: &Client) -> Result<(), ApiError> {
-    if let Some(opened) = context.authority()?.opened_already() {
+    if let Some(opened) = context.authority()?.if_open() {
         opened.known.add_client(client);
     }
     Ok(())
@@ -139,7 +139,7 @@ pub(super) async fn create_secret(context: &Context<'_>) -> Result<Reply, ApiErr
     let add = move |store: &_| {
         let Object(body) = json::first::<Object<SecretBody<'_>>>(&body)
             .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
-        let opened = authority.opened()?;
+        let opened = authority.open_for_request()?;
         let (secret, clear) = clients::add_secret(store, &opened.vault, &id, &body.name.0, &body.metadata)?;
         opened.known.add_secret(&secret, &store.snapshot())?;
         Ok((secret, clear))

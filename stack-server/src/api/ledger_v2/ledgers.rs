@@ -48,7 +48,7 @@ pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     };
     let bucket = match body.bucket.0.as_ref() {
         "" => BucketName::default_bucket(),
-        // Other servers keep their own tables in a bucket of this name.
+        // Other servers of this API keep their own tables in a bucket of this name.
         RESERVED_BUCKET => {
             let message = format_args!("invalid bucket name '{RESERVED_BUCKET}': name is reserved");
             return Err(invalid(&message));
@@ -57,7 +57,7 @@ pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     };
     let mut features = Features::default();
     for (feature, value) in &body.features {
-        choose(&mut features, &feature.0, &value.0)?;
+        set_feature(&mut features, &feature.0, &value.0)?;
     }
     if features != Features::default() && !context.app.settings().experimental_features {
         return Err(ApiError::validation("experimental features are disabled"));
@@ -72,7 +72,7 @@ pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
 }
 
 /// Sets one feature by its name and value on the wire.
-fn choose(features: &mut Features, feature: &str, value: &str) -> Result<(), ApiError> {
+fn set_feature(features: &mut Features, feature: &str, value: &str) -> Result<(), ApiError> {
     let impossible =
         || ApiError::validation(format!("configuration {value} it not possible for feature {feature}"));
     let switch = |on: &str, off: &str| match value {
@@ -103,7 +103,7 @@ fn choose(features: &mut Features, feature: &str, value: &str) -> Result<(), Api
 }
 
 pub(crate) fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
-    // The ledger is the resource of this route, so a missing one has the code of any other missing resource.
+    // On other routes, a missing ledger has an error code of its own. Here it has that of any missing resource.
     let ledger = context.ledger().map_err(|_| ApiError::not_found("not found"))?;
     let mut json = context.json();
     json.raw("{\"data\":");
@@ -134,7 +134,8 @@ pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiE
     Ok(response::no_content())
 }
 
-/// Deletes or restores a bucket. A bucket without ledgers is treated like any other.
+/// Deletes or restores a bucket by calling `mark`. A bucket that never had a ledger is no error, and neither is a name
+/// that no bucket can have: nothing changes.
 pub(crate) async fn mark_bucket(
     context: &Context<'_>,
     mark: fn(&Store, &BucketName) -> Result<(), WriteError>,
@@ -155,10 +156,11 @@ fn write_ledger(json: &mut Json, ledger: &LedgerInfo) {
         // v2 does not show this feature.
         legacy_hashes: _,
     } = ledger.features;
-    let kept = |switch| if switch == Switch::On { "SYNC" } else { "DISABLED" };
+    let sync_or_disabled = |switch| if switch == Switch::On { "SYNC" } else { "DISABLED" };
     json.raw("{\"bucket\":").plain_string(ledger.bucket.as_str());
     json.raw(",\"metadata\":").metadata(&ledger.metadata);
-    json.raw(",\"features\":{\"ACCOUNT_METADATA_HISTORY\":").plain_string(kept(account_metadata_history));
+    json.raw(",\"features\":{\"ACCOUNT_METADATA_HISTORY\":")
+        .plain_string(sync_or_disabled(account_metadata_history));
     json.raw(",\"HASH_LOGS\":").plain_string(match hash_logs {
         HashLogs::Sync => "SYNC",
         HashLogs::Async => "ASYNC",
@@ -166,8 +168,10 @@ fn write_ledger(json: &mut Json, ledger: &LedgerInfo) {
     });
     json.raw(",\"MOVES_HISTORY\":");
     json.plain_string(if moves_history == Switch::On { "ON" } else { "OFF" });
-    json.raw(",\"MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES\":").plain_string(kept(effective_volumes));
-    json.raw(",\"TRANSACTION_METADATA_HISTORY\":").plain_string(kept(transaction_metadata_history));
+    json.raw(",\"MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES\":")
+        .plain_string(sync_or_disabled(effective_volumes));
+    json.raw(",\"TRANSACTION_METADATA_HISTORY\":")
+        .plain_string(sync_or_disabled(transaction_metadata_history));
     json.raw("},\"id\":").integer(ledger.id.into());
     json.raw(",\"name\":").plain_string(ledger.name.as_str());
     json.raw(",\"addedAt\":").time(ledger.added_at);

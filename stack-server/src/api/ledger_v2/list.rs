@@ -22,6 +22,7 @@ pub(crate) struct Kind {
     pub(crate) sortable: &'static [(&'static str, Sort)],
     /// The parameters for the end of the time window.
     pub(crate) until: &'static [&'static str],
+    /// The parameters for the start of the time window.
     pub(crate) since: &'static [&'static str],
 }
 

@@ -80,11 +80,11 @@ pub(crate) fn find(authority: &Authority, id: &str) -> Result<Option<Caller>, Ap
 ///
 /// `server_error`. The log contains the reason.
 pub(crate) async fn opened(authority: &Arc<Authority>) -> Result<Opened, OAuthError> {
-    if let Some(opened) = authority.opened_already() {
+    if let Some(opened) = authority.if_open() {
         return Ok(opened);
     }
     let opening = authority.clone();
-    Ok(authority.signing.run(move || opening.opened()).await??)
+    Ok(authority.signing.run(move || opening.open_for_request()).await??)
 }
 
 /// Returns the client if it needs no secret, or if the secret is known to be right. An unknown client takes the same

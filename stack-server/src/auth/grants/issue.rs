@@ -86,7 +86,7 @@ pub(crate) fn access(authority: &Authority, access: &Access<'_>) -> Result<Acces
             claims[name] = json!(text);
         }
     }
-    let opened = authority.opened()?;
+    let opened = authority.open_for_request()?;
     let text = opened.keys.current().sign(own::ACCESS, &claims)?;
     Ok(AccessToken { text, id, expires })
 }

@@ -180,7 +180,7 @@ pub(crate) fn finish_login(
     let stage = Stage::Code { user: user.to_owned(), logged_in };
     let with_code = Pending { stage, expires: authority.now() + CODE_SECONDS, ..found.value.clone() };
     match authority.store().change_documents(vec![with_code.put(Expected::Version(found.version))]) {
-        Ok(_) => Ok(name(&authority.opened()?.vault, Use::Code, &with_code.id)),
+        Ok(_) => Ok(name(&authority.open_for_request()?.vault, Use::Code, &with_code.id)),
         Err(WriteError::Document(DocumentRejection::Changed { .. })) => Err(expired()),
         Err(error) => Err(error.into()),
     }
@@ -202,7 +202,7 @@ impl Authority {
         verifier: Option<&str>,
     ) -> Result<Tokens, OAuthError> {
         let invalid = || OAuthError::new(Word::InvalidGrant, "unknown, used or expired code");
-        let vault = self.opened()?.vault;
+        let vault = self.open_for_request()?.vault;
         let id = id_of(&vault, Use::Code, code).ok_or_else(invalid)?;
         let found = pending(&self.store().snapshot(), &id)?
             .filter(|found| caller.is(&found.value.client, found.value.client_created));

@@ -180,7 +180,7 @@ impl Authority {
         token: &str,
         scope: Option<&str>,
     ) -> Result<Tokens, OAuthError> {
-        let vault = self.opened()?.vault;
+        let vault = self.open_for_request()?.vault;
         let (id, generation) = read_refresh_token(&vault, token).ok_or_else(invalid_grant)?;
         let snapshot = self.store().snapshot();
         let found = session(&snapshot, &id)?
@@ -245,7 +245,9 @@ impl Authority {
     ///
     /// Fails if the store cannot be written.
     pub(crate) fn revoke_refresh_token(&self, client: &str, token: &str) -> Result<bool, ApiError> {
-        let Some((id, _)) = read_refresh_token(&self.opened()?.vault, token) else { return Ok(false) };
+        let Some((id, _)) = read_refresh_token(&self.open_for_request()?.vault, token) else {
+            return Ok(false);
+        };
         let found = session(&self.store().snapshot(), &id)?.filter(|found| found.value.client == client);
         found.map_or(Ok(false), |found| self.end_session(&found.value).map(|()| true))
     }
@@ -296,7 +298,7 @@ impl Authority {
             claims["nonce"] = json!(nonce);
         }
         self.add_email(&mut claims, session)?;
-        let opened = self.opened()?;
+        let opened = self.open_for_request()?;
         Ok(Some(opened.keys.current().sign(own::IDENTITY, &claims)?))
     }
 

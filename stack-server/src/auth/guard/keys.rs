@@ -71,8 +71,8 @@ struct EpochState {
 }
 
 impl Epoch {
-    /// Returns whether the epoch has not ended.
-    pub(crate) fn stands(&self) -> bool {
+    /// Returns whether the epoch has not ended yet.
+    pub(crate) fn is_current(&self) -> bool {
         !self.0.has_ended.load(Ordering::Acquire)
     }
 
@@ -87,7 +87,7 @@ impl Epoch {
         let mut told = pin!(self.0.told.notified());
         // Register before the check, so that an end between the two is not missed.
         told.as_mut().enable();
-        if self.stands() {
+        if self.is_current() {
             told.await;
         }
     }
@@ -191,7 +191,7 @@ impl Keys {
         let (set, age) = self.known();
         if age.is_some_and(|age| age < KEYS_KEPT) && set.signed(token) {
             self.keep_fresh().await;
-            if set.epoch.stands() {
+            if set.epoch.is_current() {
                 return Some(set.epoch.clone());
             }
         }

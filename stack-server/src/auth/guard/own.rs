@@ -131,11 +131,11 @@ mod tests {
         let text = opened.keys.current().sign(ACCESS, &claims).expect("signed");
         let token = Token::parse(&text).expect("a token");
         let epoch = check(&authority, &token).expect("a valid token");
-        assert!(epoch.stands());
+        assert!(epoch.is_current());
         let session = refused::Refused::Session("s");
         let change = refused::refuse(session, authority.now() + 60, ledger_store::Expected::Absent);
         authority.store().change_documents(vec![change]).expect("stored");
         authority.end_epoch();
-        assert!(!epoch.stands() && check(&authority, &token).is_none());
+        assert!(!epoch.is_current() && check(&authority, &token).is_none());
     }
 }

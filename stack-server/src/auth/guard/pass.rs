@@ -45,14 +45,14 @@ impl Pass {
         if let Some(keys) = &self.keys {
             keys.keep_fresh().await;
         }
-        now < self.expires && self.epoch.stands()
+        now < self.expires && self.epoch.is_current()
     }
 
     /// Waits until the token expires, its key is withdrawn or it is revoked. `now` is in seconds since the Unix epoch.
     pub(crate) async fn ended(&self, now: u64) {
         let began = Instant::now();
         let lasts = Duration::from_secs(self.expires.saturating_sub(now));
-        while self.epoch.stands() {
+        while self.epoch.is_current() {
             let left = lasts.saturating_sub(began.elapsed());
             if left.is_zero() {
                 return;

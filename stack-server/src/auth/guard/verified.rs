@@ -26,7 +26,7 @@ impl Verified {
     pub(super) fn get(&self, digest: &Digest, now: u64) -> Option<Pass> {
         let known = self.lock();
         let pass = known.get(digest)?;
-        (pass.expires > now && pass.epoch.stands()).then(|| pass.clone())
+        (pass.expires > now && pass.epoch.is_current()).then(|| pass.clone())
     }
 
     /// Stores a verified token. If the cache is full, it drops the tokens that are no longer valid; if that frees
@@ -34,7 +34,7 @@ impl Verified {
     pub(super) fn put(&self, digest: Digest, pass: Pass, now: u64) {
         let mut known = self.lock();
         if known.len() >= VERIFIED_TOKENS_MAX {
-            known.retain(|_, pass| pass.expires > now && pass.epoch.stands());
+            known.retain(|_, pass| pass.expires > now && pass.epoch.is_current());
             if known.len() >= VERIFIED_TOKENS_MAX {
                 known.clear();
             }

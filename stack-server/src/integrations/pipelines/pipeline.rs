@@ -37,21 +37,25 @@ pub(super) struct Running {
     pub(super) stopped: watch::Receiver<bool>,
 }
 
-/// The position of a pipeline, in memory and in its document.
-struct Place {
+/// The position of a pipeline, in memory and in the store.
+struct Positions {
+    /// The last log that the destination accepted.
     last: Option<LogId>,
+    /// The stored position, which may be older.
     kept: KeptPosition,
+    /// The time of the last attempt to store the position, or of the start.
     kept_at: Instant,
 }
 
-impl Place {
+impl Positions {
+    /// Returns when to store the position, or `None` if the stored one is up to date.
     fn due(&self) -> Option<Instant> {
         (self.last != self.kept.last).then(|| self.kept_at + POSITION_INTERVAL)
     }
 }
 
 impl Running {
-    /// Runs until the pipeline is stopped, or until another writer changes its document.
+    /// Runs until the pipeline is stopped or deleted, or until another writer changes its stored position.
     pub(super) async fn run(self) {
         let kept = loop {
             match position(&self.store.snapshot(), &self.pipeline.id) {
@@ -65,72 +69,74 @@ impl Running {
                 }
             }
         };
-        let mut place = Place { last: kept.last, kept, kept_at: Instant::now() };
-        self.tell(place.last, None);
+        let mut positions = Positions { last: kept.last, kept, kept_at: Instant::now() };
+        self.tell(positions.last, None);
         let mut stopped = self.stopped.clone();
-        let mut moved = false;
+        let mut overtaken = false;
         tokio::select! {
             // An error means that the worker is gone.
             _ = stopped.wait_for(|stop| *stop) => {}
-            () = self.work(&mut place) => moved = true,
+            () = self.work(&mut positions) => overtaken = true,
         }
-        if !moved && place.last != place.kept.last {
-            let _ = self.keep(&mut place).await;
+        if !overtaken && positions.last != positions.kept.last {
+            let _ = self.store_position(&mut positions).await;
         }
     }
 
-    /// Pushes logs until another writer changes the document.
-    async fn work(&self, place: &mut Place) {
+    /// Pushes logs until another writer changes the stored position.
+    async fn work(&self, positions: &mut Positions) {
         let mut commits = self.commits.clone();
         loop {
             commits.begin();
-            let part = match self.read(place.last).await {
+            let part = match self.read(positions.last).await {
                 Ok(part) => part,
                 Err(error) => {
-                    self.tell(place.last, Some(error.to_string()));
+                    self.tell(positions.last, Some(error.to_string()));
                     tokio::time::sleep(self.periods.retry).await;
                     continue;
                 }
             };
             if part.logs.is_empty() {
                 let wake = Instant::now() + self.periods.pull;
-                let wake = place.due().map_or(wake, |due| due.min(wake));
+                let wake = positions.due().map_or(wake, |due| due.min(wake));
                 tokio::select! {
                     () = commits.next() => {}
                     () = tokio::time::sleep_until(wake.into()) => {}
                 }
             } else {
-                self.push(place, part).await;
+                self.push(positions, part).await;
             }
-            if place.due().is_some_and(|due| due <= Instant::now()) && self.keep(place).await.is_err() {
+            if positions.due().is_some_and(|due| due <= Instant::now())
+                && self.store_position(positions).await.is_err()
+            {
                 return;
             }
         }
     }
 
     /// Pushes the available logs. If they do not fill a push, waits for more during the exporter's interval.
-    async fn push(&self, place: &mut Place, mut part: FedLogs) {
+    async fn push(&self, positions: &mut Positions, mut part: FedLogs) {
         if !part.has_more && part.logs.len() < self.setup.batching.items {
             tokio::time::sleep(self.setup.batching.interval).await;
-            match self.read(place.last).await {
+            match self.read(positions.last).await {
                 Ok(more) => part = more,
-                Err(error) => return self.failed(place, error.to_string()).await,
+                Err(error) => return self.failed(positions, error.to_string()).await,
             }
         }
         match self.destinations.push(&self.setup.driver, &part.logs).await {
             Ok(()) => {
-                place.last = part.logs.last().map(|fed| fed.log.entry.id).or(place.last);
-                self.tell(place.last, None);
+                positions.last = part.logs.last().map(|fed| fed.log.entry.id).or(positions.last);
+                self.tell(positions.last, None);
             }
             Err(error) => {
                 drop(part);
-                self.failed(place, error.to_string()).await;
+                self.failed(positions, error.to_string()).await;
             }
         }
     }
 
-    async fn failed(&self, place: &Place, reason: String) {
-        self.tell(place.last, Some(reason));
+    async fn failed(&self, positions: &Positions, reason: String) {
+        self.tell(positions.last, Some(reason));
         tokio::time::sleep(self.periods.retry).await;
     }
 
@@ -146,17 +152,18 @@ impl Running {
         read.await?
     }
 
-    /// Stores the position. An error means that another writer has changed the document. If the write fails, a
-    /// later one includes the position.
-    async fn keep(&self, place: &mut Place) -> Result<(), ()> {
-        let (store, id, kept, last) = (self.store.clone(), self.pipeline.id.clone(), place.kept, place.last);
-        let moved = blocking::run(move || move_position(&store, &id, kept, last)).await;
-        place.kept_at = Instant::now();
-        match moved {
-            Ok(Ok(kept)) => place.kept = kept,
+    /// Stores the position. If the write fails, tells the reason and returns `Ok`: a later write stores the position.
+    /// Returns `Err` only if another writer has changed or deleted the stored position, so that the run must end.
+    async fn store_position(&self, positions: &mut Positions) -> Result<(), ()> {
+        let (store, id, kept, last) =
+            (self.store.clone(), self.pipeline.id.clone(), positions.kept, positions.last);
+        let stored = blocking::run(move || move_position(&store, &id, kept, last)).await;
+        positions.kept_at = Instant::now();
+        match stored {
+            Ok(Ok(kept)) => positions.kept = kept,
             Ok(Err(WriteError::Document(_))) => return Err(()),
-            Ok(Err(error)) => self.tell(place.last, Some(error.to_string())),
-            Err(error) => self.tell(place.last, Some(error.to_string())),
+            Ok(Err(error)) => self.tell(positions.last, Some(error.to_string())),
+            Err(error) => self.tell(positions.last, Some(error.to_string())),
         }
         Ok(())
     }
