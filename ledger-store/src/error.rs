@@ -88,8 +88,8 @@ pub enum WriteError {
         /// The error of the disk.
         reason: String,
     },
-    /// The commit failed. Whether the write is on disk is unknown until the store is opened again. The store accepts
-    /// no more writes.
+    /// The commit failed. Whether the write is on disk is unknown until the store is opened again, and the store accepts
+    /// no more writes. Or the write is on disk, but the details of its answer cannot be read; the store goes on then.
     OutcomeUnknown {
         /// The failure.
         reason: String,

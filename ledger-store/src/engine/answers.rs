@@ -28,10 +28,13 @@ impl<'a> Resolver<'a> {
         match pending {
             Pending::Complete(answer) => answer(Ok(())),
             Pending::Outcomes(pending, done) => {
-                // The write is durable, but its answer cannot be completed. A read error would say that the write had
-                // no effect.
+                let is_dry_run = pending.is_dry_run();
                 done.tell(self.outcomes(pending).map_err(|error| match error {
-                    WriteError::Read(error) => WriteError::OutcomeUnknown { reason: error.to_string() },
+                    // The write is durable, but its answer cannot be completed. A read error would say that the write
+                    // had no effect.
+                    WriteError::Read(error) if !is_dry_run => {
+                        WriteError::OutcomeUnknown { reason: error.to_string() }
+                    }
                     other => other,
                 }));
             }

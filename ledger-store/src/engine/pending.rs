@@ -46,6 +46,13 @@ pub(super) struct PendingOutcomes {
     pub(super) spent: Vec<Request>,
 }
 
+impl PendingOutcomes {
+    /// Returns whether the commands were only tried, so that nothing was written.
+    pub(super) fn is_dry_run(&self) -> bool {
+        matches!(self.decided, DecidedCommands::OfLedger { mode: Mode::DryRun, .. })
+    }
+}
+
 /// The outcomes of commands before their batch is on disk.
 pub(super) enum DecidedCommands {
     /// Outcomes of a submission.

@@ -103,3 +103,23 @@ fn a_single_request_answers_the_read_error() {
     let outcomes = apply(&engine, vec![revert(1)], Atomicity::Independent, Mode::Commit).expect("outcomes");
     assert!(matches!(outcomes[..], [Outcome::Done(_)]), "{outcomes:?}");
 }
+
+#[test]
+fn a_dry_run_that_cannot_be_told_wrote_nothing() {
+    let (engine, journal) = unreadable();
+    journal.fail_reads(false);
+    let keyed = |mode| {
+        let request = Request::once("once".parse().expect("a key"), payment("world", "users:1", ""));
+        let (requests, atomicity) = (vec![request], Atomicity::Independent);
+        let submission =
+            Submission { ledger: main_ledger(), requests, atomicity, mode, detail: Detail::Entry };
+        run(&engine, 1, |done| Work::Apply(submission, Programs::default(), done))
+    };
+    keyed(Mode::Commit).expect("outcomes");
+    journal.fail_reads(true);
+    let answer = keyed(Mode::DryRun);
+    assert!(matches!(answer, Err(WriteError::Read(_))), "{answer:?}");
+    let answer = keyed(Mode::Commit);
+    assert!(matches!(answer, Err(WriteError::OutcomeUnknown { .. })), "{answer:?}");
+    assert_eq!(engine.stopped(), None);
+}
