@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use compact_str::CompactString;
 use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata};
+use smol_str::SmolStr;
 
 use crate::atomic::AtomicWrite;
 use crate::documents::{DocumentChange, DocumentVersion};
@@ -109,7 +109,7 @@ pub(crate) enum LedgerEdit {
     /// Replaces the ledger's v1 mapping, as JSON text.
     Mapping(String),
     Set(Metadata),
-    Delete(CompactString),
+    Delete(SmolStr),
 }
 
 type Reply<T> = Box<dyn FnOnce(Result<T, WriteError>) + Send>;

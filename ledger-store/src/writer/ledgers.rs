@@ -1,7 +1,7 @@
 //! The writer's state of a ledger.
 
-use compact_str::CompactString;
 use smallvec::SmallVec;
+use smol_str::SmolStr;
 
 use crate::fingerprint::{Fingerprints, KeyPrint, Subject, subject_space};
 use crate::view::{Counters, LedgerHead};
@@ -10,7 +10,7 @@ use crate::view::{Counters, LedgerHead};
 pub(crate) struct LedgerState {
     pub(crate) head: LedgerHead,
     /// The most recently used asset with its number. Most ledgers have few assets.
-    last_asset: Option<(CompactString, u32)>,
+    last_asset: Option<(SmolStr, u32)>,
     /// The most recently used metadata keys, by index within the transaction. The transactions of a ledger mostly use
     /// the same keys.
     last_keys: SmallVec<[LastKey; LAST_KEYS]>,
@@ -21,7 +21,7 @@ const LAST_KEYS: usize = 4;
 
 /// A recently used metadata key.
 struct LastKey {
-    text: CompactString,
+    text: SmolStr,
     id: u32,
     /// The key's fingerprint, from which those of its values in transactions are computed.
     print: KeyPrint,

@@ -1,9 +1,9 @@
 //! Resolves the names in entries. The first entry that uses a name also numbers it.
 
-use compact_str::CompactString;
 use ledger_codec::Corrupt;
 use ledger_core::Metadata;
 use ledger_journal::entry::{MetadataRecord, NameRef};
+use smol_str::SmolStr;
 
 use super::state::State;
 use crate::error::ReadError;
@@ -49,7 +49,7 @@ impl State {
         }
     }
 
-    pub(super) fn take_key(&mut self, ledger: u32, key: &NameRef<'_>) -> Result<CompactString, ReadError> {
+    pub(super) fn take_key(&mut self, ledger: u32, key: &NameRef<'_>) -> Result<SmolStr, ReadError> {
         self.with_key(ledger, key, |_, text| text.into())
     }
 
