@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ledger_core::script::{Options, Profile, Program, Progress, Reads, Run, Scratch, Variables, parse};
-use ledger_core::{AccountAddress, Balance, CompactString, MetadataValue};
+use ledger_core::{AccountAddress, Balance, MetadataValue, SmolStr};
 
 /// A script of typical length for a real application.
 const RECIPE: &str = "\
@@ -61,7 +61,7 @@ impl Reads for Purse {
         Ok(self.0.clone())
     }
 
-    fn scales(&mut self, _: &AccountAddress, _: &str) -> Result<Vec<(CompactString, Balance)>, Self::Error> {
+    fn scales(&mut self, _: &AccountAddress, _: &str) -> Result<Vec<(SmolStr, Balance)>, Self::Error> {
         Ok(Vec::new())
     }
 

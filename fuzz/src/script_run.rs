@@ -11,7 +11,7 @@ use ledger_core::script::{
     ErrorClass, Options, Outcome, Profile, Program, Progress, Reads, Run, Scratch, ScriptError, Tracing,
     Variables,
 };
-use ledger_core::{AccountAddress, Amount, Balance, CompactString, MetadataValue};
+use ledger_core::{AccountAddress, Amount, Balance, SmolStr, MetadataValue};
 use ledger_testkit::Rng;
 
 /// Reads a sequence of choices.
@@ -153,7 +153,7 @@ impl Reads for World {
         Ok(self.0.get(&(account.to_string(), color.to_owned())).cloned().unwrap_or_default())
     }
 
-    fn scales(&mut self, _: &AccountAddress, _: &str) -> Result<Vec<(CompactString, Balance)>, Infallible> {
+    fn scales(&mut self, _: &AccountAddress, _: &str) -> Result<Vec<(SmolStr, Balance)>, Infallible> {
         Ok(Vec::new())
     }
 

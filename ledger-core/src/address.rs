@@ -1,6 +1,6 @@
 //! Patterns that select accounts by the segments of their addresses.
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use ledger_values::AccountAddress;
 
@@ -20,7 +20,7 @@ use ledger_values::AccountAddress;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPattern {
-    text: CompactString,
+    text: SmolStr,
     /// Number of bytes of `text` with segments to compare: all of them, or those before `...`.
     tested: usize,
     shape: Shape,
@@ -47,7 +47,7 @@ impl AddressPattern {
             _ if text.split(':').any(str::is_empty) => (text, Shape::SameLength),
             _ => (text, Shape::Exact),
         };
-        Self { text: CompactString::new(text), tested: head.len(), shape }
+        Self { text: SmolStr::new(text), tested: head.len(), shape }
     }
 
     /// Makes the pattern that only this address matches.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use crate::rules::Rules;
 use crate::runtime::Runtime;
@@ -32,7 +32,7 @@ pub enum Command {
         /// The account or transaction to change.
         target: Target,
         /// The key to remove.
-        key: CompactString,
+        key: SmolStr,
     },
     /// Adds a version of the ledger's schema.
     InsertSchema(InsertSchema),
@@ -159,7 +159,7 @@ pub enum Movement {
     /// A script template of the schema version that the request names.
     Template {
         /// Name of the template.
-        name: CompactString,
+        name: SmolStr,
         /// Values of the variables by name.
         variables: BTreeMap<String, VariableValue>,
         /// Wording of its errors, unless the template chooses one.

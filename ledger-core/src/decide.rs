@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use crate::command::{
     Command, CreateTransaction, InsertSchema, Movement, Overdraft, RevertDate, RevertTransaction, Target,
@@ -44,7 +44,7 @@ pub enum Decision<'a> {
         /// Name of the version.
         version: &'a SchemaVersion,
         /// The schema as compact JSON.
-        schema: CompactString,
+        schema: SmolStr,
     },
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use crate::condition::{Condition, Field, FilterError, FilterValue, Operator};
 use crate::filter::FilterNode;
@@ -77,7 +77,7 @@ fn node(resource: Resource, json: &Json, depth: usize) -> Result<Option<FilterNo
 }
 
 /// Reads the right side of a comparison; fails with the reason.
-fn value(json: &Json) -> Result<FilterValue, CompactString> {
+fn value(json: &Json) -> Result<FilterValue, SmolStr> {
     Ok(match json {
         Json::Boolean(value) => FilterValue::Boolean(*value),
         Json::Text(text) => FilterValue::Text(text.clone()),
@@ -85,11 +85,11 @@ fn value(json: &Json) -> Result<FilterValue, CompactString> {
             if digits.contains(['.', 'e', 'E']) {
                 return Err("provided json number was not an integer".into());
             }
-            let integer = Balance::parse(digits).map_err(|error| CompactString::from(error.to_string()))?;
+            let integer = Balance::parse(digits).map_err(|error| SmolStr::from(error.to_string()))?;
             FilterValue::Integer(integer)
         }
         Json::Array(items) => {
-            let texts = items.iter().map(|item| item.as_text().map(CompactString::from));
+            let texts = items.iter().map(|item| item.as_text().map(SmolStr::from));
             texts.collect::<Option<Vec<_>>>().map_or(FilterValue::Other, FilterValue::Texts)
         }
         Json::Null | Json::Object(_) => FilterValue::Other,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use compact_str::CompactString;
+use smol_str::{SmolStr, SmolStrBuilder};
 
 use crate::limits::JSON_DEPTH_MAX;
 use ledger_values::json_text::write_json_text;
@@ -16,13 +16,13 @@ pub enum Json {
     /// `true` or `false`.
     Boolean(bool),
     /// A number, with the digits of the text.
-    Number(CompactString),
+    Number(SmolStr),
     /// A string.
-    Text(CompactString),
+    Text(SmolStr),
     /// An array.
     Array(Vec<Json>),
     /// An object.
-    Object(Vec<(CompactString, Json)>),
+    Object(Vec<(SmolStr, Json)>),
 }
 
 /// Refusal of a text that is not JSON.
@@ -58,7 +58,7 @@ impl Json {
     }
 
     /// Returns the members of an object, or `None` for any other value.
-    pub fn members(&self) -> Option<&[(CompactString, Json)]> {
+    pub fn members(&self) -> Option<&[(SmolStr, Json)]> {
         match self {
             Self::Object(members) => Some(members),
             _ => None,
@@ -201,7 +201,7 @@ impl Reader<'_> {
     }
 
     fn object(&mut self, depth: usize) -> Result<Json, JsonError> {
-        let mut members: Vec<(CompactString, Json)> = Vec::new();
+        let mut members: Vec<(SmolStr, Json)> = Vec::new();
         let mut places = std::collections::BTreeMap::new();
         self.at += 1;
         self.skip_space();
@@ -287,9 +287,9 @@ impl Reader<'_> {
         self.at - from
     }
 
-    fn string(&mut self) -> Result<CompactString, JsonError> {
+    fn string(&mut self) -> Result<SmolStr, JsonError> {
         self.at += 1;
-        let mut out = CompactString::default();
+        let mut out = SmolStrBuilder::new();
         loop {
             let rest = &self.text[self.at..];
             let plain = rest.find(|c: char| c == '"' || c == '\\' || c < ' ');
@@ -299,7 +299,7 @@ impl Reader<'_> {
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(out);
+                    return Ok(out.finish());
                 }
                 Some(b'\\') => {
                     self.at += 1;

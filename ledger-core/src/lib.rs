@@ -47,10 +47,10 @@ pub use ledger_numscript as script;
 pub use ledger_values::json_text::write_json_text;
 #[doc(inline)]
 pub use ledger_values::{
-    AccountAddress, Amount, AmountError, Asset, Balance, BucketName, CompactString, HoldingVolumes,
-    IdempotencyKey, IntoAmount, JsonWriter, LedgerName, Metadata, MetadataValue, Monetary, MonetaryError,
-    NameError, NameKind, Posting, Postings, Reference, SchemaVersion, Timestamp, TimestampError,
-    TimestampText, Transaction, TransactionId, Volumes, WORLD,
+    AccountAddress, Amount, AmountError, Asset, Balance, BucketName, HoldingVolumes, IdempotencyKey,
+    IntoAmount, JsonWriter, LedgerName, Metadata, MetadataValue, Monetary, MonetaryError, NameError,
+    NameKind, Posting, Postings, Reference, SchemaVersion, SmolStr, Timestamp, TimestampError, TimestampText,
+    Transaction, TransactionId, Volumes, WORLD,
 };
 
 pub use address::AddressPattern;

@@ -1,6 +1,6 @@
 //! Entries of a ledger's log.
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use crate::command::Target;
 use ledger_values::{
@@ -65,7 +65,7 @@ pub struct Idempotency {
     pub key: IdempotencyKey,
     /// Hash that a repeated request must match: base64url of the SHA-256 of the request. Empty in logs of
     /// older releases, which did not store it; then nothing is compared.
-    pub hash: CompactString,
+    pub hash: SmolStr,
 }
 
 /// One entry of a ledger's log. It records a change and never changes itself.
@@ -81,9 +81,9 @@ pub struct LogEntry {
     pub idempotency: Option<Idempotency>,
     /// For imported logs without a key: the text that identifies their request at the server that recorded them. Logs
     /// of this server have none, because it can be computed from their content.
-    pub request_hash: Option<CompactString>,
+    pub request_hash: Option<SmolStr>,
     /// The schema version that the request named.
-    pub schema_version: Option<CompactString>,
+    pub schema_version: Option<SmolStr>,
     /// The change that the entry records.
     pub payload: LogPayload,
     /// Default metadata from the chart of the schema version, for accounts that this entry was the first to
@@ -134,12 +134,12 @@ pub enum LogPayload {
         /// The account or transaction that changed.
         target: Target,
         /// The key that was removed.
-        key: CompactString,
+        key: SmolStr,
     },
     /// A schema version was added.
     InsertedSchema {
         /// The schema as compact JSON.
-        schema: CompactString,
+        schema: SmolStr,
     },
 }
 

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use crate::condition::Comparison;
 use crate::expression::AddressExpression;
@@ -47,11 +47,11 @@ pub enum Operand {
     /// A variable that does not exist. It equals nothing.
     Undefined,
     /// The metadata value of this key. An absent value equals nothing.
-    Metadata(CompactString),
+    Metadata(SmolStr),
     /// An integer constant.
     Integer(Balance),
     /// Any other constant, as compact JSON with sorted keys.
-    Json(CompactString),
+    Json(SmolStr),
 }
 
 /// The value of an operand.

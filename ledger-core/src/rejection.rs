@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use crate::runtime::Runtime;
 use ledger_numscript::{ErrorClass, ErrorKind, ScriptError};
@@ -16,11 +16,11 @@ pub enum Rejection {
     /// A different request used the idempotency key before.
     IdempotencyMismatch {
         /// The key of both requests.
-        key: CompactString,
+        key: SmolStr,
         /// Hash of this request.
-        computed: CompactString,
+        computed: SmolStr,
         /// Hash of the request that used the key first.
-        stored: CompactString,
+        stored: SmolStr,
     },
     /// The ledger has no schema version of this name.
     SchemaNotFound {
@@ -32,17 +32,17 @@ pub enum Rejection {
         /// The requested version.
         version: SchemaVersion,
         /// The fault that this build finds in it.
-        reason: CompactString,
+        reason: SmolStr,
     },
     /// The request names a template but no schema version that has it.
     TemplateWithoutVersion {
         /// The requested template.
-        template: CompactString,
+        template: SmolStr,
     },
     /// The schema version has no such template.
     TemplateNotFound {
         /// The requested template.
-        template: CompactString,
+        template: SmolStr,
         /// The version that lacks it.
         version: SchemaVersion,
     },
@@ -63,7 +63,7 @@ pub enum Rejection {
     /// The script and the request set the same metadata key of the transaction.
     MetadataOverride {
         /// The key that both set.
-        key: CompactString,
+        key: SmolStr,
     },
     /// The transaction has more postings than allowed.
     TooManyPostings {
@@ -90,7 +90,7 @@ pub enum Rejection {
     /// The transaction has no metadata with this key.
     MetadataKeyNotFound {
         /// The key to remove.
-        key: CompactString,
+        key: SmolStr,
     },
     /// The transaction is already reverted.
     AlreadyReverted {

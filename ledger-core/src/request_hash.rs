@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
 use sha2::{Digest as _, Sha256};
+use smol_str::SmolStr;
 
 use crate::base64;
 use crate::command::{Command, CreateTransaction, Movement, Overdraft, RevertDate, Target, VariableValue};
@@ -26,7 +26,7 @@ use ledger_values::{AccountAddress, Metadata, MetadataValue, Posting, Reference,
 /// assert_eq!(request_hash(&delete(7)), "c26ZQvARiT6vZDCWNtIDI3vxfj9FXYyDtkB7m_QKasI=");
 /// assert_ne!(request_hash(&delete(8)), request_hash(&delete(7)));
 /// ```
-pub fn request_hash(command: &Command) -> CompactString {
+pub fn request_hash(command: &Command) -> SmolStr {
     let mut bytes = Encoder(Sha256::new());
     match command {
         Command::CreateTransaction(create) => bytes.tag(1).create(create),
@@ -46,7 +46,7 @@ pub fn request_hash(command: &Command) -> CompactString {
 }
 
 /// Returns the hash of several commands that share one idempotency key. It differs from the hash of each of them.
-pub fn batch_hash<'a>(commands: impl ExactSizeIterator<Item = &'a Command>) -> CompactString {
+pub fn batch_hash<'a>(commands: impl ExactSizeIterator<Item = &'a Command>) -> SmolStr {
     let mut bytes = Encoder(Sha256::new());
     bytes.tag(6).number(commands.len() as u64);
     for command in commands {
@@ -57,7 +57,7 @@ pub fn batch_hash<'a>(commands: impl ExactSizeIterator<Item = &'a Command>) -> C
 
 /// Returns the hash that a log shows if it was recorded without a key: the hash of the simplest request that could
 /// have created it. It is not stored, because it follows from the log.
-pub fn log_request_hash(payload: &LogPayload) -> CompactString {
+pub fn log_request_hash(payload: &LogPayload) -> SmolStr {
     let mut bytes = Encoder(Sha256::new());
     match payload {
         LogPayload::NewTransaction { transaction, account_metadata, .. } => {
@@ -86,9 +86,9 @@ pub fn log_request_hash(payload: &LogPayload) -> CompactString {
 struct Encoder(Sha256);
 
 impl Encoder {
-    fn finish(self) -> CompactString {
+    fn finish(self) -> SmolStr {
         let text = base64::encode_for_url(&self.0.finalize().into());
-        CompactString::from_utf8(text).expect("base64 is ASCII")
+        SmolStr::from_utf8(&text).expect("base64 is ASCII")
     }
 
     fn tag(&mut self, tag: u8) -> &mut Self {

@@ -139,7 +139,7 @@ mod tests {
     use std::borrow::Cow;
     use std::collections::BTreeMap;
 
-    use compact_str::CompactString;
+    use smol_str::SmolStr;
 
     use super::*;
     use crate::command::Target;
@@ -204,10 +204,8 @@ mod tests {
             effective_volumes: None,
         };
         let mut first = entry(1, "2024-05-01T09:30:00.12Z", first);
-        first.idempotency = Some(Idempotency {
-            key: IdempotencyKey::parse("key-1").unwrap(),
-            hash: CompactString::const_new(""),
-        });
+        first.idempotency =
+            Some(Idempotency { key: IdempotencyKey::parse("key-1").unwrap(), hash: SmolStr::new_static("") });
         let set = LogPayload::SetMetadata {
             target: Target::Account(AccountAddress::parse("orders:1").unwrap()),
             metadata: [("tier", "gold")].into_iter().collect(),

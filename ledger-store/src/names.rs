@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
+use smol_str::SmolStr;
 
 /// Maximum number of names of each kind in a ledger. Clients choose the names, so their number must be bounded.
 pub(crate) const NAMES_MAX: usize = 65_536;
@@ -13,8 +13,8 @@ pub(crate) const NAMES_MAX: usize = 65_536;
 /// Texts numbered from 0 without gaps. A number never changes; only a dry run takes its numbers back.
 #[derive(Default)]
 struct Table {
-    by_text: HashMap<CompactString, u32, RandomState>,
-    texts: Vec<CompactString>,
+    by_text: HashMap<SmolStr, u32, RandomState>,
+    texts: Vec<SmolStr>,
 }
 
 /// A table of names that the writer fills and readers share. A reader only meets numbers that were assigned before the
@@ -29,7 +29,7 @@ impl Names {
     }
 
     /// Returns the text of a number.
-    pub(crate) fn text(&self, id: u32) -> Option<CompactString> {
+    pub(crate) fn text(&self, id: u32) -> Option<SmolStr> {
         self.0.read().texts.get(id as usize).cloned()
     }
 

@@ -4,8 +4,8 @@
 //! checker makes typed trees, and it gives them out only for scripts that may run. So every compiled script
 //! was checked.
 
-use compact_str::CompactString;
 use dashu_int::IBig;
+use smol_str::SmolStr;
 
 use super::check::{self, Checked, ExprId, Script};
 use super::error::{ErrorKind, ScriptError};
@@ -45,7 +45,7 @@ impl Program {
 struct Compiler<'a> {
     script: &'a Script<'a>,
     accounts: Names<AccountAddress>,
-    assets: Names<CompactString>,
+    assets: Names<SmolStr>,
     reads_mid_script: bool,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Compiler<'a> {
             check::ExprKind::Number(number) => ExprKind::Number(IBig::clone(number)),
             check::ExprKind::Portion(portion) => ExprKind::Portion(Box::new(Portion::clone(portion))),
             check::ExprKind::Variable(slot) => ExprKind::Variable(*slot),
-            check::ExprKind::Unbound(name) => ExprKind::Unbound(CompactString::clone(name)),
+            check::ExprKind::Unbound(name) => ExprKind::Unbound(SmolStr::clone(name)),
             check::ExprKind::Interpolated(parts) => {
                 ExprKind::Interpolated(parts.iter().map(|part| self.part(part)).collect())
             }
@@ -253,7 +253,7 @@ impl<'a> Compiler<'a> {
 
     fn part(&mut self, part: &check::Part<'a>) -> Part {
         match part {
-            check::Part::Text(text) => Part::Text(CompactString::clone(text)),
+            check::Part::Text(text) => Part::Text(SmolStr::clone(text)),
             check::Part::Variable(id) => Part::Variable(self.expr(*id)),
         }
     }
@@ -265,7 +265,7 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    fn asset(&mut self, name: &CompactString) -> AssetId {
+    fn asset(&mut self, name: &SmolStr) -> AssetId {
         AssetId(match self.assets.find(name) {
             Some(known) => known,
             None => self.assets.add(name.clone()),

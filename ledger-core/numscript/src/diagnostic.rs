@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use super::error::{ErrorKind, Fields};
 use super::fault::Fault;
@@ -68,21 +68,21 @@ pub enum DiagnosticKind {
     /// A syntax error.
     Parsing { description: String },
     /// The directive names a feature that does not exist.
-    InvalidFeature { feature: CompactString },
+    InvalidFeature { feature: SmolStr },
     /// A declaration names a type that does not exist.
-    InvalidType { name: CompactString },
+    InvalidType { name: SmolStr },
     /// Two declarations of one name.
-    DuplicateVariable { name: CompactString },
+    DuplicateVariable { name: SmolStr },
     /// A variable that is not declared, or only further below.
-    UnboundVariable { name: CompactString, expected: &'static str },
+    UnboundVariable { name: SmolStr, expected: &'static str },
     /// A variable that the script never uses.
-    UnusedVar { name: CompactString },
+    UnusedVar { name: SmolStr },
     /// An expression of the wrong type.
     TypeMismatch { expected: &'static str, got: &'static str },
     /// Two assets where the script needs a single one.
-    AssetMismatch { expected: CompactString, got: CompactString },
+    AssetMismatch { expected: SmolStr, got: SmolStr },
     /// A function that may not be called here.
-    UnknownFunction { name: CompactString, misplaced: Misplaced },
+    UnknownFunction { name: SmolStr, misplaced: Misplaced },
     /// Too many or too few arguments of a function.
     BadArity { expected: usize, actual: usize },
     /// A share with a denominator of zero.
@@ -104,13 +104,13 @@ pub enum DiagnosticKind {
     /// `[A *]` from an allotment.
     NoAllotmentInSendAll,
     /// `[A *]` from an unbounded source.
-    InvalidUnboundedAccount { name: CompactString },
+    InvalidUnboundedAccount { name: SmolStr },
     /// A source that is never reached.
     UnboundedAccountIsNotLast,
     /// A source that an earlier source emptied.
-    EmptiedAccount { name: CompactString },
+    EmptiedAccount { name: SmolStr },
     /// A variable of which the script fixes the asset.
-    BoundAsset { declared: Type, asset: CompactString },
+    BoundAsset { declared: Type, asset: SmolStr },
     /// A construct that is newer than the version that the script names.
     VersionMismatch { got: Version, required: Version },
     /// A construct whose feature flag the script does not name.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use super::trace::Trace;
 use ledger_values::{AccountAddress, Asset, Metadata, Posting, Postings};
@@ -13,7 +13,7 @@ pub struct ScriptPosting {
     /// The movement. Its asset is without the colour.
     pub posting: Posting,
     /// The colour of the funds in capital letters, or empty.
-    pub color: CompactString,
+    pub color: SmolStr,
 }
 
 /// The postings and metadata that a script asks for. The ledger has not executed them yet.

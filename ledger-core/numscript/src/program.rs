@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use compact_str::CompactString;
 use dashu_int::IBig;
+use smol_str::SmolStr;
 
 use super::names::Names;
 use super::options::{Flags, Profile};
@@ -35,11 +35,11 @@ pub struct Program {
     /// The features that the script itself turns on.
     pub(super) flags: Flags,
     /// A feature in the directive that does not exist.
-    pub(super) unknown_feature: Option<(Span, CompactString)>,
+    pub(super) unknown_feature: Option<(Span, SmolStr)>,
     pub(super) variables: Vec<Variable>,
     pub(super) statements: Vec<Statement>,
     pub(super) accounts: Names<AccountAddress>,
-    pub(super) assets: Names<CompactString>,
+    pub(super) assets: Names<SmolStr>,
     /// Whether the script reads balances outside the `vars` block.
     pub(super) reads_mid_script: bool,
 }
@@ -76,9 +76,9 @@ impl Program {
 pub(super) struct Variable {
     /// Position of the name in the declaration.
     pub(super) span: Span,
-    pub(super) name: CompactString,
+    pub(super) name: SmolStr,
     /// The declared type, or the word that is no type with its position.
-    pub(super) declared: Result<Type, (Span, CompactString)>,
+    pub(super) declared: Result<Type, (Span, SmolStr)>,
     pub(super) origin: Option<Origin>,
 }
 
@@ -97,7 +97,7 @@ pub(super) enum Origin {
 pub(super) enum Statement {
     Send(Box<Send<Expr>>),
     Save { amount: Amount<Expr>, account: Expr },
-    Act { span: Span, action: Option<Action>, name: CompactString, arguments: Box<[Expr]> },
+    Act { span: Span, action: Option<Action>, name: SmolStr, arguments: Box<[Expr]> },
     Print(Expr),
     Fail(Span),
 }
@@ -119,7 +119,7 @@ pub(super) enum ExprKind {
     /// A use of a variable, by its slot.
     Variable(u32),
     /// A name that is not declared, or only further below.
-    Unbound(CompactString),
+    Unbound(SmolStr),
     Interpolated(Box<[Part]>),
     MonetaryOf(Box<(Expr, Expr)>),
     Negate(Box<Expr>),
@@ -131,7 +131,7 @@ pub(super) enum ExprKind {
 /// A segment of an account address, without the colons.
 #[derive(Debug)]
 pub(super) enum Part {
-    Text(CompactString),
+    Text(SmolStr),
     /// A segment that a variable supplies.
     Variable(Expr),
 }
@@ -139,7 +139,7 @@ pub(super) enum Part {
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) span: Span,
-    pub(super) name: CompactString,
+    pub(super) name: SmolStr,
     /// The function, or `None` if no function with a value has this name.
     pub(super) function: Option<Function>,
     pub(super) arguments: Box<[Expr]>,

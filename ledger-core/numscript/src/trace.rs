@@ -1,6 +1,6 @@
 //! The trace of a run: the source and destination clauses of each posting, and what each source gave.
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use super::span::Range;
 use ledger_values::{AccountAddress, Amount, Balance};
@@ -22,9 +22,9 @@ pub struct Drawn {
     /// The account that the clause names.
     pub account: AccountAddress,
     /// The requested asset.
-    pub asset: CompactString,
+    pub asset: SmolStr,
     /// The requested colour, or an empty text.
-    pub color: CompactString,
+    pub color: SmolStr,
     /// The requested amount, or `None` for everything available.
     pub asked: Option<Amount>,
     /// The amount that the source gave.

@@ -1,7 +1,7 @@
 //! The syntax tree: a script as written, with positions and without resolved names.
 
-use compact_str::CompactString;
 use dashu_int::IBig;
+use smol_str::SmolStr;
 
 use super::portion::Portion;
 use super::span::Span;
@@ -28,7 +28,7 @@ pub(super) struct Directive {
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     pub(super) span: Span,
-    pub(super) text: CompactString,
+    pub(super) text: SmolStr,
 }
 
 /// The block `vars { … }`.
@@ -50,7 +50,7 @@ pub(super) struct Declaration {
 #[derive(Clone, Debug)]
 pub(super) struct Name {
     pub(super) span: Span,
-    pub(super) text: CompactString,
+    pub(super) text: SmolStr,
 }
 
 #[derive(Clone, Debug)]
@@ -166,9 +166,9 @@ pub(super) struct Expr {
 
 #[derive(Clone, Debug)]
 pub(super) enum ExprKind {
-    Variable(CompactString),
-    Asset(CompactString),
-    Text(CompactString),
+    Variable(SmolStr),
+    Asset(SmolStr),
+    Text(SmolStr),
     Number(IBig),
     Percent(Box<Portion>),
     /// An account literal without variables.
@@ -195,7 +195,7 @@ pub(super) enum Sign {
 /// A segment of an account literal.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
-    Text(CompactString),
+    Text(SmolStr),
     Variable(Name),
 }
 

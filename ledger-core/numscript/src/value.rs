@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use compact_str::{CompactString, format_compact};
 use dashu_int::IBig;
+use smol_str::{SmolStr, format_smolstr};
 
 use super::error::{ErrorKind, PortionFault};
 use super::portion::{Portion, natural};
@@ -40,11 +40,11 @@ impl Value {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Literal {
     Account(AccountAddress),
-    Asset(CompactString),
+    Asset(SmolStr),
     Number(IBig),
-    Monetary(CompactString, IBig),
+    Monetary(SmolStr, IBig),
     Portion(Portion),
-    Text(CompactString),
+    Text(SmolStr),
 }
 
 impl Literal {
@@ -75,7 +75,7 @@ impl Literal {
     }
 }
 
-fn parse_asset(text: &str) -> Result<CompactString, ErrorKind> {
+fn parse_asset(text: &str) -> Result<SmolStr, ErrorKind> {
     match Asset::parse(text) {
         Ok(_) => Ok(text.into()),
         Err(_) => Err(ErrorKind::InvalidAsset { name: excerpt(text) }),
@@ -97,11 +97,11 @@ fn parse_number(text: &str) -> Result<IBig, ErrorKind> {
 }
 
 /// Shortens a caller's text for the message of an error.
-pub(super) fn excerpt(text: &str) -> CompactString {
+pub(super) fn excerpt(text: &str) -> SmolStr {
     const CHARS_MAX: usize = 200;
     match text.char_indices().nth(CHARS_MAX) {
         None => text.into(),
-        Some((end, _)) => format_compact!("{}…", &text[..end]),
+        Some((end, _)) => format_smolstr!("{}…", &text[..end]),
     }
 }
 

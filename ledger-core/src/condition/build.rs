@@ -1,8 +1,8 @@
 //! Builds conditions from fields, operators and values. Refuses combinations that make no sense, such as a date with
 //! `$like`.
 
-use compact_str::CompactString;
 use ledger_values::{AccountAddress, Balance, Timestamp};
+use smol_str::SmolStr;
 
 use super::field::Field;
 use super::{
@@ -152,14 +152,14 @@ impl Builder<'_> {
     fn map_value(
         &self,
         value: FilterValue,
-        exists: impl FnOnce(CompactString) -> Condition,
-        passes: impl FnOnce(CompactString, TextTest) -> Condition,
+        exists: impl FnOnce(SmolStr) -> Condition,
+        passes: impl FnOnce(SmolStr, TextTest) -> Condition,
     ) -> Result<Condition, FilterError> {
         match (self.field.key(), self.operator) {
             // Formance's servers read a `$match` on the map itself as a test for the presence of a key.
             (_, Operator::Exists) | (None, Operator::Match) => Ok(exists(self.existing_key(value)?)),
             (None, _) => Err(self.operator_refused()),
-            (Some(key), _) => Ok(passes(CompactString::new(key), self.text_test(value)?)),
+            (Some(key), _) => Ok(passes(SmolStr::new(key), self.text_test(value)?)),
         }
     }
 
@@ -170,13 +170,13 @@ impl Builder<'_> {
             return Err(self.operator_refused());
         }
         let (comparison, value) = self.compared_integer(value)?;
-        Ok(Condition::Balance { asset: self.field.key().map(CompactString::new), comparison, value })
+        Ok(Condition::Balance { asset: self.field.key().map(SmolStr::new), comparison, value })
     }
 
     /// Returns the key that `$exists` tests: the key of the field with the value `true`, or else the value itself.
-    fn existing_key(&self, value: FilterValue) -> Result<CompactString, FilterError> {
+    fn existing_key(&self, value: FilterValue) -> Result<SmolStr, FilterError> {
         match (self.field.key(), value) {
-            (Some(key), FilterValue::Boolean(true)) => Ok(CompactString::new(key)),
+            (Some(key), FilterValue::Boolean(true)) => Ok(SmolStr::new(key)),
             (Some(_), _) => Err(self.wrong_value(ValueType::Boolean)),
             (None, FilterValue::Text(key)) => Ok(key),
             (None, _) => Err(self.wrong_value(ValueType::Text)),

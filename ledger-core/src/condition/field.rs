@@ -1,6 +1,6 @@
 //! The name of a property in a filter.
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use super::error::FilterError;
 use crate::property::{Property, Resource};
@@ -10,7 +10,7 @@ use crate::property::{Property, Resource};
 pub struct Field {
     resource: Resource,
     property: Property,
-    key: Option<CompactString>,
+    key: Option<SmolStr>,
 }
 
 impl Field {
@@ -27,7 +27,7 @@ impl Field {
         };
         match Property::of(resource, name) {
             Some(property) if name.len() == text.len() || (property.has_keys() && key.is_some()) => {
-                Ok(Self { resource, property, key: key.map(CompactString::new) })
+                Ok(Self { resource, property, key: key.map(SmolStr::new) })
             }
             _ => Err(FilterError::UnknownField { name: text.to_owned() }),
         }

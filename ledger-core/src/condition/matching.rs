@@ -1,7 +1,7 @@
 //! Tests of addresses and texts, with which conditions select.
 
-use compact_str::CompactString;
 use ledger_values::AccountAddress;
+use smol_str::SmolStr;
 
 use super::operator::Comparison;
 use crate::address::AddressPattern;
@@ -17,7 +17,7 @@ pub enum AddressTest {
     /// The address matches the regular expression.
     Like(AddressExpression),
     /// The address is bytewise less than this text.
-    Below(CompactString),
+    Below(SmolStr),
 }
 
 impl AddressTest {
@@ -36,14 +36,14 @@ impl AddressTest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextTest {
     /// The text equals this one.
-    Equal(CompactString),
+    Equal(SmolStr),
     /// The text matches this pattern: `%` is any text, `_` is any one character, and `\` quotes the next
     /// character.
-    Like(CompactString),
+    Like(SmolStr),
     /// The text is one of these, which are sorted and distinct.
-    In(Vec<CompactString>),
+    In(Vec<SmolStr>),
     /// The text is in this relation to another one, bytewise.
-    Compares(Comparison, CompactString),
+    Compares(Comparison, SmolStr),
 }
 
 impl TextTest {

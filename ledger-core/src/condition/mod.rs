@@ -6,8 +6,8 @@ mod field;
 mod matching;
 mod operator;
 
-use compact_str::CompactString;
 use ledger_values::{Balance, Timestamp};
+use smol_str::SmolStr;
 
 use crate::property::Property;
 
@@ -113,7 +113,7 @@ pub enum Condition {
     /// The metadata value of a key passes the test. False if the key is absent.
     Metadata {
         /// The metadata key.
-        key: CompactString,
+        key: SmolStr,
         /// The test of the value.
         test: TextTest,
     },
@@ -122,20 +122,20 @@ pub enum Condition {
     /// and equal nothing.
     MetadataPath {
         /// The path to the value.
-        path: CompactString,
+        path: SmolStr,
         /// The text to compare with.
-        value: CompactString,
+        value: SmolStr,
     },
     /// The metadata has this key.
     MetadataExists {
         /// The metadata key.
-        key: CompactString,
+        key: SmolStr,
     },
     /// The balance of one asset, or any balance if no asset is named, is in a relation to a value. Unknown if
     /// the account never held the asset.
     Balance {
         /// The asset, or `None` for any balance.
-        asset: Option<CompactString>,
+        asset: Option<SmolStr>,
         /// The relation to the value.
         comparison: Comparison,
         /// The value to compare with.
@@ -144,14 +144,14 @@ pub enum Condition {
     /// The value of a feature passes the test. False if the feature is absent.
     Feature {
         /// Name of the feature.
-        name: CompactString,
+        name: SmolStr,
         /// The test of the value.
         test: TextTest,
     },
     /// The ledger has this feature.
     FeatureExists {
         /// Name of the feature.
-        name: CompactString,
+        name: SmolStr,
     },
 }
 

@@ -1,7 +1,7 @@
 //! Operators of filters, the values that they take, and order relations.
 
-use compact_str::CompactString;
 use ledger_values::{Balance, Timestamp};
+use smol_str::SmolStr;
 
 /// An operator between a property and a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,13 +64,13 @@ impl Operator {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterValue {
     /// A text, possibly a date or a pattern.
-    Text(CompactString),
+    Text(SmolStr),
     /// A whole number.
     Integer(Balance),
     /// True or false.
     Boolean(bool),
     /// Several texts.
-    Texts(Vec<CompactString>),
+    Texts(Vec<SmolStr>),
     /// Any other value. No property accepts it.
     Other,
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use super::ExpressionError;
 
@@ -21,8 +21,8 @@ impl Program {
         match self.0 {}
     }
 
-    pub(super) fn literal_prefix(_text: &str) -> CompactString {
-        CompactString::default()
+    pub(super) fn literal_prefix(_text: &str) -> SmolStr {
+        SmolStr::default()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use compact_str::CompactString;
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind};
+use smol_str::SmolStr;
 
 use super::ExpressionError;
 use crate::limits::EXPRESSION_DEPTH_MAX;
@@ -41,7 +41,7 @@ impl Program {
     }
 
     /// Returns the text with which every match of an expression begins.
-    pub(super) fn literal_prefix(text: &str) -> CompactString {
+    pub(super) fn literal_prefix(text: &str) -> SmolStr {
         let mut parser =
             ParserBuilder::new().unicode(false).utf8(false).nest_limit(EXPRESSION_DEPTH_MAX).build();
         let mut prefix = Vec::new();

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_PROGRAM_BYTES_MAX};
 
@@ -36,7 +36,7 @@ pub(crate) use compiled::Program;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressExpression {
     program: Program,
-    prefix: CompactString,
+    prefix: SmolStr,
 }
 
 /// Refusal of an expression: malformed, too long, or too large when compiled.
@@ -71,7 +71,7 @@ impl AddressExpression {
     /// [`ExpressionError`] if the text is not an accepted expression.
     pub fn anywhere(text: &str) -> Result<Self, ExpressionError> {
         check_length(text)?;
-        Ok(Self { program: compile(text)?, prefix: CompactString::default() })
+        Ok(Self { program: compile(text)?, prefix: SmolStr::default() })
     }
 
     /// Tells whether an address matches.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use super::book::Book;
 use super::question::ModelAccount;
@@ -92,7 +92,7 @@ impl Reads for BookReads<'_> {
         &mut self,
         account: &AccountAddress,
         base: &str,
-    ) -> Result<Vec<(CompactString, Balance)>, Infallible> {
+    ) -> Result<Vec<(SmolStr, Balance)>, Infallible> {
         let totals = self.0.totals(|_, _| true);
         let of_base = |asset: &str| asset.split('/').next() == Some(base);
         Ok(totals

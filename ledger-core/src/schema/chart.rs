@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use super::SchemaError;
 use crate::expression::Program;
@@ -26,7 +26,7 @@ pub struct Chart {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Segment {
-    fixed: BTreeMap<CompactString, Segment>,
+    fixed: BTreeMap<SmolStr, Segment>,
     variable: Option<Box<Variable>>,
     account: Option<ChartAccount>,
 }

@@ -9,7 +9,7 @@ mod stored_query;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 pub use self::chart::{Chart, ChartAccount};
 pub use self::stored_query::{QueryVariable, StoredQuery, VariableType};
@@ -42,17 +42,17 @@ impl std::error::Error for SchemaError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     chart: Chart,
-    templates: BTreeMap<CompactString, Template>,
-    queries: BTreeMap<CompactString, StoredQuery>,
+    templates: BTreeMap<SmolStr, Template>,
+    queries: BTreeMap<SmolStr, StoredQuery>,
 }
 
 /// A named script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// Purpose of the template.
-    pub description: CompactString,
+    pub description: SmolStr,
     /// Text of the script.
-    pub script: CompactString,
+    pub script: SmolStr,
     /// Wording of its errors, if the template chooses one.
     pub runtime: Option<Runtime>,
 }
@@ -115,7 +115,7 @@ impl Schema {
 
     /// Returns the canonical text of this schema as the version added at `created_at`: compact JSON with
     /// sorted maps. The log contains this text, and its hash covers it.
-    pub fn text(&self, version: &SchemaVersion, created_at: Timestamp) -> CompactString {
+    pub fn text(&self, version: &SchemaVersion, created_at: Timestamp) -> SmolStr {
         let mut out = self.body();
         out.extend_from_slice(b",\"version\":");
         write_json_text(version.as_str(), &mut out);
@@ -127,7 +127,7 @@ impl Schema {
 
     /// Returns the canonical text without version and date. Two requests that add the same schema have it in
     /// common.
-    pub fn content(&self) -> CompactString {
+    pub fn content(&self) -> SmolStr {
         let mut out = self.body();
         out.push(b'}');
         text_of(&out)
@@ -195,7 +195,7 @@ impl Template {
 }
 
 /// Returns a member that is a string, or `None` if it is absent or null.
-fn text(json: &Json, name: &str) -> Result<Option<CompactString>, SchemaError> {
+fn text(json: &Json, name: &str) -> Result<Option<SmolStr>, SchemaError> {
     match json.get(name) {
         None | Some(Json::Null) => Ok(None),
         Some(Json::Text(text)) => Ok(Some(text.clone())),
@@ -208,7 +208,7 @@ fn named<T>(
     json: &Json,
     member: &str,
     read: impl Fn(&Json) -> Result<T, SchemaError>,
-) -> Result<BTreeMap<CompactString, T>, SchemaError> {
+) -> Result<BTreeMap<SmolStr, T>, SchemaError> {
     let mut map = BTreeMap::new();
     let members = match json.get(member) {
         None | Some(Json::Null) => return Ok(map),
@@ -243,7 +243,7 @@ fn begin_described(description: &str, out: &mut Vec<u8>) {
 fn write_named<T>(
     out: &mut Vec<u8>,
     head: &str,
-    map: &BTreeMap<CompactString, T>,
+    map: &BTreeMap<SmolStr, T>,
     write: impl Fn(&T, &mut Vec<u8>),
 ) {
     if map.is_empty() {
@@ -259,8 +259,8 @@ fn write_named<T>(
     out.push(b'}');
 }
 
-fn text_of(bytes: &[u8]) -> CompactString {
-    CompactString::from_utf8(bytes).expect("JSON text is made of texts")
+fn text_of(bytes: &[u8]) -> SmolStr {
+    SmolStr::from_utf8(bytes).expect("JSON text is made of texts")
 }
 
 /// Treatment of commands that violate the schemas of a ledger.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
+use smol_str::{SmolStr, SmolStrBuilder};
 
 use super::chart::short;
 use super::{SchemaError, begin_described, text, write_named};
@@ -14,10 +14,10 @@ use ledger_values::json_text::write_json_text;
 /// A named list request for a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredQuery {
-    description: CompactString,
+    description: SmolStr,
     resource: Resource,
     params: Option<Json>,
-    variables: BTreeMap<CompactString, QueryVariable>,
+    variables: BTreeMap<SmolStr, QueryVariable>,
     body: Option<Json>,
 }
 
@@ -141,7 +141,7 @@ impl StoredQuery {
     /// # Errors
     ///
     /// [`SchemaError`] for an unknown variable, a value of another type, or a variable without a value.
-    pub fn filter(&self, values: &[(CompactString, Json)]) -> Result<Option<Json>, SchemaError> {
+    pub fn filter(&self, values: &[(SmolStr, Json)]) -> Result<Option<Json>, SchemaError> {
         for (name, value) in values {
             let Some(variable) = self.variables.get(name) else {
                 return Err(SchemaError::new(format!("unknown variable '{}'", short(name))));
@@ -240,7 +240,7 @@ fn fill(json: &Json, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json, Sc
 /// Replaces variables in a text. If the text is a single variable, returns its value; otherwise inserts the texts of
 /// the values.
 fn fill_text(text: &str, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json, SchemaError> {
-    let mut filled = CompactString::default();
+    let mut filled = SmolStrBuilder::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
         filled.push_str(&rest[..at]);
@@ -259,7 +259,7 @@ fn fill_text(text: &str, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json
         rest = after;
     }
     filled.push_str(rest);
-    Ok(Json::Text(filled))
+    Ok(Json::Text(filled.finish()))
 }
 
 /// Splits a text after `$` into the name of the variable, written `{name}` or `name`, and the rest.
@@ -286,7 +286,7 @@ mod tests {
         StoredQuery::read(&Json::parse(text).expect("JSON"))
     }
 
-    fn values(text: &str) -> Vec<(CompactString, Json)> {
+    fn values(text: &str) -> Vec<(SmolStr, Json)> {
         Json::parse(text).expect("JSON").members().expect("an object").to_vec()
     }
 

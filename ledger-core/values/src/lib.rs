@@ -42,7 +42,6 @@ mod value_type;
 mod volumes;
 
 pub use amount::{Amount, AmountError, Balance};
-pub use compact_str::CompactString;
 pub use convert::IntoAmount;
 pub use json_writer::JsonWriter;
 pub use metadata::{Metadata, MetadataValue};
@@ -51,6 +50,7 @@ pub use names::{
     AccountAddress, Asset, BucketName, IdempotencyKey, LedgerName, NameError, NameKind, Reference,
     SchemaVersion, WORLD,
 };
+pub use smol_str::SmolStr;
 pub use timestamp::{Timestamp, TimestampError, TimestampText};
 pub use transaction::{Posting, Postings, Transaction, TransactionId};
 pub use value_type::Type;

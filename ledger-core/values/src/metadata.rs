@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use crate::typed_text;
 
@@ -13,9 +13,9 @@ use crate::typed_text;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MetadataValue {
     /// A text.
-    Text(CompactString),
+    Text(SmolStr),
     /// Any JSON value except a string, as compact JSON. Numbers keep the digits that the caller wrote.
-    Json(CompactString),
+    Json(SmolStr),
 }
 
 impl MetadataValue {
@@ -62,7 +62,7 @@ impl fmt::Display for MetadataValue {
 
 /// Keys with values, sorted bytewise by key. Each key occurs once.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Metadata(Vec<(CompactString, MetadataValue)>);
+pub struct Metadata(Vec<(SmolStr, MetadataValue)>);
 
 impl Metadata {
     /// Metadata without entries.
@@ -89,7 +89,7 @@ impl Metadata {
     }
 
     /// Sets a key and returns its previous value, if any.
-    pub fn insert(&mut self, key: impl Into<CompactString>, value: MetadataValue) -> Option<MetadataValue> {
+    pub fn insert(&mut self, key: impl Into<SmolStr>, value: MetadataValue) -> Option<MetadataValue> {
         let key = key.into();
         // Decoders and most callers insert in ascending order.
         if self.0.last().is_none_or(|(last, _)| last.as_str() < key.as_str()) {
@@ -107,7 +107,7 @@ impl Metadata {
 
     /// Sets a key to a text and returns its previous value, if any.
     pub fn insert_text(&mut self, key: &str, text: &str) -> Option<MetadataValue> {
-        self.insert(key, MetadataValue::Text(CompactString::new(text)))
+        self.insert(key, MetadataValue::Text(SmolStr::new(text)))
     }
 
     /// Removes a key and returns its value, if any.
@@ -145,7 +145,7 @@ impl Metadata {
     }
 }
 
-impl<K: Into<CompactString>, V: Into<CompactString>> FromIterator<(K, V)> for Metadata {
+impl<K: Into<SmolStr>, V: Into<SmolStr>> FromIterator<(K, V)> for Metadata {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let mut metadata = Self::EMPTY;
         for (key, text) in pairs {
@@ -162,7 +162,7 @@ impl<K: Into<CompactString>, V: Into<CompactString>> FromIterator<(K, V)> for Me
 /// let metadata = Metadata::from([("kind", "topup"), ("order", "17")]);
 /// assert_eq!(metadata.get("order").map(ToString::to_string), Some("17".to_owned()));
 /// ```
-impl<K: Into<CompactString>, V: Into<CompactString>, const N: usize> From<[(K, V); N]> for Metadata {
+impl<K: Into<SmolStr>, V: Into<SmolStr>, const N: usize> From<[(K, V); N]> for Metadata {
     fn from(pairs: [(K, V); N]) -> Self {
         pairs.into_iter().collect()
     }

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use crate::limits::{
     ADDRESS_BYTES_MAX, ASSET_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX, LEDGER_NAME_BYTES_MAX,
@@ -81,7 +81,7 @@ macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $kind:expr, $valid:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(CompactString);
+        pub struct $name(SmolStr);
 
         impl $name {
             /// Checks the grammar of a text and makes a name of it.
@@ -92,7 +92,7 @@ macro_rules! name {
             pub fn parse(text: &str) -> Result<Self, NameError> {
                 let valid: fn(&str) -> bool = $valid;
                 if valid(text) {
-                    Ok(Self(CompactString::new(text)))
+                    Ok(Self(SmolStr::new(text)))
                 } else {
                     Err(NameError::new($kind, text))
                 }
@@ -224,7 +224,7 @@ pub const WORLD: &str = "world";
 impl AccountAddress {
     /// Returns the address of the account [`WORLD`].
     pub fn world() -> Self {
-        Self(CompactString::const_new(WORLD))
+        Self(SmolStr::new_static(WORLD))
     }
 
     /// Tells whether this is the account [`WORLD`].
@@ -254,7 +254,7 @@ impl Asset {
 impl BucketName {
     /// Returns the bucket of ledgers that name none.
     pub fn default_bucket() -> Self {
-        Self(CompactString::const_new("_default"))
+        Self(SmolStr::new_static("_default"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Postings and transactions.
 
-use compact_str::CompactString;
 use smallvec::SmallVec;
+use smol_str::SmolStr;
 
 use crate::amount::Amount;
 use crate::metadata::Metadata;
@@ -64,7 +64,7 @@ pub struct Transaction {
     /// The name that the caller gave to the transaction.
     pub reference: Option<Reference>,
     /// The template of the schema that produced the postings.
-    pub template: Option<CompactString>,
+    pub template: Option<SmolStr>,
     /// The insertion date: when the ledger recorded the transaction.
     pub inserted_at: Timestamp,
     /// The date of the last change of the metadata or of the reversal.

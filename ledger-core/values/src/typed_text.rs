@@ -1,11 +1,11 @@
 //! Reads typed values that ledgers of API v1 stored in metadata: `{"type":"monetary","value":{…}}`.
 
-use compact_str::{CompactString, format_compact};
+use smol_str::{SmolStr, SmolStrBuilder, format_smolstr};
 
 use crate::value_type::Type;
 
 /// Returns the plain text of a typed value, or `None` if `text` is not one of this type.
-pub fn plain(declared: Type, text: &str) -> Option<CompactString> {
+pub fn plain(declared: Type, text: &str) -> Option<SmolStr> {
     let mut rest = Reader(text.trim().strip_prefix('{')?);
     let (mut name, mut value) = (None, None);
     rest.members(|key, member| match key {
@@ -20,7 +20,7 @@ pub fn plain(declared: Type, text: &str) -> Option<CompactString> {
 }
 
 /// Returns the plain text of a typed value of any type, or `None` for other JSON.
-pub fn shown(json: &str) -> Option<CompactString> {
+pub fn shown(json: &str) -> Option<SmolStr> {
     let mut rest = Reader(json.strip_prefix('{')?);
     let (mut name, mut value, mut others) = (None, None, false);
     rest.members(|key, member| match key {
@@ -36,32 +36,32 @@ pub fn shown(json: &str) -> Option<CompactString> {
 
 /// A JSON value in the subset that typed values use.
 enum Member {
-    Text(CompactString),
+    Text(SmolStr),
     /// A bare word or number, as written.
-    Bare(CompactString),
+    Bare(SmolStr),
     /// An object with the members of a monetary or portion.
     Object {
-        asset: Option<CompactString>,
-        amount: Option<CompactString>,
-        specific: Option<CompactString>,
+        asset: Option<SmolStr>,
+        amount: Option<SmolStr>,
+        specific: Option<SmolStr>,
     },
 }
 
 impl Member {
-    fn text(self) -> Option<CompactString> {
+    fn text(self) -> Option<SmolStr> {
         match self {
             Self::Text(text) => Some(text),
             Self::Bare(_) | Self::Object { .. } => None,
         }
     }
 
-    fn plain(self, declared: Type) -> Option<CompactString> {
+    fn plain(self, declared: Type) -> Option<SmolStr> {
         match (declared, self) {
             (Type::Account | Type::Asset | Type::Text | Type::Portion | Type::Monetary, Self::Text(text))
             | (Type::Number, Self::Bare(text) | Self::Text(text)) => Some(text),
             (Type::Portion, Self::Object { specific: Some(portion), .. }) => Some(portion),
             (Type::Monetary, Self::Object { asset: Some(asset), amount: Some(amount), .. }) => {
-                Some(format_compact!("{asset} {amount}"))
+                Some(format_smolstr!("{asset} {amount}"))
             }
             _ => None,
         }
@@ -123,22 +123,22 @@ impl Reader<'_> {
         Some(Member::Object { asset, amount, specific })
     }
 
-    fn bare(&mut self) -> Option<CompactString> {
+    fn bare(&mut self) -> Option<SmolStr> {
         let end = self.0.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)))?;
         let (bare, rest) = self.0.split_at(end);
         self.0 = rest;
         (!bare.is_empty()).then(|| bare.into())
     }
 
-    fn string(&mut self) -> Option<CompactString> {
+    fn string(&mut self) -> Option<SmolStr> {
         self.eat('"')?;
-        let mut text = CompactString::default();
+        let mut text = SmolStrBuilder::new();
         let mut characters = self.0.char_indices();
         while let Some((at, character)) = characters.next() {
             match character {
                 '"' => {
                     self.0 = &self.0[at + 1..];
-                    return Some(text);
+                    return Some(text.finish());
                 }
                 '\\' => match characters.next()?.1 {
                     quoted @ ('"' | '\\' | '/') => text.push(quoted),

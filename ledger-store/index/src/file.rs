@@ -79,7 +79,12 @@ impl IndexFile {
             return Err(IndexError::damaged(LISTS, "a new index needs an empty file"));
         }
         let file = Self::start(backend, options)?;
-        let write = file.begin_write(Commit::Durable)?;
+        file.create_tables()?;
+        Ok(file)
+    }
+
+    fn create_tables(&self) -> Result<(), IndexError> {
+        let write = self.begin_write(Commit::Durable)?;
         shield("creating the tables", || {
             for name in tables::counted().chain([LISTS]) {
                 write.txn().open_table(definition(name)).map_err(storage)?;
@@ -90,8 +95,7 @@ impl IndexFile {
         for table in 0..TABLES.len() {
             write.set_runs(table as u8, &[])?;
         }
-        write.commit()?;
-        Ok(file)
+        write.commit()
     }
 
     /// Opens an index that [`create`](Self::create) created.

@@ -1,17 +1,14 @@
 //! Reads the rows of one run between two keys, in either direction.
 
-use std::ops::Bound;
-
 use ledger_codec::Corrupt;
-use redb::ReadableTable;
 
 use super::block::{Block, BlockRows, corrupt, damaged, load};
-use super::error::{IndexError, shield, storage};
+use super::error::{IndexError, shield};
 use super::order::Direction;
 use super::row::{KeyBytes, Row};
 use super::run_list::{BlockKey, RunMeta};
 use super::snapshot::IndexSnapshot;
-use super::stored::RawRange;
+use super::stored::{RawRange, entries, entry_at_or_before, take_entry};
 
 /// The rows between two keys in a run, which are loaded block by block.
 pub(super) struct RunCursor<R: Row> {
@@ -45,23 +42,18 @@ pub(super) fn block_at<R: Row, T>(
     key: &KeyBytes,
     use_block: impl FnOnce(Block<'_, R>) -> Result<T, Corrupt>,
 ) -> Result<(T, Option<KeyBytes>), IndexError> {
-    shield("reading a block", || {
-        let place = BlockKey::new(run.id, key);
-        let mut cursor =
-            snapshot.blocks(R::TABLE).upper_bound(Bound::Included(place.as_slice())).map_err(storage)?;
-        let entry = cursor.prev().map_err(storage)?;
-        let entry = entry.filter(|(stored_key, _)| stored_key.value().starts_with(&run.id.to_be_bytes()));
-        let Some((stored_key, stored)) = entry else {
-            return Err(damaged::<R>("a block is missing"));
-        };
-        let (next, result) = load::<R, _>(stored_key.value(), stored.value(), |block| {
-            Ok((block.next_key(), use_block(block)?))
-        })?;
-        if next.is_some_and(|next| next <= *key) {
-            return Err(damaged::<R>("a block is missing"));
-        }
-        Ok((result, next))
-    })
+    let (blocks, place) = (snapshot.blocks(R::TABLE), BlockKey::new(run.id, key));
+    let Some((stored_key, stored)) = entry_at_or_before(blocks, place.as_slice(), &run.id.to_be_bytes())?
+    else {
+        return Err(damaged::<R>("a block is missing"));
+    };
+    let (next, result) = shield("reading a block", || {
+        load::<R, _>(stored_key.value(), stored.value(), |block| Ok((block.next_key(), use_block(block)?)))
+    })?;
+    if next.is_some_and(|next| next <= *key) {
+        return Err(damaged::<R>("a block is missing"));
+    }
+    Ok((result, next))
 }
 
 impl<R: Row> RunCursor<R> {
@@ -80,10 +72,7 @@ impl<R: Row> RunCursor<R> {
         }
         let range = |start: &KeyBytes| {
             let (start, end) = (BlockKey::new(run.id, start), BlockKey::new(run.id, &to_bytes));
-            shield("reading blocks", || {
-                let range = start.as_slice()..=end.as_slice();
-                snapshot.blocks(R::TABLE).range::<&[u8]>(range).map(Some).map_err(storage)
-            })
+            entries(snapshot.blocks(R::TABLE), start.as_slice(), end.as_slice()).map(Some)
         };
         let rows = BlockRows::none(from, to);
         let mut cursor = Self { blocks: None, rows, link: Link::Start, from, to, first: run.first };
@@ -128,14 +117,10 @@ impl<R: Row> RunCursor<R> {
         let Some(blocks) = &mut self.blocks else {
             return Ok(());
         };
+        let Some((key, stored)) = take_entry(blocks, direction)? else {
+            return Err(damaged::<R>("a block is missing"));
+        };
         let (first, next, rows) = shield("reading a block", || {
-            let entry = match direction {
-                Direction::Ascending => blocks.next(),
-                Direction::Descending => blocks.next_back(),
-            };
-            let Some((key, stored)) = entry.transpose().map_err(storage)? else {
-                return Err(damaged::<R>("a block is missing"));
-            };
             load::<R, _>(key.value(), stored.value(), |block| {
                 let first = KeyBytes::from_slice(BlockKey::first_of(key.value()))?;
                 Ok((first, block.next_key(), block.rows_in(&self.from, &self.to, direction)?))

@@ -23,19 +23,12 @@ const PORTION_BLOCKS: usize = 32;
 /// Number of encoded bytes after which blocks are written, except in merges.
 const PORTION_BYTES: usize = PORTION_BLOCKS * 8192;
 
-/// Encodes the rows of one run and writes its blocks in portions. Accepts owned or borrowed rows.
-pub(super) struct RunBuilder<R, H = R> {
+/// The blocks and the filter of one run while it is built. Not generic, so that redb's trees are not compiled for each
+/// type of rows.
+struct RunBlocks {
     run: u64,
-    /// The last row, which the next one may supersede.
-    held: Option<H>,
-    /// Whether removals may be left out because there are no older rows that they would remove.
-    drop_removals: bool,
-    /// The last encoded row. `None` after a block was copied.
-    previous: Option<H>,
-    /// The key of the last row of the copied block, if it is known and no row came after it.
-    adopted_last: Option<KeyBytes>,
+    table: u8,
     first: Option<KeyBytes>,
-    rows: u64,
     bytes: u64,
     blocks: u64,
     filter: FilterBuilder,
@@ -45,21 +38,15 @@ pub(super) struct RunBuilder<R, H = R> {
     block: BlockBuilder,
     /// The first key of the current block, once it has a row.
     block_first: Option<KeyBytes>,
-    kind: PhantomData<R>,
 }
 
-impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
-    /// Creates a builder that uses an empty buffer.
-    pub(super) fn new(run: u64, drop_removals: bool, buffer: Output) -> Self {
+impl RunBlocks {
+    fn new(run: u64, table: u8, buffer: Output) -> Self {
         debug_assert!(buffer.len() == 0);
         Self {
             run,
-            held: None,
-            drop_removals,
-            previous: None,
-            adopted_last: None,
+            table,
             first: None,
-            rows: 0,
             bytes: 0,
             blocks: 0,
             filter: FilterBuilder::default(),
@@ -67,121 +54,38 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
             closed: Vec::new(),
             block: BlockBuilder::new(0),
             block_first: None,
-            kind: PhantomData,
         }
     }
 
-    /// Adds the next row.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the row does not follow the previous one, which is a bug in its order.
-    #[inline]
-    pub(super) fn push(&mut self, row: H) {
-        if !R::SUPERSEDES {
-            let last = self.previous.as_ref();
-            let ascends = last.is_none_or(|last| last.borrow().key() < row.borrow().key());
-            assert!(ascends, "rows of a run ascend by key");
-            self.encode(row);
-            return;
-        }
-        if let Some(held) = self.held.take() {
-            assert!(held.borrow().key() < row.borrow().key(), "rows of a run ascend by key");
-            if !row.borrow().supersedes(held.borrow()) {
-                self.encode(held);
-            }
-        }
-        self.held = Some(row);
+    fn name(&self) -> &'static str {
+        TABLES[usize::from(self.table)]
     }
 
-    /// Copies all rows of a stored block without decoding them. Only for tables whose rows do not depend on others and
-    /// are in no filter.
-    pub(super) fn adopt(&mut self, block: &WholeBlock<'_>) {
-        self.close_block(Some(&block.first));
-        self.block.adopt(block.rows, block.restarts, &mut self.buffer);
-        self.block_first = Some(block.first);
-        self.first.get_or_insert(block.first);
-        self.previous = None;
-        self.adopted_last = block.last;
-    }
-
-    /// Returns the last added row. Only for tables whose rows do not supersede others.
-    pub(super) fn previous(&self) -> Option<&R> {
-        self.previous.as_ref().map(Borrow::borrow)
-    }
-
-    /// Returns the number of bytes that are not written yet.
-    pub(super) fn pending_bytes(&self) -> usize {
-        self.block.start() + self.filter.pending_bytes()
-    }
-
-    /// Returns the buffer for the next run, once everything is written.
-    pub(super) fn into_buffer(self) -> Output {
-        let mut buffer = self.buffer;
-        buffer.truncate(0);
-        buffer
-    }
-
-    #[inline]
-    fn encode(&mut self, held: H) {
-        let row = held.borrow();
-        if self.drop_removals && row.is_removal() {
-            return;
-        }
-        let key = row.key();
-        if let Some(probe_key) = R::probe_key(&key) {
-            self.filter.add(probe_key);
-        }
-        let previous = self.previous.as_ref().map(Borrow::borrow);
-        if !self.block.push(row, previous, &mut self.buffer) {
-            self.close_block(Some(&KeyBytes::of::<R>(&key)));
-            self.block.push(row, None, &mut self.buffer);
-        }
-        if self.block_first.is_none() {
-            self.begin_block(&key);
-        }
-        self.rows += 1;
-        self.previous = Some(held);
-    }
-
-    fn begin_block(&mut self, first: &R::Key) {
-        let first = KeyBytes::of::<R>(first);
+    /// Sets the first key of the current block.
+    fn begin(&mut self, first: KeyBytes) {
         self.block_first = Some(first);
         self.first.get_or_insert(first);
     }
 
     /// Closes the current block, if it has rows.
-    fn close_block(&mut self, next: Option<&KeyBytes>) {
+    fn close(&mut self, next: Option<&KeyBytes>) {
         let Some(first) = self.block_first.take() else {
             return;
         };
         let start = self.block.start();
         self.block.close(next, &mut self.buffer);
         let key = BlockKey::new(self.run, &first);
-        let name = TABLES[usize::from(R::TABLE)];
-        let sum = checksum(name, key.as_slice(), &self.buffer.as_slice()[start..]);
+        let sum = checksum(self.name(), key.as_slice(), &self.buffer.as_slice()[start..]);
         self.buffer.put_bytes(&sum);
         self.bytes += (self.buffer.len() - start) as u64;
         self.blocks += 1;
         self.closed.push((key, start..self.buffer.len()));
     }
 
-    /// Ends the run. The pending blocks must still be written. Returns `None` if the run has no rows.
-    pub(super) fn finish(&mut self, tier: u8) -> Option<RunMeta> {
-        if let Some(held) = self.held.take() {
-            self.encode(held);
-        }
-        self.close_block(None);
-        let filter_pages = self.filter.finish();
-        let last = self.previous().map(|row| KeyBytes::of::<R>(&row.key())).or(self.adopted_last)?;
-        let (rows, bytes, blocks) = (self.rows, self.bytes, self.blocks);
-        Some(RunMeta { id: self.run, tier, rows, bytes, blocks, filter_pages, first: self.first?, last })
-    }
-
     /// Writes the closed blocks and filter pages.
-    pub(super) fn write_pending(&mut self, write: &IndexWrite) -> Result<(), IndexError> {
+    fn write_pending(&mut self, write: &IndexWrite) -> Result<(), IndexError> {
         if !self.closed.is_empty() {
-            let mut blocks = write.raw_table(TABLES[usize::from(R::TABLE)])?;
+            let mut blocks = write.raw_table(self.name())?;
             for portion in self.closed.chunks(PORTION_BLOCKS) {
                 write.attempt("writing blocks", || {
                     // With a cursor redb appends whole leaves, instead of searching for each block.
@@ -212,6 +116,128 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
             })?;
         }
         Ok(())
+    }
+}
+
+/// Encodes the rows of one run and writes its blocks in portions. Accepts owned or borrowed rows.
+pub(super) struct RunBuilder<R, H = R> {
+    blocks: RunBlocks,
+    /// The last row, which the next one may supersede.
+    held: Option<H>,
+    /// Whether removals may be left out because there are no older rows that they would remove.
+    drop_removals: bool,
+    /// The last encoded row. `None` after a block was copied.
+    previous: Option<H>,
+    /// The key of the last row of the copied block, if it is known and no row came after it.
+    adopted_last: Option<KeyBytes>,
+    rows: u64,
+    kind: PhantomData<R>,
+}
+
+impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
+    /// Creates a builder that uses an empty buffer.
+    pub(super) fn new(run: u64, drop_removals: bool, buffer: Output) -> Self {
+        let blocks = RunBlocks::new(run, R::TABLE, buffer);
+        Self {
+            blocks,
+            held: None,
+            drop_removals,
+            previous: None,
+            adopted_last: None,
+            rows: 0,
+            kind: PhantomData,
+        }
+    }
+
+    /// Adds the next row.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the row does not follow the previous one, which is a bug in its order.
+    #[inline]
+    pub(super) fn push(&mut self, row: H) {
+        if !R::SUPERSEDES {
+            let last = self.previous.as_ref();
+            let ascends = last.is_none_or(|last| last.borrow().key() < row.borrow().key());
+            assert!(ascends, "rows of a run ascend by key");
+            self.encode(row);
+            return;
+        }
+        if let Some(held) = self.held.take() {
+            assert!(held.borrow().key() < row.borrow().key(), "rows of a run ascend by key");
+            if !row.borrow().supersedes(held.borrow()) {
+                self.encode(held);
+            }
+        }
+        self.held = Some(row);
+    }
+
+    /// Copies all rows of a stored block without decoding them. Only for tables whose rows do not depend on others and
+    /// are in no filter.
+    pub(super) fn adopt(&mut self, block: &WholeBlock<'_>) {
+        let blocks = &mut self.blocks;
+        blocks.close(Some(&block.first));
+        blocks.block.adopt(block.rows, block.restarts, &mut blocks.buffer);
+        blocks.begin(block.first);
+        self.previous = None;
+        self.adopted_last = block.last;
+    }
+
+    /// Returns the last added row. Only for tables whose rows do not supersede others.
+    pub(super) fn previous(&self) -> Option<&R> {
+        self.previous.as_ref().map(Borrow::borrow)
+    }
+
+    /// Returns the number of bytes that are not written yet.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.blocks.block.start() + self.blocks.filter.pending_bytes()
+    }
+
+    /// Returns the buffer for the next run, once everything is written.
+    pub(super) fn into_buffer(self) -> Output {
+        let mut buffer = self.blocks.buffer;
+        buffer.truncate(0);
+        buffer
+    }
+
+    #[inline]
+    fn encode(&mut self, held: H) {
+        let row = held.borrow();
+        if self.drop_removals && row.is_removal() {
+            return;
+        }
+        let key = row.key();
+        let blocks = &mut self.blocks;
+        if let Some(probe_key) = R::probe_key(&key) {
+            blocks.filter.add(probe_key);
+        }
+        let previous = self.previous.as_ref().map(Borrow::borrow);
+        if !blocks.block.push(row, previous, &mut blocks.buffer) {
+            blocks.close(Some(&KeyBytes::of::<R>(&key)));
+            blocks.block.push(row, None, &mut blocks.buffer);
+        }
+        if blocks.block_first.is_none() {
+            blocks.begin(KeyBytes::of::<R>(&key));
+        }
+        self.rows += 1;
+        self.previous = Some(held);
+    }
+
+    /// Ends the run. The pending blocks must still be written. Returns `None` if the run has no rows.
+    pub(super) fn finish(&mut self, tier: u8) -> Option<RunMeta> {
+        if let Some(held) = self.held.take() {
+            self.encode(held);
+        }
+        self.blocks.close(None);
+        let filter_pages = self.blocks.filter.finish();
+        let last = self.previous().map(|row| KeyBytes::of::<R>(&row.key())).or(self.adopted_last)?;
+        let RunBlocks { run: id, first, bytes, blocks, .. } = self.blocks;
+        Some(RunMeta { id, tier, rows: self.rows, bytes, blocks, filter_pages, first: first?, last })
+    }
+
+    /// Writes the closed blocks and filter pages.
+    pub(super) fn write_pending(&mut self, write: &IndexWrite) -> Result<(), IndexError> {
+        self.blocks.write_pending(write)
     }
 }
 

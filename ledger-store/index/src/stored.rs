@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use redb::{ReadOnlyTable, ReadableTable, ReadableTableMetadata, TableDefinition};
+use redb::{AccessGuard, ReadOnlyTable, ReadableTable, ReadableTableMetadata, TableDefinition};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::error::{IndexError, shield, storage};
+use super::order::Direction;
 
 /// Size of the checksum at the end of every stored value, in bytes.
 pub(crate) const CHECKSUM_BYTES: usize = 8;
@@ -15,6 +16,8 @@ pub(super) type Bytes = &'static [u8];
 pub(super) type RawTable = ReadOnlyTable<Bytes, Bytes>;
 pub(super) type RawTableMut<'txn> = redb::Table<'txn, Bytes, Bytes>;
 pub(super) type RawRange<'a> = redb::Range<'a, Bytes, Bytes>;
+/// A key and the stored bytes of its value.
+pub(super) type RawEntry<'a> = (AccessGuard<'a, Bytes>, AccessGuard<'a, Bytes>);
 
 pub(super) fn definition(name: &str) -> TableDefinition<'_, Bytes, Bytes> {
     TableDefinition::new(name)
@@ -45,6 +48,16 @@ pub(super) fn sealed(table: &str, key: &[u8], value: &[u8], buffer: &mut Vec<u8>
     buffer.extend_from_slice(&checksum(table, key, value));
 }
 
+/// A stored value whose checksum was verified.
+struct Verified<'a>(AccessGuard<'a, Bytes>);
+
+impl Verified<'_> {
+    fn value(&self) -> &[u8] {
+        let stored = self.0.value();
+        &stored[..stored.len() - CHECKSUM_BYTES]
+    }
+}
+
 /// Passes the verified value of `key` to `use_value`. If there is none, the neighbouring entries prove it.
 pub(super) fn read<T>(
     table: &RawTable,
@@ -52,10 +65,53 @@ pub(super) fn read<T>(
     key: &[u8],
     use_value: impl FnOnce(&[u8]) -> Result<T, IndexError>,
 ) -> Result<Option<T>, IndexError> {
+    let Some(found) = find(table, name, key)? else { return Ok(None) };
+    shield("reading a value", || use_value(found.value()).map(Some))
+}
+
+// The functions below are not generic, so that each crate that reads rows of some type does not compile the trees of
+// redb again.
+
+fn find(table: &RawTable, name: &str, key: &[u8]) -> Result<Option<Verified<'static>>, IndexError> {
     shield("reading a value", || match table.get(key).map_err(storage)? {
-        Some(stored) => Ok(Some(use_value(verified(name, key, stored.value())?)?)),
+        Some(stored) => {
+            verified(name, key, stored.value())?;
+            Ok(Some(Verified(stored)))
+        }
         None => check_gap(table, name, table.lower_bound(Bound::Included(key)), |stored| stored.cmp(key))
             .map(|_| None),
+    })
+}
+
+/// Returns the last entry at or before `key`, if its key begins with `prefix`.
+pub(super) fn entry_at_or_before<'a>(
+    table: &'a RawTable,
+    key: &[u8],
+    prefix: &[u8],
+) -> Result<Option<RawEntry<'a>>, IndexError> {
+    shield("reading a block", || {
+        let mut cursor = table.upper_bound(Bound::Included(key)).map_err(storage)?;
+        let entry = cursor.prev().map_err(storage)?;
+        Ok(entry.filter(|(found, _)| found.value().starts_with(prefix)))
+    })
+}
+
+/// Returns the entries from one key to another, both inclusive.
+pub(super) fn entries(table: &RawTable, from: &[u8], to: &[u8]) -> Result<RawRange<'static>, IndexError> {
+    shield("reading blocks", || table.range::<&[u8]>(from..=to).map_err(storage))
+}
+
+/// Takes the first remaining entry of a range, or the last one if the direction is descending.
+pub(super) fn take_entry<'a>(
+    range: &mut RawRange<'a>,
+    direction: Direction,
+) -> Result<Option<RawEntry<'a>>, IndexError> {
+    shield("reading a block", || {
+        let entry = match direction {
+            Direction::Ascending => range.next(),
+            Direction::Descending => range.next_back(),
+        };
+        entry.transpose().map_err(storage)
     })
 }
 

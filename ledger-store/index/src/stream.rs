@@ -3,11 +3,12 @@
 use ledger_codec::{Corrupt, Reader};
 
 use super::block::{Block, STORED_BYTES_MAX, corrupt, damaged, load};
-use super::error::{IndexError, shield, storage};
+use super::error::{IndexError, shield};
+use super::order::Direction;
 use super::row::{KeyBytes, Row};
 use super::run_list::{BlockKey, RunMeta};
 use super::snapshot::IndexSnapshot;
-use super::stored::RawRange;
+use super::stored::{RawRange, entries, take_entry};
 
 /// A run that is read once from its first row to its last.
 pub(super) struct RunStream<R: Row> {
@@ -54,9 +55,7 @@ impl<R: Row> RunStream<R> {
     /// The errors of [`take`](Self::take).
     pub(super) fn open(snapshot: &IndexSnapshot, run: &RunMeta) -> Result<Self, IndexError> {
         let (first, last) = (BlockKey::new(run.id, &run.first), BlockKey::new(run.id, &run.last));
-        let blocks = shield("reading blocks", || {
-            snapshot.blocks(R::TABLE).range::<&[u8]>(first.as_slice()..=last.as_slice()).map_err(storage)
-        })?;
+        let blocks = entries(snapshot.blocks(R::TABLE), first.as_slice(), last.as_slice())?;
         let mut stream = Self {
             blocks: Some(blocks),
             first: run.first,
@@ -170,9 +169,9 @@ impl<R: Row> RunStream<R> {
             return Ok(());
         };
         let (bytes, restarts) = (&mut self.bytes, &mut self.restarts);
+        let entry = take_entry(blocks, Direction::Ascending)?;
+        let (key, stored) = entry.ok_or_else(|| damaged::<R>("a block is missing"))?;
         let (first, next) = shield("reading a block", || {
-            let entry = blocks.next().transpose().map_err(storage)?;
-            let (key, stored) = entry.ok_or_else(|| damaged::<R>("a block is missing"))?;
             load::<R, _>(key.value(), stored.value(), |block: Block<'_, R>| {
                 block.copy_to(bytes, restarts);
                 Ok((KeyBytes::from_slice(BlockKey::first_of(key.value()))?, block.next_key()))

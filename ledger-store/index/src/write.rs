@@ -211,9 +211,18 @@ impl PlainTable<'_> {
         &mut self,
         entries: impl IntoIterator<Item = (&'e [u8], &'e [u8])>,
     ) -> Result<(), IndexError> {
+        self.put_all(&mut entries.into_iter())
+    }
+
+    /// Does the work of [`put_ascending`](Self::put_ascending). Not generic, so that its callers do not compile the
+    /// trees of redb again.
+    fn put_all<'e>(
+        &mut self,
+        entries: &mut dyn Iterator<Item = (&'e [u8], &'e [u8])>,
+    ) -> Result<(), IndexError> {
         let Self { name, table, buffer, broken } = self;
         attempt(broken, "writing values", || {
-            let mut entries = entries.into_iter().peekable();
+            let mut entries = entries.peekable();
             let mut one_by_one = 0;
             while let Some((first, _)) = entries.peek() {
                 let mut neighbours = 0;

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use compact_str::CompactString;
 use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata};
+use smol_str::SmolStr;
 
 use crate::atomic::AtomicWrite;
 use crate::documents::{DocumentChange, DocumentVersion};
@@ -111,7 +111,7 @@ pub(crate) enum LedgerEdit {
     /// Sets these metadata keys.
     Set(Metadata),
     /// Deletes a metadata key.
-    Delete(CompactString),
+    Delete(SmolStr),
 }
 
 type Reply<T> = Box<dyn FnOnce(Result<T, WriteError>) + Send>;

@@ -1,9 +1,9 @@
 //! Lets the writer read back decided entries, including those that are not published yet.
 
-use compact_str::CompactString;
 use ledger_core::TransactionId;
 use ledger_journal::Position;
 use ledger_journal::entry::{Recognition, Record, find_in_chunk};
+use smol_str::SmolStr;
 
 use super::Engine;
 use crate::error::ReadError;
@@ -101,10 +101,10 @@ impl WrittenEntries for EngineEntries<'_> {
         self.read(batch, position, |record| reader.recorded(record, &|_| None))?.transpose()
     }
 
-    fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<CompactString>, ReadError> {
+    fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<SmolStr>, ReadError> {
         let Some(position) = self.position_of(batch, ledger, id)? else { return Ok(None) };
         let found =
-            self.read(batch, position, |record| crate::read::reference_of(record).map(CompactString::from))?;
+            self.read(batch, position, |record| crate::read::reference_of(record).map(SmolStr::from))?;
         Ok(found.flatten())
     }
 
@@ -112,7 +112,7 @@ impl WrittenEntries for EngineEntries<'_> {
         &self,
         batch: &mut Batch,
         position: Position,
-    ) -> Result<Option<(CompactString, Recognition)>, ReadError> {
+    ) -> Result<Option<(SmolStr, Recognition)>, ReadError> {
         let found = self.read(batch, position, |record| {
             crate::read::idempotency_of(record).map(|(key, recognition)| (key.into(), recognition))
         })?;

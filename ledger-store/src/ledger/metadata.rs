@@ -1,6 +1,6 @@
 //! Changes of metadata.
 
-use ledger_core::{AccountAddress, Command, CompactString, Metadata, Target, TransactionId};
+use ledger_core::{AccountAddress, Command, Metadata, SmolStr, Target, TransactionId};
 
 use super::error::LedgerError;
 use super::future::CommitFuture;
@@ -152,5 +152,5 @@ fn set(target: Target, metadata: Metadata) -> Request {
 }
 
 fn delete(target: Target, key: &str) -> Request {
-    Command::DeleteMetadata { target, key: CompactString::new(key) }.into()
+    Command::DeleteMetadata { target, key: SmolStr::new(key) }.into()
 }

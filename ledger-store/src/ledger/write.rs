@@ -5,9 +5,9 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use ledger_core::{
-    AccountAddress, Asset, Command, CompactString, CreateTransaction, IdempotencyKey, IntoAmount, Metadata,
-    Movement, NameError, Overdraft, Posting, Postings, Reference, RevertDate, RevertTransaction, Rules,
-    Runtime, SchemaVersion, Script, Timestamp, TransactionId, VariableValue,
+    AccountAddress, Asset, Command, CreateTransaction, IdempotencyKey, IntoAmount, Metadata, Movement,
+    NameError, Overdraft, Posting, Postings, Reference, RevertDate, RevertTransaction, Rules, Runtime,
+    SchemaVersion, Script, SmolStr, Timestamp, TransactionId, VariableValue,
 };
 
 use super::answer::{Committed, DryRun};
@@ -42,7 +42,7 @@ impl Ledger {
     /// # Ok::<(), ledger_store::LedgerError>(())
     /// ```
     pub fn template(&self, name: impl AsRef<str>) -> TransactionBuilder<'_, ByScript> {
-        let name = CompactString::new(name.as_ref());
+        let name = SmolStr::new(name.as_ref());
         let (variables, runtime) = (BTreeMap::new(), Runtime::default());
         TransactionBuilder::of_movement(self, Movement::Template { name, variables, runtime })
     }

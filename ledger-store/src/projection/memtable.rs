@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use compact_str::CompactString;
 use ledger_index::{
     BackdatedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, MemtableRows, Row, TermRow, TransactionRow,
     VersionRow, freeze_memtable, memtable_bytes, merge_memtables, sort_rows,
 };
+use smol_str::SmolStr;
 
 /// An account that an entry of this memtable was the first to name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct NewAccount {
     /// Number of the account in its ledger.
     pub(crate) account: u32,
     /// Address of the account.
-    pub(crate) address: CompactString,
+    pub(crate) address: SmolStr,
 }
 
 /// A holding that an entry of this memtable was the first to touch.

@@ -2,8 +2,7 @@
 
 use ledger_codec::{Corrupt, Reader};
 use ledger_core::{
-    AccountAddress, AddressRole, AddressTest, CompactString, Condition, Filter, FilterNode, TextTest,
-    Timestamp,
+    AccountAddress, AddressRole, AddressTest, Condition, Filter, FilterNode, SmolStr, TextTest, Timestamp,
 };
 use ledger_index::Way;
 
@@ -27,7 +26,7 @@ pub(crate) struct AccountPlan {
     /// A prefix of all addresses.
     prefix: String,
     /// An exclusive upper bound of the addresses.
-    below: Option<CompactString>,
+    below: Option<SmolStr>,
     /// A metadata term that all of the accounts have now.
     term: Option<u64>,
 }

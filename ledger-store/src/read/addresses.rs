@@ -2,9 +2,9 @@
 
 use std::ops::Bound;
 
-use compact_str::CompactString;
 use ledger_codec::Corrupt;
 use ledger_index::{PlainRange, tables};
+use smol_str::SmolStr;
 
 use super::session::Session;
 use crate::error::ReadError;
@@ -15,7 +15,7 @@ use crate::query::Direction;
 pub(crate) struct AddressWalk<'s> {
     direction: Direction,
     stored: Option<PlainRange<'static>>,
-    next_stored: Option<(CompactString, u32)>,
+    next_stored: Option<(SmolStr, u32)>,
     /// For each memtable, its new accounts that the walk has not returned yet.
     new_accounts: Vec<&'s [NewAccount]>,
 }
@@ -98,7 +98,7 @@ impl<'s> AddressWalk<'s> {
             Direction::Descending => range.next_back(),
         };
         let Some((key, number)) = entry.transpose()? else { return Ok(()) };
-        let address = key.get(4..).and_then(|text| CompactString::from_utf8(text).ok());
+        let address = key.get(4..).and_then(|text| SmolStr::from_utf8(text).ok());
         let address = address.ok_or(Corrupt { what: "address in the directory" })?;
         let number = number.try_into().map_err(|_| Corrupt { what: "number of an account" })?;
         self.next_stored = Some((address, u32::from_be_bytes(number)));
@@ -106,7 +106,7 @@ impl<'s> AddressWalk<'s> {
     }
 
     /// Returns address and number of the next account.
-    pub(crate) fn next_account(&mut self) -> Result<Option<(CompactString, u32)>, ReadError> {
+    pub(crate) fn next_account(&mut self) -> Result<Option<(SmolStr, u32)>, ReadError> {
         let ascending = self.direction == Direction::Ascending;
         let mut best: Option<(usize, &'s NewAccount)> = None;
         for (index, rest) in self.new_accounts.iter().enumerate() {

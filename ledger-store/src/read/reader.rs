@@ -4,7 +4,6 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use ledger_codec::Corrupt;
@@ -18,6 +17,7 @@ use ledger_journal::entry::{
     TargetRecord, TransactionRecord, ValueRef, find_in_chunk,
 };
 use ledger_journal::{Chunk, JournalReader, Position};
+use smol_str::SmolStr;
 
 use super::open_pages::OpenPages;
 use crate::error::ReadError;
@@ -57,7 +57,7 @@ pub(crate) struct RecordedTransaction {
 }
 
 /// Looks up the addresses of accounts that are not published yet, by number.
-type Made<'a> = &'a dyn Fn(u32) -> Option<CompactString>;
+type Made<'a> = &'a dyn Fn(u32) -> Option<SmolStr>;
 
 /// A chunk with the places of its entries.
 struct OpenChunk {
@@ -364,7 +364,7 @@ impl LedgerReader {
         }
     }
 
-    fn key(&self, key: &NameRef<'_>) -> Result<CompactString, ReadError> {
+    fn key(&self, key: &NameRef<'_>) -> Result<SmolStr, ReadError> {
         match key {
             NameRef::New(_, text) | NameRef::Inline(text) => Ok((*text).into()),
             NameRef::Known(id) => self.head()?.keys.text(*id).ok_or_else(|| missing("a metadata key")),

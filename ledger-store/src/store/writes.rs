@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ledger_core::{BucketName, CompactString, LedgerName, LedgerOptions, Metadata};
+use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata, SmolStr};
 use parking_lot::{Condvar, Mutex};
 
 use super::Store;
@@ -41,7 +41,7 @@ impl Store {
     ///
     /// [`WriteError::LedgerNotFound`], and the errors that any write can have.
     pub fn delete_ledger_metadata(&self, name: &LedgerName, key: &str) -> Result<(), WriteError> {
-        self.edit_ledger(name, LedgerEdit::Delete(CompactString::new(key)))
+        self.edit_ledger(name, LedgerEdit::Delete(SmolStr::new(key)))
     }
 
     /// Applies all changes of documents in one commit, or none. They are on disk when this returns. Returns the new

@@ -6,11 +6,11 @@
 
 use std::borrow::Cow;
 
-use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use ledger_core::{Metadata, Timestamp};
 use smallvec::SmallVec;
+use smol_str::SmolStr;
 use std::hash::BuildHasher;
 
 use super::hash_prefix::{Entry, spread};
@@ -42,7 +42,7 @@ pub(crate) struct AccountState {
     /// The number of the account in its ledger.
     pub(crate) account: u32,
     /// The address.
-    pub(crate) address: CompactString,
+    pub(crate) address: SmolStr,
     /// The earliest effective date of its transactions, or else the date of its first metadata.
     pub(crate) first_usage: Timestamp,
     /// The holdings, ascending by asset number.
@@ -428,7 +428,7 @@ impl AccountTable {
 pub(crate) struct NewState {
     pub(crate) ledger: u32,
     pub(crate) account: u32,
-    pub(crate) address: CompactString,
+    pub(crate) address: SmolStr,
     pub(crate) first_usage: Timestamp,
     pub(crate) holdings: Holdings,
     pub(crate) document: DocumentState,

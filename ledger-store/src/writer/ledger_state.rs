@@ -1,10 +1,10 @@
 //! The writer's state of a ledger, with the names that its entries use.
 
-use compact_str::CompactString;
 use ledger_codec::Corrupt;
 use ledger_core::Metadata;
 use ledger_journal::entry::{MetadataRecord, NameRef};
 use smallvec::SmallVec;
+use smol_str::SmolStr;
 
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyPrint, Subject, subject_space};
@@ -16,7 +16,7 @@ use crate::view::{Counters, LedgerHead};
 pub(crate) struct LedgerState {
     pub(crate) head: LedgerHead,
     /// The most recently used asset with its number. Most ledgers have few assets.
-    last_asset: Option<(CompactString, u32)>,
+    last_asset: Option<(SmolStr, u32)>,
     /// The most recently used metadata keys, by index within the transaction. The transactions of a ledger mostly use
     /// the same keys.
     last_keys: SmallVec<[LastKey; LAST_KEYS]>,
@@ -27,7 +27,7 @@ const LAST_KEYS: usize = 4;
 
 /// A recently used metadata key.
 struct LastKey {
-    text: CompactString,
+    text: SmolStr,
     id: u32,
     /// The key's fingerprint, from which those of its values in transactions are computed.
     print: KeyPrint,
@@ -121,7 +121,7 @@ impl LedgerState {
     }
 
     /// Returns the text of the metadata key that an entry names.
-    pub(super) fn take_key(&mut self, key: &NameRef<'_>) -> Result<CompactString, Corrupt> {
+    pub(super) fn take_key(&mut self, key: &NameRef<'_>) -> Result<SmolStr, Corrupt> {
         self.with_key(key, |text| text.into())
     }
 

@@ -1,9 +1,9 @@
 //! The recent keys: references and idempotency keys that were used since the last flush.
 
-use compact_str::CompactString;
 use hashbrown::HashTable;
 use hashbrown::hash_table;
 use ledger_journal::entry::Recognition;
+use smol_str::SmolStr;
 
 use super::hash_prefix::{Entry, half, spread};
 #[cfg(any(test, debug_assertions, feature = "testing"))]
@@ -17,7 +17,7 @@ pub(crate) struct RecentKey {
     ledger: u32,
     /// Half of its fingerprint.
     hash: u32,
-    text: CompactString,
+    text: SmolStr,
     /// The id of the transaction, or the position of the entry.
     pub(crate) value: u64,
     /// Recognises the request that used an idempotency key. References have none. Boxed because there are many keys.
@@ -29,8 +29,7 @@ const _: () = assert!(size_of::<RecentKey>() <= 48);
 
 impl RecentKey {
     /// A key without content.
-    const EMPTY: Self =
-        Self { ledger: 0, hash: 0, text: CompactString::const_new(""), value: 0, request: None };
+    const EMPTY: Self = Self { ledger: 0, hash: 0, text: SmolStr::new_static(""), value: 0, request: None };
 
     fn kind(&self) -> KeyKind {
         if self.request.is_some() { KeyKind::Idempotency } else { KeyKind::Reference }
@@ -194,7 +193,7 @@ impl RecentKeys {
         let key = all.last_mut().expect("a key was pushed above");
         key.ledger = ledger;
         key.hash = half(fingerprint);
-        key.text.push_str(text);
+        key.text = SmolStr::new(text);
         key.value = value;
         key.request = request.map(Box::new);
         *heap_bytes += key.heap_bytes();

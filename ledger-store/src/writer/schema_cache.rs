@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ledger_core::CompactString;
+use ledger_core::SmolStr;
 use ledger_core::schema::{Schema, SchemaError};
 
 /// A parsed schema. Recorded schemas are valid. If a later release refuses one, it refuses the requests that name it,
@@ -15,7 +15,7 @@ pub(super) type ReadSchema = Arc<Result<Schema, SchemaError>>;
 pub(crate) struct SchemaCache {
     bytes_max: usize,
     bytes: usize,
-    kept: BTreeMap<(u32, CompactString), ReadSchema>,
+    kept: BTreeMap<(u32, SmolStr), ReadSchema>,
 }
 
 impl SchemaCache {

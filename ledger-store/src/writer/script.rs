@@ -1,7 +1,7 @@
 //! Reads for scripts while they are settled. They read the writer's own state, so nothing is out of date.
 
 use ledger_core::script::{Reads, colored_asset};
-use ledger_core::{AccountAddress, Balance, CompactString, MetadataValue};
+use ledger_core::{AccountAddress, Balance, MetadataValue, SmolStr};
 
 use super::accounts::DocumentState;
 use super::holding::HoldingState;
@@ -35,11 +35,7 @@ impl Reads for ScriptReads<'_> {
         Ok(held.map_or(Balance::ZERO, HoldingState::balance))
     }
 
-    fn scales(
-        &mut self,
-        account: &AccountAddress,
-        base: &str,
-    ) -> Result<Vec<(CompactString, Balance)>, ReadError> {
+    fn scales(&mut self, account: &AccountAddress, base: &str) -> Result<Vec<(SmolStr, Balance)>, ReadError> {
         let Some(place) = locate::by_address(self.state, self.ledger, account.as_str())?.place() else {
             return Ok(Vec::new());
         };

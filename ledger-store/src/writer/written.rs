@@ -1,9 +1,9 @@
 //! Lookups of decided entries that may not be published yet.
 
-use compact_str::CompactString;
 use ledger_core::TransactionId;
 use ledger_journal::Position;
 use ledger_journal::entry::Recognition;
+use smol_str::SmolStr;
 
 use super::batch::Batch;
 use crate::error::ReadError;
@@ -25,12 +25,12 @@ pub(crate) trait WrittenEntries {
     fn compile(&self, script: &str) -> Compiled;
 
     /// Returns the reference of a transaction.
-    fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<CompactString>, ReadError>;
+    fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<SmolStr>, ReadError>;
 
     /// Returns the idempotency key of an entry and the data that recognises its request.
     fn idempotency(
         &self,
         batch: &mut Batch,
         position: Position,
-    ) -> Result<Option<(CompactString, Recognition)>, ReadError>;
+    ) -> Result<Option<(SmolStr, Recognition)>, ReadError>;
 }

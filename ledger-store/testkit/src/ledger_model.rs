@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use ledger_core::{
-    BucketName, CompactString, Features, FilterOf, FilterSubject, HashLogs, LedgerName, LedgerOptions,
-    Ledgers, Metadata, MetadataValue, Switch, TextField, Timestamp,
+    BucketName, Features, FilterOf, FilterSubject, HashLogs, LedgerName, LedgerOptions, Ledgers, Metadata,
+    MetadataValue, SmolStr, Switch, TextField, Timestamp,
 };
 use ledger_store::{Deleted, Direction, LedgerInfo, PageRequest, Snapshot, Start, WriteError};
 
@@ -63,7 +63,7 @@ impl LedgerModel {
         self.found(name).map(|ledger| ledger.info.metadata.merge(metadata))
     }
 
-    pub(crate) fn undescribe(&mut self, name: &LedgerName, key: &CompactString) -> Result<(), WriteError> {
+    pub(crate) fn undescribe(&mut self, name: &LedgerName, key: &SmolStr) -> Result<(), WriteError> {
         self.found(name).map(|ledger| drop(ledger.info.metadata.remove(key)))
     }
 

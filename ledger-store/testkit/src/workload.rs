@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ledger_core::{
-    AccountAddress, Amount, BucketName, Command, CompactString, CreateTransaction, Idempotency,
-    IdempotencyKey, InsertSchema, LedgerName, LedgerOptions, Metadata, MetadataValue, Movement, Overdraft,
-    Posting, Postings, Reference, RevertDate, RevertTransaction, Runtime, Script, Target, Timestamp,
-    TransactionId, VariableValue,
+    AccountAddress, Amount, BucketName, Command, CreateTransaction, Idempotency, IdempotencyKey,
+    InsertSchema, LedgerName, LedgerOptions, Metadata, MetadataValue, Movement, Overdraft, Posting, Postings,
+    Reference, RevertDate, RevertTransaction, Runtime, Script, SmolStr, Target, Timestamp, TransactionId,
+    VariableValue,
 };
 use ledger_store::{Atomicity, Detail, Mode, Request, Submission};
 
@@ -22,7 +22,7 @@ pub enum Step {
     /// Set metadata of a ledger.
     Describe(LedgerName, Metadata),
     /// Remove a metadata key of a ledger.
-    Undescribe(LedgerName, CompactString),
+    Undescribe(LedgerName, SmolStr),
     /// Set the mapping of a ledger.
     Map(LedgerName, String),
     /// Delete a bucket.

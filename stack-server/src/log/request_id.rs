@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use ledger_core::CompactString;
+use ledger_core::SmolStr;
 
 /// The header of requests and responses.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -16,7 +16,7 @@ const GIVEN_BYTES_MAX: usize = 128;
 
 /// The id of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RequestId(CompactString);
+pub(crate) struct RequestId(SmolStr);
 
 tokio::task_local! {
     static CURRENT: RequestId;
@@ -44,14 +44,12 @@ impl RequestId {
     /// Returns the number of the process, a dash, and the number of the request, both in hexadecimal. Avoids the
     /// formatting machinery, because every request pays for this.
     fn new() -> Self {
-        let mut text = CompactString::new(PROCESS.as_str());
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let digits = number.max(1).ilog2() / 4;
-        for digit in (0..=digits).rev() {
+        let digits = (0..=number.max(1).ilog2() / 4).rev().map(|digit| {
             let value = (number >> (4 * digit)) as u32 & 0xf;
-            text.push(char::from_digit(value, 16).expect("four bits are a digit"));
-        }
-        Self(text)
+            char::from_digit(value, 16).expect("four bits are a digit")
+        });
+        Self(PROCESS.chars().chain(digits).collect())
     }
 
     /// Returns the id of the request that the current task handles.

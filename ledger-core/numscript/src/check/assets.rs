@@ -1,6 +1,6 @@
 //! Infers the assets of expressions by unification.
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 /// An asset variable: the index of a node in [`Assets`].
 pub(super) type AssetVar = u32;
@@ -15,7 +15,7 @@ pub(super) struct Assets<'t> {
 #[derive(Clone, Copy, Debug)]
 enum Node<'t> {
     Unknown,
-    Known(&'t CompactString),
+    Known(&'t SmolStr),
     Same(AssetVar),
 }
 
@@ -24,7 +24,7 @@ impl<'t> Assets<'t> {
         self.add(Node::Unknown)
     }
 
-    pub(super) fn known(&mut self, name: &'t CompactString) -> AssetVar {
+    pub(super) fn known(&mut self, name: &'t SmolStr) -> AssetVar {
         self.add(Node::Known(name))
     }
 
@@ -34,7 +34,7 @@ impl<'t> Assets<'t> {
     }
 
     /// Returns the name of the asset if the script allows only one.
-    pub(super) fn name(&self, asset: AssetVar) -> Option<&'t CompactString> {
+    pub(super) fn name(&self, asset: AssetVar) -> Option<&'t SmolStr> {
         match self.nodes[self.root(asset) as usize] {
             Node::Known(name) => Some(name),
             Node::Unknown | Node::Same(_) => None,
@@ -53,7 +53,7 @@ impl<'t> Assets<'t> {
         &mut self,
         expected: AssetVar,
         got: AssetVar,
-    ) -> Result<(), (&'t CompactString, &'t CompactString)> {
+    ) -> Result<(), (&'t SmolStr, &'t SmolStr)> {
         let (wanted, found) = (self.root(expected), self.root(got));
         if wanted == found {
             return Ok(());

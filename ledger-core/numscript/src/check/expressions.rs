@@ -1,6 +1,6 @@
 //! Checks expressions and infers their types.
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use super::Checker;
 use super::typed::{self, Arguments, ExprId, ExprKind, Typed};
@@ -161,12 +161,7 @@ impl<'t> Checker<'t> {
         }
     }
 
-    fn variable(
-        &mut self,
-        span: Span,
-        name: &'t CompactString,
-        expected: Option<Type>,
-    ) -> (ExprKind<'t>, Typed) {
+    fn variable(&mut self, span: Span, name: &'t SmolStr, expected: Option<Type>) -> (ExprKind<'t>, Typed) {
         if let Some(number) = self.names.find(name) {
             let declared = &mut self.declared[number as usize];
             declared.used = true;

@@ -1,6 +1,6 @@
 //! Type information for the expression under an editor's cursor.
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use super::Checked;
 use crate::span::{Position, PositionIndex, Range, Span};
@@ -16,7 +16,7 @@ pub struct TypedRange {
     /// Type of the expression.
     pub of: Type,
     /// Asset of an asset or monetary, if the script allows only one.
-    pub asset: Option<CompactString>,
+    pub asset: Option<SmolStr>,
 }
 
 impl Checked<'_> {

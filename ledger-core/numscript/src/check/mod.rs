@@ -13,7 +13,7 @@ mod statements;
 mod typed;
 mod versions;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use self::assets::AssetVar;
 use self::emptied::Emptied;
@@ -214,7 +214,7 @@ impl<'t> Checker<'t> {
         for (number, declared) in std::mem::take(&mut self.declared).into_iter().enumerate() {
             let Declared { span, of, asset, has_origin, used, .. } = declared;
             if !used {
-                let name = CompactString::from(*self.names.get(number as u32));
+                let name = SmolStr::from(*self.names.get(number as u32));
                 self.report(span, DiagnosticKind::UnusedVar { name });
             } else if let (Some(declared), Some(asset), false, false) = (of, asset, has_origin, mismatched)
                 && let Some(asset) = self.script.assets.name(asset)

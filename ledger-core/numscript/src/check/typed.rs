@@ -5,9 +5,9 @@
 //! expressions. Literals are borrowed from the syntax tree. Wrong scripts have a typed tree too, because some
 //! profiles run them up to the place of the error; there a name may be unresolved or a type unknown.
 
-use compact_str::CompactString;
 use dashu_int::IBig;
 use smallvec::SmallVec;
+use smol_str::SmolStr;
 
 use super::assets::{AssetVar, Assets};
 use crate::options::Flags;
@@ -107,7 +107,7 @@ pub(crate) type Arguments = SmallVec<[ExprId; 4]>;
 #[derive(Debug)]
 pub(crate) struct Act<'t> {
     pub(crate) span: Span,
-    pub(crate) name: &'t CompactString,
+    pub(crate) name: &'t SmolStr,
     /// The function, or `None` if no statement has this name.
     pub(crate) action: Option<Action>,
     pub(crate) arguments: Arguments,
@@ -142,14 +142,14 @@ impl Typed {
 #[derive(Debug)]
 pub(crate) enum ExprKind<'t> {
     Account(&'t AccountAddress),
-    Asset(&'t CompactString),
-    Text(&'t CompactString),
+    Asset(&'t SmolStr),
+    Text(&'t SmolStr),
     Number(&'t IBig),
     Portion(&'t Portion),
     /// A use of a variable, by its slot.
     Variable(u32),
     /// A name that is not declared, or only further below.
-    Unbound(&'t CompactString),
+    Unbound(&'t SmolStr),
     Interpolated(Box<[Part<'t>]>),
     Monetary {
         asset: ExprId,
@@ -164,7 +164,7 @@ pub(crate) enum ExprKind<'t> {
 /// A segment of an account address.
 #[derive(Debug)]
 pub(crate) enum Part<'t> {
-    Text(&'t CompactString),
+    Text(&'t SmolStr),
     /// A segment that a variable supplies.
     Variable(ExprId),
 }
@@ -173,7 +173,7 @@ pub(crate) enum Part<'t> {
 pub(crate) struct Call<'t> {
     /// Position of the call without parentheses around it.
     pub(crate) span: Span,
-    pub(crate) name: &'t CompactString,
+    pub(crate) name: &'t SmolStr,
     /// The function, or `None` if no function with a value has this name.
     pub(crate) function: Option<Function>,
     pub(crate) arguments: Arguments,

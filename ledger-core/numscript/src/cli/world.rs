@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use crate::{Options, Outcome, Program, Progress, Reads, Run, Scratch, ScriptError, Trace, Variables};
-use ledger_values::{AccountAddress, Balance, CompactString, MetadataValue};
+use ledger_values::{AccountAddress, Balance, MetadataValue, SmolStr};
 
 /// Key of a balance: account, asset and colour.
 pub(crate) type Key = (String, String, String);
@@ -29,7 +29,7 @@ impl Reads for World {
         &mut self,
         account: &AccountAddress,
         base: &str,
-    ) -> Result<Vec<(CompactString, Balance)>, Infallible> {
+    ) -> Result<Vec<(SmolStr, Balance)>, Infallible> {
         let of_base = |asset: &str| asset.split_once('/').map_or(asset, |(base, _)| base) == base;
         let rows = self
             .balances

@@ -2,7 +2,7 @@
 
 mod messages;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use super::options::Flag;
 use super::span::Range;
@@ -75,27 +75,27 @@ pub enum ErrorKind {
     /// The directive names a feature that does not exist.
     InvalidFeature {
         /// The name in the directive.
-        feature: CompactString,
+        feature: SmolStr,
     },
     /// A declaration names a type that does not exist.
     InvalidType {
         /// The name in the declaration.
-        name: CompactString,
+        name: SmolStr,
     },
     /// Two declarations of one name.
     DuplicateVariable {
         /// The name, without `$`.
-        name: CompactString,
+        name: SmolStr,
     },
     /// A variable that is not declared, or only further below.
     UnboundVariable {
         /// The name, without `$`.
-        name: CompactString,
+        name: SmolStr,
     },
     /// A function that may not be called here.
     UnboundFunction {
         /// The name of the function.
-        name: CompactString,
+        name: SmolStr,
     },
     /// Too many or too few arguments of a function.
     BadArity {
@@ -150,9 +150,9 @@ pub enum ErrorKind {
     /// Two assets where the script needs a single one.
     MismatchedCurrency {
         /// The required asset.
-        expected: CompactString,
+        expected: SmolStr,
         /// The actual asset.
-        got: CompactString,
+        got: SmolStr,
     },
     /// A finding that only some engines refuse.
     Refused {
@@ -169,7 +169,7 @@ pub enum ErrorKind {
     /// A colour with characters other than capital letters.
     InvalidColor {
         /// The refused colour.
-        color: CompactString,
+        color: SmolStr,
     },
     /// A value that cannot be a part of an address.
     CannotCastToString {
@@ -181,7 +181,7 @@ pub enum ErrorKind {
     /// Two precisions of an asset that are too far apart to convert.
     ScaleOutOfRange {
         /// The asset that the account holds.
-        asset: CompactString,
+        asset: SmolStr,
     },
     /// The script does more than one transaction may.
     TooLarge {
@@ -191,49 +191,49 @@ pub enum ErrorKind {
     /// A posting that the ledger cannot record.
     InvalidPosting {
         /// The asset that the ledger does not accept.
-        asset: CompactString,
+        asset: SmolStr,
     },
     /// A variable without a value.
     MissingVariable {
         /// The name, without `$`.
-        name: CompactString,
+        name: SmolStr,
     },
     /// A value for a variable that takes none from the caller.
     ExtraneousVariable {
         /// The name, without `$`.
-        name: CompactString,
+        name: SmolStr,
     },
     /// A value that the variable may not have.
     InvalidVariable {
         /// The name, without `$`.
-        name: CompactString,
+        name: SmolStr,
         /// The reason of the refusal.
         reason: &'static str,
     },
     /// A text that is not an account address.
     InvalidAccountName {
         /// The refused text.
-        name: CompactString,
+        name: SmolStr,
     },
     /// A text that is not an asset.
     InvalidAsset {
         /// The refused text.
-        name: CompactString,
+        name: SmolStr,
     },
     /// A text that is not a number.
     InvalidNumber {
         /// The refused text.
-        source: CompactString,
+        source: SmolStr,
     },
     /// A text that is not a monetary.
     InvalidMonetary {
         /// The refused text.
-        source: CompactString,
+        source: SmolStr,
     },
     /// A text that is not a portion.
     BadPortion {
         /// The refused text.
-        source: CompactString,
+        source: SmolStr,
         /// The reason of the refusal.
         reason: PortionFault,
     },
@@ -242,7 +242,7 @@ pub enum ErrorKind {
         /// The account that lacks the metadata.
         account: AccountAddress,
         /// The requested key.
-        key: CompactString,
+        key: SmolStr,
     },
     /// A call of `balance` for an account below zero.
     NegativeBalance {
@@ -259,7 +259,7 @@ pub enum ErrorKind {
     /// The sources cannot pay.
     MissingFunds {
         /// The asset of the amount.
-        asset: CompactString,
+        asset: SmolStr,
         /// The amount that the sources had to pay.
         needed: Amount,
         /// The amount that the sources could pay.

@@ -1,7 +1,7 @@
 //! Reads the values of tokens.
 
-use compact_str::CompactString;
 use dashu_int::IBig;
+use smol_str::{SmolStr, SmolStrBuilder};
 
 use super::cursor::{Parsed, Parser, Reported};
 use crate::limits::SCRIPT_DIGITS_MAX;
@@ -53,13 +53,13 @@ impl Parser<'_> {
     }
 
     /// Returns the content of a string with its escapes replaced.
-    pub(super) fn unescaped(&mut self, span: Span) -> Parsed<CompactString> {
+    pub(super) fn unescaped(&mut self, span: Span) -> Parsed<SmolStr> {
         let word = span.of(self.text);
         let raw = &word[1..word.len() - 1];
         if self.escapes == Escapes::Raw || !raw.contains('\\') {
             return Ok(raw.into());
         }
-        let mut text = CompactString::with_capacity(raw.len());
+        let mut text = SmolStrBuilder::with_capacity(raw.len());
         let mut characters = raw.chars();
         while let Some(character) = characters.next() {
             if character != '\\' {
@@ -86,6 +86,6 @@ impl Parser<'_> {
             };
             text.push(character);
         }
-        Ok(text)
+        Ok(text.finish())
     }
 }

@@ -1,7 +1,7 @@
 //! Lists the needs of a run and takes in the answers.
 
-use compact_str::CompactString;
 use dashu_int::IBig;
+use smol_str::SmolStr;
 
 use super::needs::{Answer, Need, Needed, Reads};
 use super::{Run, Step, Stop};
@@ -55,7 +55,7 @@ impl Run<'_> {
                     let text = value.map(|value| match value {
                         MetadataValue::Text(text) | MetadataValue::Json(text) => text,
                     });
-                    let bytes = text.as_ref().map_or(0, CompactString::len);
+                    let bytes = text.as_ref().map_or(0, SmolStr::len);
                     self.scratch.read_bytes = self.scratch.read_bytes.saturating_add(bytes);
                     // Above the limit the run will fail anyway, and needs no text.
                     let text = text.filter(|_| self.scratch.read_bytes <= SCRIPT_TEXT_BYTES_MAX);
@@ -68,12 +68,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn put_scales(
-        &mut self,
-        account: AccountId,
-        base: CompactString,
-        balances: Vec<(CompactString, Balance)>,
-    ) {
+    fn put_scales(&mut self, account: AccountId, base: SmolStr, balances: Vec<(SmolStr, Balance)>) {
         for (asset, balance) in balances {
             let asset = self.asset_id(&asset);
             let at = self.scratch.books.holding(account, asset, 0);
@@ -115,7 +110,7 @@ impl Run<'_> {
         !whole.is_empty() && {
             let name = self.asset_name(asset);
             let base = name.split_once('/').map_or(name.as_str(), |(base, _)| base);
-            whole.contains(&(account, CompactString::new(base)))
+            whole.contains(&(account, SmolStr::new(base)))
         }
     }
 }

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use compact_str::{CompactString, ToCompactString, format_compact};
 use dashu_int::IBig;
+use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 
 use super::{Run, Step, Stop};
 use crate::error::ErrorKind;
@@ -286,20 +286,20 @@ impl<'a> Run<'a> {
             return Err(Stop::at(expr.span, ErrorKind::InvalidColor { color: excerpt(&color) }));
         }
         let colors = &mut self.scratch.colors;
-        Ok(colors.find(&color).unwrap_or_else(|| colors.add(CompactString::from(&*color))))
+        Ok(colors.find(&color).unwrap_or_else(|| colors.add(SmolStr::from(&*color))))
     }
 
     // Texts.
 
     /// Returns the text form of a value for metadata.
-    pub(super) fn text(&self, value: &Value) -> CompactString {
+    pub(super) fn text(&self, value: &Value) -> SmolStr {
         match value {
             Value::Account(account) => self.account(*account).as_str().into(),
             Value::Asset(asset) => self.asset_name(*asset).clone(),
-            Value::Number(number) => number.to_compact_string(),
-            Value::Monetary(asset, amount) => format_compact!("{} {amount}", self.asset_name(*asset)),
-            Value::Portion(portion) => portion.to_compact_string(),
-            Value::Text(text) => CompactString::from(&**text),
+            Value::Number(number) => number.to_smolstr(),
+            Value::Monetary(asset, amount) => format_smolstr!("{} {amount}", self.asset_name(*asset)),
+            Value::Portion(portion) => portion.to_smolstr(),
+            Value::Text(text) => SmolStr::from(&**text),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use crate::names::Names;
 use crate::program::AccountId;
@@ -10,7 +10,7 @@ use crate::program::AccountId;
 /// The uncoloured holdings of accounts that pay by scaling, grouped by asset without precision.
 #[derive(Debug, Default)]
 pub(super) struct Families {
-    bases: Names<CompactString>,
+    bases: Names<SmolStr>,
     members: BTreeMap<(AccountId, u32), Vec<usize>>,
     /// The last holding of each account that was grouped. An account never loses holdings, so each one is
     /// grouped once.

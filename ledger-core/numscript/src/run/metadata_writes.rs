@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use crate::limits::SCRIPT_TEXT_BYTES_MAX;
 use crate::program::AccountId;
@@ -21,8 +21,8 @@ pub(super) struct MetadataWrites {
 struct Entry {
     /// The account, or `None` for the transaction.
     account: Option<AccountId>,
-    key: CompactString,
-    value: CompactString,
+    key: SmolStr,
+    value: SmolStr,
 }
 
 impl MetadataWrites {
@@ -38,7 +38,7 @@ impl MetadataWrites {
     /// Sets a key on an account, or on the transaction if there is no account. Returns `false` above the
     /// limit of written text, because a script can write a long text often.
     #[must_use]
-    pub(super) fn set(&mut self, account: Option<AccountId>, key: &str, value: CompactString) -> bool {
+    pub(super) fn set(&mut self, account: Option<AccountId>, key: &str, value: SmolStr) -> bool {
         self.bytes = self.bytes.saturating_add(key.len()).saturating_add(value.len());
         let fits = self.bytes <= SCRIPT_TEXT_BYTES_MAX;
         if fits {

@@ -26,7 +26,7 @@ mod take;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 pub use needs::{Blank, Need, Reads};
 
@@ -87,9 +87,9 @@ pub struct Scratch {
     values: Vec<Option<Value>>,
     /// Accounts that the program does not name.
     accounts: Names<AccountAddress>,
-    assets: Names<CompactString>,
+    assets: Names<SmolStr>,
     /// Names of colours. Number 0 stands for no colour.
-    colors: Names<CompactString>,
+    colors: Names<SmolStr>,
     books: Books,
     needed: Vec<Needed>,
     /// Metadata that was answered or is asked for.
@@ -99,9 +99,9 @@ pub struct Scratch {
     /// Number of answered rounds.
     rounds: usize,
     /// Pairs of account and asset without precision of which every balance is known.
-    whole: BTreeSet<(AccountId, CompactString)>,
+    whole: BTreeSet<(AccountId, SmolStr)>,
     /// Pairs of which every balance is known or asked for.
-    scales_noted: BTreeSet<(AccountId, CompactString)>,
+    scales_noted: BTreeSet<(AccountId, SmolStr)>,
     families: Families,
     written: MetadataWrites,
     recorder: Option<Box<TraceRecorder>>,
@@ -119,7 +119,7 @@ impl Scratch {
         self.accounts.clear();
         self.assets.clear();
         self.colors.clear();
-        self.colors.add(CompactString::const_new(""));
+        self.colors.add(SmolStr::new_static(""));
         self.books.clear();
         self.needed.clear();
         self.read.clear();
@@ -279,7 +279,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn asset_name(&self, asset: AssetId) -> &CompactString {
+    fn asset_name(&self, asset: AssetId) -> &SmolStr {
         let named = self.program.assets.len();
         match asset.0.checked_sub(named) {
             None => self.program.assets.get(asset.0),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::program::AccountId;
-use compact_str::CompactString;
 use ledger_values::{AccountAddress, Balance, MetadataValue};
+use smol_str::SmolStr;
 
 /// A need in the numbers of the run.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub(super) enum Needed {
     /// The balance of a holding.
     Balance(usize),
     /// The balances of all assets of an account that differ only in precision.
-    Scales { account: AccountId, base: CompactString },
+    Scales { account: AccountId, base: SmolStr },
     /// A metadata value of an account.
     Metadata { account: AccountId, key: Arc<str> },
 }
@@ -22,7 +22,7 @@ pub(super) enum Needed {
 pub(super) enum Answer {
     Asked,
     /// The answer, or `None` if the account has no such metadata.
-    Known(Option<CompactString>),
+    Known(Option<SmolStr>),
 }
 
 /// A balance or metadata value that the run must know.
@@ -76,7 +76,7 @@ pub trait Reads {
         &mut self,
         account: &AccountAddress,
         base: &str,
-    ) -> Result<Vec<(CompactString, Balance)>, Self::Error>;
+    ) -> Result<Vec<(SmolStr, Balance)>, Self::Error>;
 
     /// Returns a metadata value of an account.
     ///
@@ -98,7 +98,7 @@ impl Reads for Blank {
         Ok(Balance::ZERO)
     }
 
-    fn scales(&mut self, _: &AccountAddress, _: &str) -> Result<Vec<(CompactString, Balance)>, Self::Error> {
+    fn scales(&mut self, _: &AccountAddress, _: &str) -> Result<Vec<(SmolStr, Balance)>, Self::Error> {
         Ok(Vec::new())
     }
 

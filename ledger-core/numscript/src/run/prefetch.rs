@@ -3,7 +3,7 @@
 //! A script whose accounts are literals or variables then has a single round of questions, and a ledger can
 //! read or lock everything at once.
 
-use compact_str::CompactString;
+use smol_str::SmolStr;
 
 use super::needs::Needed;
 use super::{Run, Step, Stop};
@@ -82,7 +82,7 @@ impl<'a> Run<'a> {
             SourceKind::Scaled { account, .. } => {
                 let account = self.account_of(account)?;
                 let name = self.asset_name(asset);
-                let base = CompactString::new(name.split_once('/').map_or(name.as_str(), |(base, _)| base));
+                let base = SmolStr::new(name.split_once('/').map_or(name.as_str(), |(base, _)| base));
                 let noted = &mut self.scratch.scales_noted;
                 if account != WORLD_ID && !noted.contains(&(account, base.clone())) {
                     if noted.len() == SCRIPT_SCALED_MAX {

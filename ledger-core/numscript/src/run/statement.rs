@@ -1,7 +1,7 @@
 //! Executes the statements of a script in order.
 
-use compact_str::CompactString;
 use dashu_int::IBig;
+use smol_str::SmolStr;
 
 use super::recorder::TraceRecorder;
 use super::{Run, Step, Stop};
@@ -90,13 +90,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn act(
-        &mut self,
-        span: Span,
-        action: Option<Action>,
-        name: &CompactString,
-        arguments: &'a [Expr],
-    ) -> Step<()> {
+    fn act(&mut self, span: Span, action: Option<Action>, name: &SmolStr, arguments: &'a [Expr]) -> Step<()> {
         let Some(action) = action else {
             for argument in arguments {
                 self.evaluate(argument)?;

@@ -11,8 +11,8 @@ use ledger_core::script::{
     ErrorKind, Options, Outcome, Profile, Program, Progress, Reads, Run, Scratch, ScriptError, Variables,
 };
 use ledger_core::{
-    AccountAddress, Balance, CompactString, CreateTransaction, Metadata, MetadataValue, Movement, Runtime,
-    Script, settle,
+    AccountAddress, Balance, CreateTransaction, Metadata, MetadataValue, Movement, Runtime, Script, SmolStr,
+    settle,
 };
 
 /// A ledger in which every account holds 1,000 of every asset, in a number of precisions. `metadata` answers every key.
@@ -33,11 +33,7 @@ impl Reads for Plenty {
         Ok(Balance::from(1_000))
     }
 
-    fn scales(
-        &mut self,
-        _: &AccountAddress,
-        base: &str,
-    ) -> Result<Vec<(CompactString, Balance)>, Infallible> {
+    fn scales(&mut self, _: &AccountAddress, base: &str) -> Result<Vec<(SmolStr, Balance)>, Infallible> {
         self.asked += 1;
         Ok((1..=self.precisions).map(|n| (format!("{base}/{n}").into(), Balance::from(0))).collect())
     }

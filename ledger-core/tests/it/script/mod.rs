@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use ledger_core::script::{Options, Outcome, Program, Progress, Reads, Run, Scratch, ScriptError, Variables};
-use ledger_core::{AccountAddress, Balance, CompactString, MetadataValue, Posting};
+use ledger_core::{AccountAddress, Balance, MetadataValue, Posting, SmolStr};
 
 /// A ledger of a case, written as lines of `account ASSET amount`, `account ASSET COLOR amount` or
 /// `account.key = value`.
@@ -54,7 +54,7 @@ impl Reads for Books {
         &mut self,
         account: &AccountAddress,
         base: &str,
-    ) -> Result<Vec<(CompactString, Balance)>, Infallible> {
+    ) -> Result<Vec<(SmolStr, Balance)>, Infallible> {
         let of_base = |asset: &str| asset.split('/').next() == Some(base);
         let held = self
             .balances

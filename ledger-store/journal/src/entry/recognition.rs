@@ -1,6 +1,6 @@
 //! Recognizes repeated requests with the same idempotency key.
 
-use ledger_core::{Command, CompactString, Operation};
+use ledger_core::{Command, Operation, SmolStr};
 
 use super::record::{Event, LogRecord, TargetRecord};
 
@@ -8,7 +8,7 @@ use super::record::{Event, LogRecord, TargetRecord};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recognition {
     /// Hash of the request; empty if there is none.
-    pub hash: CompactString,
+    pub hash: SmolStr,
     /// Whether another server may have computed the hash. It may use another function, so a difference proves nothing.
     foreign: bool,
     operation: Operation,

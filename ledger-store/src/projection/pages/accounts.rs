@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
 use ledger_codec::{Corrupt, Reader, put_prefixed, put_varint};
+use smol_str::SmolStr;
 
 use super::page_key;
 
@@ -14,7 +14,7 @@ pub(crate) const ACCOUNT_PLACES: u32 = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredAccount {
     /// Address of the account.
-    pub(crate) address: CompactString,
+    pub(crate) address: SmolStr,
     /// Numbers of asset and holding for each holding, ascending by asset.
     pub(crate) holdings: Vec<(u32, u32)>,
 }
@@ -64,7 +64,7 @@ impl AccountPage {
     }
 
     /// Decodes the address of one account of a stored page.
-    pub(crate) fn find_address(stored: &[u8], number: u32) -> Result<Option<CompactString>, Corrupt> {
+    pub(crate) fn find_address(stored: &[u8], number: u32) -> Result<Option<SmolStr>, Corrupt> {
         let mut reader = Reader::new(stored);
         while !reader.is_empty() {
             if u32::from(*reader.rest().first().unwrap_or(&0)) == number % ACCOUNT_PLACES {
@@ -133,8 +133,8 @@ impl AccountPage {
     }
 }
 
-fn read_address(reader: &mut Reader<'_>) -> Result<CompactString, Corrupt> {
-    CompactString::from_utf8(reader.prefixed()?).map_err(|_| Corrupt { what: "address is not UTF-8" })
+fn read_address(reader: &mut Reader<'_>) -> Result<SmolStr, Corrupt> {
+    SmolStr::from_utf8(reader.prefixed()?).map_err(|_| Corrupt { what: "address is not UTF-8" })
 }
 
 fn read_account(reader: &mut Reader<'_>) -> Result<(u8, StoredAccount), Corrupt> {
@@ -167,7 +167,7 @@ mod tests {
         let mut page = AccountPage::default();
         for number in [64, 70, 127] {
             page.entry(number, || StoredAccount {
-                address: CompactString::from(format!("users:{number}")),
+                address: SmolStr::from(format!("users:{number}")),
                 holdings: vec![(0, number), (9, number + 1)],
             });
         }

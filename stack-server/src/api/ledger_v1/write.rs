@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
-use ledger_core::{Command, CompactString, Idempotency, LogPayload, Metadata, Rejection, Transaction};
+use ledger_core::{Command, Idempotency, LogPayload, Metadata, Rejection, SmolStr, Transaction};
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -91,15 +91,13 @@ fn receipts(outcomes: Vec<Outcome>) -> Result<Vec<Receipt>, Rejection> {
 
 /// Hashes the parts in which a repeated request must be identical: the target of the request and the bytes of its body.
 /// The prefix keeps these hashes apart from those of v2.
-fn hash_of(context: &Context<'_>) -> CompactString {
+fn hash_of(context: &Context<'_>) -> SmolStr {
     let mut hasher = Sha256::new();
     hasher.update(b"v1\n");
     hasher.update(context.target.as_bytes());
     hasher.update(b"\n");
     hasher.update(&context.body);
-    let mut text = CompactString::default();
-    text.push_str(&URL_SAFE.encode(hasher.finalize()));
-    text
+    URL_SAFE.encode(hasher.finalize()).into()
 }
 
 /// Submits a command, and returns a response without a body.

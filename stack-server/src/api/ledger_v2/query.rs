@@ -4,8 +4,8 @@ use std::fmt;
 
 use ledger_core::limits::FILTER_DEPTH_MAX;
 use ledger_core::{
-    Balance, CompactString, Condition, Field, Filter, FilterNode, FilterOf, FilterValue, Operator, Resource,
-    Selects,
+    Balance, Condition, Field, Filter, FilterNode, FilterOf, FilterValue, Operator, Resource, Selects,
+    SmolStr,
 };
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -155,7 +155,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-fn owned(text: &str) -> Result<CompactString, json::JsonError> {
+fn owned(text: &str) -> Result<SmolStr, json::JsonError> {
     json::first::<Text<'_>>(text.as_bytes()).map(|Text(text)| text.as_ref().into())
 }
 
