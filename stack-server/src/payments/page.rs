@@ -44,7 +44,7 @@ pub(crate) struct Listing {
     pub(crate) order: Vec<OrderKey>,
     pub(crate) from: From,
     pub(crate) size: usize,
-    /// Whether some documents are passed over, so that more are read at once than a page has.
+    /// Whether some documents are passed over, so that a page may read many more than it has.
     pub(crate) is_filtered: bool,
     /// A further key that all rows have: an index and the key.
     pub(crate) narrowed: Option<(u32, Vec<u8>)>,
@@ -107,6 +107,10 @@ impl Listing {
     }
 }
 
+/// Factor by which each read of the store is larger than the one before it. A page that passes over few documents then
+/// reads at most about twice as many as it needs. A page that passes over many soon reads the maximum at once.
+const READ_GROWTH: usize = 2;
+
 /// A walk over the documents of a listing, up to one more than a page has.
 struct Walk<'a, T, A> {
     listing: &'a Listing,
@@ -126,8 +130,7 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
         let mut range = prefixed(&self.listing.prefix, lead.direction);
         let is_grouped = self.order.len() > 1;
         self.begin(&mut range, is_grouped);
-        let is_whole = self.listing.is_filtered || is_grouped;
-        range.limit = if is_whole { DOCUMENTS_PAGE_MAX } else { wanted.min(DOCUMENTS_PAGE_MAX) };
+        range.limit = wanted.min(DOCUMENTS_PAGE_MAX);
         // The documents of the group that is being read, with their keys.
         let mut group: Vec<(Position, T)> = Vec::new();
         loop {
@@ -161,6 +164,7 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
             };
             let further = further_key(last, lead.index).unwrap_or_default();
             range.beyond = Some((further, last.key.clone()));
+            range.limit = (range.limit * READ_GROWTH).min(DOCUMENTS_PAGE_MAX);
         }
     }
 
