@@ -129,8 +129,11 @@ impl<'a> Decoder<'a> {
     }
 }
 
+/// Size of the key of a date.
+pub(crate) const DATE_KEY_BYTES: usize = 8;
+
 /// Bytes that sort as dates do.
-pub(crate) fn date_key(at: Timestamp) -> [u8; 8] {
+pub(crate) fn date_key(at: Timestamp) -> [u8; DATE_KEY_BYTES] {
     // With the sign turned over, numbers below zero come first.
     ((at.as_micros() as u64) ^ (1 << 63)).to_be_bytes()
 }
@@ -141,6 +144,13 @@ const TEXT_KEY_BYTES_MAX: usize = 256;
 /// Bytes that sort as texts do, by their first part.
 pub(crate) fn text_key(text: &str) -> Vec<u8> {
     text.as_bytes()[..text.len().min(TEXT_KEY_BYTES_MAX)].to_vec()
+}
+
+/// The key of a text with an end mark, so that a date can follow.
+pub(crate) fn ended_text_key(text: &str) -> Vec<u8> {
+    let mut key = text_key(text);
+    key.push(0);
+    key
 }
 
 /// Most digits of a number in a key. Longer numbers sort by their length and these.
