@@ -3,7 +3,8 @@
 //! A connector consists of a row of [`registry`], a configuration and an implementation of [`Connector`] in a separate
 //! file. It fetches one page at a time and stores nothing. The engine records the page, the next state and the new
 //! tasks in one commit. Only a page with more than 200 records takes several commits, and the last one contains the
-//! state. So after a crash the connector fetches at most one page again.
+//! state. The engine fetches the next page while it records one, so after a crash the connector fetches at most two
+//! pages again.
 
 mod banking_circle;
 pub(crate) mod clock;
@@ -68,7 +69,8 @@ pub(crate) trait Connector: Send + Sync {
         Ok(())
     }
 
-    /// Executes one step of a task: fetches the page at the position in the task's state.
+    /// Executes one step of a task: fetches the page at the position in the task's state. The page before it may not be
+    /// recorded yet, and may never be: the task then returns to the state before that page.
     fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page>;
 
     /// Moves money, or asks the provider for the state of an earlier order.

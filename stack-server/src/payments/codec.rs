@@ -129,8 +129,11 @@ impl<'a> Decoder<'a> {
     }
 }
 
+/// Size of the key of a date in bytes.
+pub(crate) const DATE_KEY_BYTES: usize = 8;
+
 /// Returns a key that sorts in the order of dates.
-pub(crate) fn date_key(at: Timestamp) -> [u8; 8] {
+pub(crate) fn date_key(at: Timestamp) -> [u8; DATE_KEY_BYTES] {
     // Invert the sign bit, so that negative numbers come first.
     ((at.as_micros() as u64) ^ (1 << 63)).to_be_bytes()
 }
@@ -141,6 +144,13 @@ const TEXT_KEY_BYTES_MAX: usize = 256;
 /// Returns a key that sorts in the order of the first bytes of texts.
 pub(crate) fn text_key(text: &str) -> Vec<u8> {
     text.as_bytes()[..text.len().min(TEXT_KEY_BYTES_MAX)].to_vec()
+}
+
+/// Returns the key of a text with an end mark, so that a date can follow.
+pub(crate) fn ended_text_key(text: &str) -> Vec<u8> {
+    let mut key = text_key(text);
+    key.push(0);
+    key
 }
 
 /// Maximum number of digits of a number in a key. Longer numbers sort by their length and their first digits.

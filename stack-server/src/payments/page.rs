@@ -3,12 +3,17 @@
 //! A page is read in the order of the index of the first sort key. Documents with the same first key form a group,
 //! which is sorted by the other keys in memory. So a page only reads the groups that it contains. The key of the
 //! document is the last sort key, so that the order is total.
+//!
+//! A dated key is a value followed by a date; see [`DATED`]. A dated index holds the documents of each value in the
+//! order of their dates, so a filter by a value and a list in the order of dates read no other documents.
 
 use std::cmp::Ordering;
+use std::ops::Bound;
 
 use ledger_store::{Collection, DOCUMENTS_PAGE_MAX, Direction, Document, DocumentRange, ReadError, Snapshot};
 
-use crate::payments::record::{further_key, prefixed};
+use crate::payments::codec::DATE_KEY_BYTES;
+use crate::payments::record::{DATED, further_key, prefixed};
 
 /// A sort key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +49,19 @@ pub(crate) struct Listing {
     pub(crate) order: Vec<OrderKey>,
     pub(crate) from: From,
     pub(crate) size: usize,
-    /// Whether some documents are skipped. Then each read fetches more documents than a page contains.
+    /// Whether some documents are skipped, so that a page may read many more than it contains.
     pub(crate) is_filtered: bool,
-    /// The value of an index that all rows have. Only documents with this key are read.
-    pub(crate) narrowed: Option<(u32, Vec<u8>)>,
+    /// An additional key that a filter requires of all rows.
+    pub(crate) narrowed: Option<Narrowed>,
+}
+
+/// An additional key that a filter requires of all rows: the number of its index, and the key or a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Narrowed {
+    /// All rows have this key.
+    Key(u32, Vec<u8>),
+    /// All rows have this value in a dated index. Only for lists of a whole collection in the order of these dates.
+    Value(u32, Vec<u8>),
 }
 
 /// A page of a list.
@@ -107,6 +121,10 @@ impl Listing {
     }
 }
 
+/// Factor by which each read of the store is larger than the one before it. A page that skips few documents then reads
+/// at most about twice as many as it needs. A page that skips many soon reads the maximum at once.
+const READ_GROWTH: usize = 2;
+
 /// Reads the documents of a listing, up to one row more than a page contains.
 struct Walk<'a, T, A> {
     listing: &'a Listing,
@@ -118,20 +136,20 @@ struct Walk<'a, T, A> {
 
 impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
     fn run(&mut self, snapshot: &Snapshot) -> Result<(), ReadError> {
-        if let Some((index, key)) = &self.listing.narrowed {
-            return self.run_narrowed(snapshot, *index, key);
-        }
-        let lead = self.order[0];
+        let (index, prefix) = match &self.listing.narrowed {
+            Some(Narrowed::Key(index, key)) => return self.run_narrowed(snapshot, *index, key),
+            Some(Narrowed::Value(index, value)) => (*index, value),
+            None => (self.order[0].index, &self.listing.prefix),
+        };
         let wanted = self.listing.size + 1;
-        let mut range = prefixed(&self.listing.prefix, lead.direction);
+        let mut range = prefixed(prefix, self.order[0].direction);
         let is_grouped = self.order.len() > 1;
         self.begin(&mut range, is_grouped);
-        let is_whole = self.listing.is_filtered || is_grouped;
-        range.limit = if is_whole { DOCUMENTS_PAGE_MAX } else { wanted.min(DOCUMENTS_PAGE_MAX) };
+        range.limit = wanted.min(DOCUMENTS_PAGE_MAX);
         // The rows of the current group with their positions.
         let mut group: Vec<(Position, T)> = Vec::new();
         loop {
-            let documents = snapshot.documents_by(self.listing.collection, lead.index, &range)?;
+            let documents = snapshot.documents_by(self.listing.collection, index, &range)?;
             for document in &documents {
                 let position = self.position(document);
                 if group.first().is_some_and(|(first, _)| first.keys[0] != position.keys[0]) {
@@ -159,16 +177,17 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
                 self.end_group(&mut group);
                 return Ok(());
             };
-            let further = further_key(last, lead.index).unwrap_or_default();
+            let further = further_key(last, index).unwrap_or_default();
             range.beyond = Some((further, last.key.clone()));
+            range.limit = (range.limit * READ_GROWTH).min(DOCUMENTS_PAGE_MAX);
         }
     }
 
     /// Reads the documents with this key in an index as one group.
     fn run_narrowed(&mut self, snapshot: &Snapshot, index: u32, key: &[u8]) -> Result<(), ReadError> {
         let mut range = DocumentRange {
-            from: std::ops::Bound::Included(key.to_vec()),
-            to: std::ops::Bound::Included(key.to_vec()),
+            from: Bound::Included(key.to_vec()),
+            to: Bound::Included(key.to_vec()),
             ..DocumentRange::default()
         };
         let mut group: Vec<(Position, T)> = Vec::new();
@@ -198,20 +217,36 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
     fn begin(&self, range: &mut DocumentRange, is_grouped: bool) {
         let Some(after) = &self.after else { return };
         if !is_grouped {
-            range.beyond = Some((after.keys[0].clone(), after.document.clone()));
+            let value = match &self.listing.narrowed {
+                Some(Narrowed::Value(_, value)) => &value[..],
+                _ => &[],
+            };
+            range.beyond = Some(([value, &after.keys[0]].concat(), after.document.clone()));
             return;
         }
-        let group = std::ops::Bound::Included(after.keys[0].clone());
-        match self.order[0].direction {
-            Direction::Ascending => range.from = group,
-            Direction::Descending => range.to = group,
+        let OrderKey { index, direction } = self.order[0];
+        let group = if index >= DATED {
+            prefixed(&after.keys[0], direction)
+        } else {
+            let key = Bound::Included(after.keys[0].clone());
+            DocumentRange { from: key.clone(), to: key, ..DocumentRange::default() }
+        };
+        match direction {
+            Direction::Ascending => range.from = group.from,
+            Direction::Descending => range.to = group.to,
         }
     }
 
     fn position(&self, document: &Document) -> Position {
-        let keys =
-            self.order.iter().map(|key| further_key(document, key.index).unwrap_or_default()).collect();
-        Position { keys, document: document.key.clone() }
+        let key = |key: &OrderKey| {
+            let mut found = further_key(document, key.index).unwrap_or_default();
+            // The next key of the order sorts equal values, not the date.
+            if self.order.len() > 1 && key.index >= DATED {
+                found.truncate(found.len().saturating_sub(DATE_KEY_BYTES));
+            }
+            found
+        };
+        Position { keys: self.order.iter().map(key).collect(), document: document.key.clone() }
     }
 
     fn compare(&self, one: &Position, other: &Position) -> Ordering {
@@ -243,27 +278,38 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
 
 #[cfg(test)]
 mod tests {
+    use ledger_core::Timestamp;
     use ledger_store::{DocumentAction, DocumentChange, DocumentKey, Expected, Store};
 
     use super::*;
+    use crate::payments::codec::date_key;
+    use crate::payments::record::{dated, ordered};
 
     const COLLECTION: Collection = Collection::new(999).expect("not the store's own");
 
-    /// Returns a store with documents that have few different keys in index 0, and many in index 1.
+    const BY_DATE: u32 = 2;
+
+    /// Returns the date of a document. Some documents have the same.
+    fn date(number: u8) -> Timestamp {
+        Timestamp::from_micros(i64::from(number.wrapping_mul(91) / 2))
+    }
+
+    /// Returns a store with documents that have few different keys in index 0, many in index 1, and four values in the
+    /// dated index.
     fn filled() -> Store {
         let store = Store::in_memory();
         for number in 0..200_u8 {
-            let keys = [number % 3, number.wrapping_mul(37)];
-            let keys = keys.iter().zip(0..).map(|(key, index)| DocumentKey {
-                index,
-                key: vec![7, *key],
-                unique: false,
-            });
+            let keys = vec![
+                ordered(0, [7, number % 3]),
+                ordered(1, [7, number.wrapping_mul(37)]),
+                ordered(BY_DATE, date_key(date(number))),
+                dated(DATED, &[7, number % 4], date(number)),
+            ];
             let change = DocumentChange {
                 collection: COLLECTION,
                 key: vec![number],
                 expected: Expected::Absent,
-                action: DocumentAction::Put { value: vec![], keys: keys.collect() },
+                action: DocumentAction::Put { value: vec![], keys },
             };
             store.change_documents(vec![change]).expect("room");
         }
@@ -308,11 +354,80 @@ mod tests {
         assert!(second.next.is_none());
     }
 
+    /// Returns all rows of a list: read page by page to the end, and then back from the last page.
+    fn read(listing: &mut Listing, snapshot: &Snapshot) -> (Vec<u8>, Vec<u8>) {
+        let row = |document: &Document| Ok(Some(document.key[0]));
+        let (mut forward, mut backward) = (Vec::new(), Vec::new());
+        listing.from = loop {
+            let page = listing.page(snapshot, row).expect("a page");
+            forward.extend(page.rows);
+            match page.next {
+                Some(next) => listing.from = From::After(next),
+                None => break From::Before(page.previous.expect("several pages")),
+            }
+        };
+        loop {
+            let page = listing.page(snapshot, row).expect("a page");
+            backward.splice(..0, page.rows);
+            match page.previous {
+                Some(previous) => listing.from = From::Before(previous),
+                None => return (forward, backward),
+            }
+        }
+    }
+
+    #[test]
+    fn lists_rows_of_a_value_by_date() {
+        let store = filled();
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let mut listing = listing(&[(BY_DATE, direction)], 7);
+            listing.prefix = vec![];
+            listing.narrowed = Some(Narrowed::Value(DATED, vec![7, 2]));
+            let (forward, backward) = read(&mut listing, &store.snapshot());
+            let mut expected: Vec<u8> = (0..200).filter(|number| number % 4 == 2).collect();
+            expected.sort_by_key(|number| (date(*number), *number));
+            if direction == Direction::Descending {
+                expected.reverse();
+            }
+            assert_eq!(forward, expected);
+            assert_eq!(backward, expected[..49]);
+        }
+    }
+
+    #[test]
+    fn dates_order_equal_values_unless_other_keys_do() {
+        use Direction::{Ascending, Descending};
+        let store = filled();
+        for value_direction in [Ascending, Descending] {
+            for second in [None, Some(Ascending), Some(Descending)] {
+                let order = [Some((DATED, value_direction)), second.map(|direction| (1, direction))];
+                let order: Vec<_> = order.into_iter().flatten().collect();
+                let (forward, backward) = read(&mut listing(&order, 7), &store.snapshot());
+                let key = |number: u8| {
+                    let other = i64::from(number.wrapping_mul(37));
+                    match second {
+                        None => date(number).as_micros(),
+                        // The whole order is turned around below.
+                        Some(direction) if direction == value_direction => other,
+                        Some(_) => -other,
+                    }
+                };
+                let mut expected: Vec<u8> = (0..200).collect();
+                expected.sort_by_key(|number| (number % 4, key(*number), *number));
+                if value_direction == Descending {
+                    expected.reverse();
+                }
+                assert_eq!(forward, expected, "{order:?}");
+                assert_eq!(backward, expected[..196], "{order:?}");
+            }
+        }
+    }
+
     #[test]
     fn narrowed_pages_have_the_rows_with_the_key() {
         let store = filled();
         let mut listing = listing(&[(1, Direction::Ascending)], 50);
-        listing.narrowed = Some((0, vec![7, 2]));
+        listing.narrowed = Some(Narrowed::Key(0, vec![7, 2]));
         let row = |document: &Document| Ok(Some(document.key[0]));
         let first = listing.page(&store.snapshot(), row).expect("a page");
         listing.from = From::After(first.next.expect("there are more"));

@@ -7,23 +7,25 @@ use ledger_store::{Collection, DocumentKey};
 
 use crate::collections::PAYMENTS;
 use crate::payments::account::{decode_link, encode_link};
-use crate::payments::codec::{Decoder, Encoder, Metadata, date_key, number_key, text_key};
+use crate::payments::codec::{Decoder, Encoder, Metadata, date_key, ended_text_key, number_key, text_key};
 use crate::payments::filter::{KeyKind, Keys, Row, Value};
 use crate::payments::ids::{AccountId, ConnectorId, PaymentId};
-use crate::payments::record::{Record, ordered};
+use crate::payments::record::{DATED, Record, dated, ordered};
 use crate::payments::words::{PaymentStatus, PaymentType, Scheme};
 
-/// Indexes of payments, by the field that each sorts by.
+/// Indexes of payments, by the field that each sorts by. Fields with few values have dated ones: new entries then come at
+/// the end of each value, and a list of one value is read in the order of its dates.
 pub(crate) const BY_DATE: u32 = 1;
 pub(crate) const BY_REFERENCE: u32 = 2;
 pub(crate) const BY_AMOUNT: u32 = 3;
 pub(crate) const BY_INITIAL_AMOUNT: u32 = 4;
-pub(crate) const BY_STATUS: u32 = 5;
-pub(crate) const BY_TYPE: u32 = 6;
-pub(crate) const BY_SCHEME: u32 = 7;
-pub(crate) const BY_ASSET: u32 = 8;
 /// Sorts by the date of the last change, for clients that follow changes.
 pub(crate) const BY_CHANGE: u32 = 9;
+pub(crate) const BY_STATUS: u32 = DATED;
+pub(crate) const BY_TYPE: u32 = DATED + 1;
+pub(crate) const BY_SCHEME: u32 = DATED + 2;
+pub(crate) const BY_ASSET: u32 = DATED + 3;
+pub(crate) const BY_CONNECTOR: u32 = DATED + 4;
 
 /// A payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +81,21 @@ impl Payment {
     };
 }
 
+/// The fields of [`dated_value`], in the order in which a filter prefers them.
+pub(crate) const DATED_FIELDS: [&str; 4] = ["status", "asset", "type", "connectorID"];
+
+/// The dated index of a field, and the value in it of a filter's text; `None` if the field has no such index, or no payment
+/// can have the value.
+pub(crate) fn dated_value(field: &str, text: &str) -> Option<(u32, Vec<u8>)> {
+    Some(match field {
+        "status" => (BY_STATUS, vec![PaymentStatus::parse(text)?.number()]),
+        "type" => (BY_TYPE, vec![PaymentType::parse(text)?.number()]),
+        "asset" => (BY_ASSET, ended_text_key(text)),
+        "connectorID" => (BY_CONNECTOR, ConnectorId::parse(text)?.installation.bytes().to_vec()),
+        _ => return None,
+    })
+}
+
 impl Row for Payment {
     fn value(&self, key: &str) -> Option<Value> {
         Some(match key {
@@ -107,16 +124,18 @@ impl Record for Payment {
     }
 
     fn keys(&self) -> Vec<DocumentKey> {
+        let date = self.created_at;
         vec![
-            ordered(BY_DATE, date_key(self.created_at)),
+            ordered(BY_DATE, date_key(date)),
             ordered(BY_REFERENCE, text_key(&self.id.reference)),
             ordered(BY_AMOUNT, number_key(&self.amount)),
             ordered(BY_INITIAL_AMOUNT, number_key(&self.initial_amount)),
-            ordered(BY_STATUS, [self.status.number()]),
-            ordered(BY_TYPE, [self.id.kind.number()]),
-            ordered(BY_SCHEME, text_key(self.scheme.name())),
-            ordered(BY_ASSET, text_key(&self.asset)),
             ordered(BY_CHANGE, date_key(self.changed_at)),
+            dated(BY_STATUS, &[self.status.number()], date),
+            dated(BY_TYPE, &[self.id.kind.number()], date),
+            dated(BY_SCHEME, &ended_text_key(self.scheme.name()), date),
+            dated(BY_ASSET, &ended_text_key(&self.asset), date),
+            dated(BY_CONNECTOR, self.id.connector.installation.bytes(), date),
         ]
     }
 

@@ -2,13 +2,14 @@
 
 use std::ops::Bound;
 
+use ledger_core::Timestamp;
 use ledger_store::{
     Collection, Direction, Document, DocumentAction, DocumentChange, DocumentKey, DocumentRange,
     DocumentRejection, DocumentVersion, Expected, ReadError, Snapshot, Store, WriteError,
 };
 
 use crate::http::error::ApiError;
-use crate::payments::codec::{Decoder, Encoder};
+use crate::payments::codec::{Decoder, Encoder, date_key};
 
 /// Maximum number of attempts for a change when other changes conflict with it.
 const ATTEMPTS: usize = 64;
@@ -46,6 +47,15 @@ pub(crate) struct Versioned<T> {
 /// Returns an additional key for sorted lists.
 pub(crate) fn ordered(index: u32, key: impl Into<Vec<u8>>) -> DocumentKey {
     DocumentKey { index, key: key.into(), unique: false }
+}
+
+/// The number of the first dated index. A key of a dated index is a value followed by a date.
+pub(crate) const DATED: u32 = 64;
+
+/// Returns an additional key of a dated index.
+pub(crate) fn dated(index: u32, value: &[u8], at: Timestamp) -> DocumentKey {
+    debug_assert!(index >= DATED, "index {index} is not dated");
+    ordered(index, [value, &date_key(at)].concat())
 }
 
 /// Returns an additional key that only one document may have.

@@ -41,6 +41,7 @@ const LIST: List = List {
     ],
     filter: Account::FILTER,
     by_reference: Some(accounts::BY_REFERENCE),
+    by_value: list::no_values,
 };
 
 const BALANCE_LIST: List = List {
@@ -58,6 +59,7 @@ const BALANCE_LIST: List = List {
     ],
     filter: UNFILTERED,
     by_reference: None,
+    by_value: list::no_values,
 };
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {

@@ -129,6 +129,7 @@ const TASK_LIST: List = List {
     sorts: &[("createdAt", BY_DATE), ("created_at", BY_DATE), ("date", BY_DATE)],
     filter: UNFILTERED,
     by_reference: None,
+    by_value: list::no_values,
 };
 
 pub(super) async fn tasks(context: &Context<'_>) -> Result<Reply, ApiError> {

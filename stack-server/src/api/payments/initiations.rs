@@ -34,6 +34,7 @@ const LIST: List = List {
     sorts: &[("createdAt", BY_DATE), ("created_at", BY_DATE), ("date", BY_DATE), ("reference", BY_REFERENCE)],
     filter: Initiation::FILTER,
     by_reference: None,
+    by_value: list::no_values,
 };
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {

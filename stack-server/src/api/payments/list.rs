@@ -11,7 +11,7 @@ use crate::http::response::{Json, Reply};
 use crate::limits::{PAYMENTS_PAGE_DEFAULT, PAYMENTS_PAGE_MAX};
 use crate::payments::codec::{Decoder, Encoder, text_key};
 use crate::payments::filter::{Filter, Keys};
-use crate::payments::page::{From, Listing, OrderKey, Page, Position};
+use crate::payments::page::{From, Listing, Narrowed, OrderKey, Page, Position};
 
 /// The definition of a list: its name in cursors, its collection, sort fields and filters.
 pub(super) struct List {
@@ -23,6 +23,13 @@ pub(super) struct List {
     pub(super) filter: Keys,
     /// The index of references, if filters of this list support references.
     pub(super) by_reference: Option<u32>,
+    /// Returns the part of a dated index that has all rows of a filter; [`no_values`] for lists without dated indexes.
+    pub(super) by_value: fn(&Filter) -> Option<Narrowed>,
+}
+
+/// For lists without dated indexes.
+pub(super) fn no_values(_: &Filter) -> Option<Narrowed> {
+    None
 }
 
 /// No filters.
@@ -48,7 +55,7 @@ struct Query {
 }
 
 /// Version of the layout of cursors. Increase it with each change of their fields.
-const CURSOR_VERSION: u8 = 1;
+const CURSOR_VERSION: u8 = 2;
 
 impl Query {
     fn cursor(&self, context: &Context<'_>, place: Place<'_>) -> String {
@@ -168,8 +175,7 @@ impl List {
                     .map_err(|error| ApiError::validation(format!("invalid filter: {error}")))?,
             ),
         };
-        let reference = filter.as_ref().and_then(|filter| filter.required_text("reference"));
-        let narrowed = self.by_reference.zip(reference).map(|(index, text)| (index, text_key(text)));
+        let narrowed = filter.as_ref().and_then(|filter| self.narrowed(filter, &query.order));
         let listing = Listing {
             collection: self.collection,
             prefix,
@@ -180,6 +186,15 @@ impl List {
             narrowed,
         };
         Ok(Asked { query, listing, filter, name: self.name, scope: scope.to_owned() })
+    }
+
+    /// The further key that a filter requires of all rows, if the list can be read by it.
+    fn narrowed(&self, filter: &Filter, order: &[OrderKey]) -> Option<Narrowed> {
+        if let Some((index, text)) = self.by_reference.zip(filter.required_text("reference")) {
+            return Some(Narrowed::Key(index, text_key(text)));
+        }
+        let is_by_date = matches!(order, [key] if key.index == self.sorts[0].1);
+        if is_by_date { (self.by_value)(filter) } else { None }
     }
 
     fn first_query(&self, context: &Context<'_>) -> Result<Query, ApiError> {

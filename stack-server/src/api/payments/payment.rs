@@ -17,10 +17,12 @@ use crate::log;
 use crate::payments::account::Account;
 use crate::payments::codec::Metadata;
 use crate::payments::event::Event;
+use crate::payments::filter::Filter;
 use crate::payments::ids::{AccountId, ConnectorId, PaymentId, REFERENCE_BYTES_MAX};
+use crate::payments::page::Narrowed;
 use crate::payments::payment::{
-    BY_AMOUNT, BY_ASSET, BY_DATE, BY_INITIAL_AMOUNT, BY_REFERENCE, BY_SCHEME, BY_STATUS, BY_TYPE, NewPayment,
-    Payment,
+    self, BY_AMOUNT, BY_ASSET, BY_DATE, BY_INITIAL_AMOUNT, BY_REFERENCE, BY_SCHEME, BY_STATUS, BY_TYPE,
+    DATED_FIELDS, NewPayment, Payment,
 };
 use crate::payments::postings::write::Recorded;
 use crate::payments::record;
@@ -45,7 +47,14 @@ const LIST: List = List {
     ],
     filter: Payment::FILTER,
     by_reference: Some(BY_REFERENCE),
+    by_value,
 };
+
+/// The part of a dated index that has all rows of a filter.
+fn by_value(filter: &Filter) -> Option<Narrowed> {
+    let value = |field: &&str| payment::dated_value(field, filter.required_text(field)?);
+    DATED_FIELDS.iter().find_map(value).map(|(index, value)| Narrowed::Value(index, value))
+}
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
     let asked = LIST.asked(context, "", vec![])?;

@@ -28,6 +28,7 @@ const LIST: List = List {
     sorts: &[("createdAt", BY_DATE), ("created_at", BY_DATE), ("date", BY_DATE), ("name", BY_NAME)],
     filter: UNFILTERED,
     by_reference: None,
+    by_value: list::no_values,
 };
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
