@@ -38,19 +38,19 @@ load embedded   writes to a store in this process
     --data DIR (a fresh one that is removed), --verbose
 load mixed      writes at a steady rate beside readers, which are also measured alone
     --paced TX_PER_S (100k), --batch N (1024), --readers N (1), --read-rate N (1000; 0: as fast as possible)
-    --seconds N (10), --transactions N (1M: what is there before), --accounts N (100k)
+    --seconds N (10), --transactions N (1M, stored before the measurement), --accounts N (100k)
     --plain | --rich, --backdated PERCENT (0), --memory-budget SIZE, --data DIR
 load mixed --spawn SERVER   writes over HTTP as fast as they are answered, in turns without and with readers at a
     steady rate (95 % points and first pages, 5 % sums of 1 k accounts)
     --connections N (64), --bulk N (1), --readers N (16), --read-rate N (2000: of all readers together)
-    --turns N (3), --seconds N (5) of each, --transactions N (1M: what is there before), --accounts N (100k)
+    --turns N (3), --seconds N (5) of each, --transactions N (1M, stored before the measurement), --accounts N (100k)
     --backdated PERCENT (0), --memory-budget SIZE, --data DIR (filled once)
-load reads      every kind of read over one HTTP connection without writers, then the log out and in again
+load reads      every kind of read over one HTTP connection without writers, then an export and an import of the log
     --spawn SERVER, --transactions N (10M), --accounts N (100k), --reads N of each kind (2000)
     --backdated PERCENT (10), --export SIZE of the log (2GiB), --memory-budget SIZE, --data DIR (filled once),
-    --only QUESTION of those that it names
+    --only QUESTION, one of the names that it prints
 load reopen     opens what a writer left that was killed right after its last acknowledgement
-    as embedded, but for --compare
+    the options of embedded, except --compare
 load hot-account   reads an account that every transaction moves
     --transactions N (10M), --accounts N (100k), --reads N of each kind (2000)
     --plain | --rich, --backdated PERCENT (10), --memory-budget SIZE, --data DIR
@@ -59,7 +59,7 @@ load http       writes to a server, after a bare one with the same client
     --connections N (64) --bulk N (1: POST transactions; the server's limit is 100) --seconds N (10)
     --threads N (1) --accounts N (100k), --plain | --rich, --backdated PERCENT (0)
     --script   the same by a script with variables instead of postings
-    --api v1 | v2 | both (v2)   by which generation of the API; both are measured in turn
+    --api v1 | v2 | both (v2)   the version of the API; both are measured in turn
 load auth       single writes and reads with a token and without one, in turn; then requests for tokens
     --spawn SERVER, --turns N (5), --seconds N (2) of each turn, --connections N (64), --accounts N (10k)
 load events     writes to a server without a consumer of events, with a dead one, and with one that reads all, in turn
@@ -70,10 +70,10 @@ load deliveries   time from a commit to the delivery of its event, one at a time
 load payments   payments that a connector brings in from a provider in this process, without and with a posting rule, and
     pages of their list; what idle connectors cost; requests and another connector beside providers that hang, in turns
     --spawn SERVER, --payments N (1M), --reads N of each kind of page (500)
-    --connectors N (1000: idle ones), --period SECONDS (120: they poll so often, and are measured so long)
+    --connectors N (1000: idle ones), --period SECONDS (120: polling period, and length of the measurement)
     --turns N (3), --seconds N (5) of requests in each turn
     --only ingestion | postings | lists | idle | hanging
-load lists      pages of the first generation, on a ledger that it is filled with
+load lists      pages of API v1, on a ledger that this command fills first
     --url http://HOST:PORT | --spawn SERVER (with a fresh data directory)
     --transactions N (1M) --accounts N (100k) --page-size N (1000) --reads N of each kind (200)
 ";
