@@ -91,7 +91,7 @@ impl HttpReads {
 pub(crate) fn fill(load: &Load, data_dir: &Path) -> Result<(Timestamp, Timestamp), Failure> {
     let marker = data_dir.join("filled");
     let profile = &load.profile;
-    let what = format!("{} {} {}", profile.accounts, load.transactions, profile.backdated_percent);
+    let what = format!("{} {} {} ", profile.accounts, load.transactions, profile.backdated_percent);
     if let Ok(filled) = std::fs::read_to_string(&marker)
         && let Some(dates) = filled.strip_prefix(&what)
     {
@@ -108,7 +108,7 @@ pub(crate) fn fill(load: &Load, data_dir: &Path) -> Result<(Timestamp, Timestamp
     store.close()?;
     let time = begin.elapsed();
     println!("filled: {:.1} s, {:.0} tx/s", time.as_secs_f64(), rate(load.transactions, time));
-    std::fs::write(marker, format!("{what} {} {}", from.as_micros(), to.as_micros()))?;
+    std::fs::write(marker, format!("{what}{} {}", from.as_micros(), to.as_micros()))?;
     Ok((from, to))
 }
 
