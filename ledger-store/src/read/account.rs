@@ -8,9 +8,9 @@ use ledger_core::{
     Timestamp, Volumes,
 };
 
-use super::flows;
 use super::flows::{Flows, Until};
 use super::session::{Moment, Session};
+use super::{flows, timeline};
 use crate::documents::AccountDocument;
 use crate::error::ReadError;
 use crate::lookup::{self, missing};
@@ -209,7 +209,7 @@ pub(crate) fn find(
     at: Option<Timestamp>,
     expand: Expand,
 ) -> Result<Option<Account>, ReadError> {
-    let moment = session.moment(at)?;
+    let moment = timeline::moment(session, at)?;
     let expansion = expansion(session, expand, &moment)?;
     let Some(number) = session.account_number(address.as_str())? else { return Ok(None) };
     let subject = AccountSubject::new(session, &moment, &Until::Now, number, address.clone());

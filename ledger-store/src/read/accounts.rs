@@ -12,7 +12,7 @@ use super::flows::Until;
 use super::page::PageBuilder;
 use super::session::{Moment, Session};
 use super::top_k::TopK;
-use super::{account, flows};
+use super::{account, flows, timeline};
 use crate::error::ReadError;
 use crate::fingerprint::{Subject, subject_space};
 use crate::lookup::missing;
@@ -176,7 +176,7 @@ fn with_address(session: &Session, term: u64) -> Result<Vec<u32>, ReadError> {
 
 /// Returns a page of accounts.
 pub(crate) fn list(session: &Session, query: &AccountQuery) -> Result<Page<Account>, ReadError> {
-    let moment = session.moment(query.at)?;
+    let moment = timeline::moment(session, query.at)?;
     let expansion = account::expansion(session, query.expand, &moment)?;
     account::need_history_for(session, &query.filter, query.at)?;
     let until = flows::until(session, query.at, FILTERED_BY)?;
@@ -238,7 +238,7 @@ pub(crate) fn count(session: &Session, filter: &Filter, at: Option<Timestamp>) -
         (true, Some(at)) => return count_used_by(session, at),
         (false, _) => account::need_history_for(session, filter, at)?,
     }
-    let moment = session.moment(at)?;
+    let moment = timeline::moment(session, at)?;
     let until = flows::until(session, at, FILTERED_BY)?;
     let plan = plan(session, filter, &moment);
     let mut count = 0;

@@ -5,7 +5,6 @@
 //! there, forwards it, and stores where the part ended. The size of a part is limited, so a consumer that is far behind
 //! needs no more memory than one that is up to date.
 
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
@@ -17,7 +16,6 @@ use ledger_journal::Position;
 use ledger_journal::entry::{Body, Record, read_chunk};
 
 use super::effective::Later;
-use super::limits::{Meter, ReadLimits};
 use super::session::Session;
 use super::snapshot::{LedgerView, Snapshot};
 use super::weight::Weight;
@@ -184,7 +182,7 @@ impl LedgerView {
             }
             let row: LogRow = row?;
             let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
-            let fed = session.reader.with_record(position, |record| fed_log(session, record))?;
+            let fed = session.reader.with_record(position, |record| fed_log(&session, record))?;
             bytes += fed.log.weight();
             part.logs.push(fed);
         }

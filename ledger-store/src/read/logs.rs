@@ -107,7 +107,7 @@ pub(crate) fn list(session: &Session, query: &LogQuery) -> Result<Page<LogView>,
         let (from, to) = ((session.ledger(), span.from), (session.ledger(), span.to));
         for row in session.logs().cursor(from, to, direction.way()) {
             session.meter.row()?;
-            let subject = LogSubject { session: session, row: row?, entry: OnceCell::new() };
+            let subject = LogSubject { session, row: row?, entry: OnceCell::new() };
             if !query.filter.matches(&subject)? {
                 continue;
             }

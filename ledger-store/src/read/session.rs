@@ -161,22 +161,6 @@ impl Session {
         // Effective volumes are part of the history of moves.
         self.need_moves_history()
     }
-
-    /// Resolves the date of a query.
-    pub(crate) fn moment(&self, at: Option<Timestamp>) -> Result<Moment, ReadError> {
-        let position = match at {
-            None => u64::MAX,
-            Some(at) => self.log_at(at)?.map_or(0, |log| log.position),
-        };
-        let features = &self.head.info.features;
-        let kept = |history: Switch| if history == Switch::On { position } else { u64::MAX };
-        Ok(Moment {
-            at,
-            position,
-            account_metadata: kept(features.account_metadata_history),
-            transaction_metadata: kept(features.transaction_metadata_history),
-        })
-    }
 }
 
 fn need(switch: Switch, feature: &'static str) -> Result<(), ReadError> {

@@ -1,9 +1,9 @@
 //! Converts dates into ids: finds the last log or transaction recorded up to a date.
 
-use ledger_core::Timestamp;
+use ledger_core::{Switch, Timestamp};
 use ledger_index::{IndexError, LogRow, Row, TableView, TransactionRow, Way};
 
-use super::session::Session;
+use super::session::{Moment, Session};
 use crate::error::ReadError;
 
 /// A row in a ledger's timeline. The date never decreases as the id grows.
@@ -90,6 +90,22 @@ fn between<R: Dated>(early: &R, late: &R, at: i64) -> u64 {
     // `elapsed` is at most `dates`, so the result is at most `ids`. If the product exceeds 128 bits, take the middle.
     let step = ids.checked_mul(elapsed).and_then(|product| product.checked_div(dates)).unwrap_or(ids / 2);
     early.key().1.saturating_add(step as u64)
+}
+
+/// Resolves the date of a query.
+pub(crate) fn moment(session: &Session, at: Option<Timestamp>) -> Result<Moment, ReadError> {
+    let position = match at {
+        None => u64::MAX,
+        Some(at) => log_at(session, at)?.map_or(0, |log| log.position),
+    };
+    let features = &session.head.info.features;
+    let kept = |history: Switch| if history == Switch::On { position } else { u64::MAX };
+    Ok(Moment {
+        at,
+        position,
+        account_metadata: kept(features.account_metadata_history),
+        transaction_metadata: kept(features.transaction_metadata_history),
+    })
 }
 
 /// Returns the last transaction recorded up to a date.

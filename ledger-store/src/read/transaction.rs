@@ -12,8 +12,8 @@ use ledger_index::TransactionRow;
 use ledger_journal::Position;
 use ledger_journal::entry::{Body, Event, LogRecord, Record, TransactionRecord};
 
-use super::flows;
 use super::session::{Moment, Session};
+use super::{flows, timeline};
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
 use crate::lookup;
@@ -55,9 +55,8 @@ impl<'s> TransactionSubject<'s> {
         if let Some(transaction) = self.recorded.get() {
             return Ok(transaction);
         }
-        let transaction = self
-            .session
-            .with_transaction(&self.row, |log, record| self.session.reader.transaction(log, record))?;
+        let transaction =
+            with(self.session, &self.row, |log, record| self.session.reader.transaction(log, record))?;
         Ok(self.recorded.get_or_init(|| transaction))
     }
 
@@ -211,7 +210,7 @@ pub(crate) fn find(
         session.need_effective_volumes()?;
     }
     let Some(row) = row(session, id.get())? else { return Ok(None) };
-    let moment = session.moment(at)?;
+    let moment = timeline::moment(session, at)?;
     let subject = TransactionSubject::new(session, &moment, row);
     if subject.is_visible() { subject.into_view(effective_volumes).map(Some) } else { Ok(None) }
 }

@@ -21,7 +21,7 @@ pub(crate) fn list(session: &Session, query: &TransactionQuery) -> Result<Page<T
     if query.effective_volumes {
         session.need_effective_volumes()?;
     }
-    let moment = session.moment(query.at)?;
+    let moment = timeline::moment(session, query.at)?;
     let plan = plan::choose(session, &query.filter, &moment)?;
     let (direction, beyond) = query.page.walk();
     let mut page = PageBuilder::new(&query.page, session.page_bytes);
@@ -110,7 +110,7 @@ pub(crate) fn count(session: &Session, filter: &Filter, at: Option<Timestamp>) -
         }
         (false, _) => {}
     }
-    let moment = session.moment(at)?;
+    let moment = timeline::moment(session, at)?;
     let plan = plan::narrowed_by_dates(session, plan::choose(session, filter, &moment)?)?;
     let stream = candidates::by_id(session, &plan.driver, plan.ids, Direction::Ascending);
     let mut count = 0;

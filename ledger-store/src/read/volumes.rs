@@ -9,7 +9,7 @@ use super::account::AccountSubject;
 use super::flows::{Flows, Until, Window};
 use super::page::PageBuilder;
 use super::session::Session;
-use super::{accounts, flows};
+use super::{accounts, flows, timeline};
 use crate::error::ReadError;
 use crate::query::{Balances, BalancesQuery, Direction, Page, TimeAxis, VolumesQuery, VolumesRow};
 
@@ -62,7 +62,7 @@ type VisitRow<'v> = &'v mut dyn FnMut(&AccountAddress, Asset, Flows) -> Result<b
 
 /// Calls `visit` for every row that the filter selects, until it returns false.
 fn walk_rows(session: &Session, walk: &RowWalk<'_>, visit: VisitRow<'_>) -> Result<(), ReadError> {
-    let moment = session.moment(walk.at)?;
+    let moment = timeline::moment(session, walk.at)?;
     let plan = accounts::plan(session, walk.filter, &moment);
     let until = Until::Now;
     let mut rows: Vec<(Asset, Flows)> = Vec::new();
