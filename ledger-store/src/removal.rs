@@ -18,7 +18,7 @@ use std::time::Duration;
 use ledger_index::{Commit, DroppedLedgers, IndexError, IndexFile, purge_plain, purge_runs, tables};
 use ledger_journal::SectionId;
 
-use crate::engine::{Engine, Work};
+use crate::engine::{Engine, Work, background};
 use crate::error::{ReadError, WriteError};
 use crate::query::LedgerInfo;
 use crate::removed::{Tombstone, key_ranges, tombstones};
@@ -87,51 +87,50 @@ impl Store {
         if !is_flushed {
             return Err(ReadError::Io { reason: "the index cannot be written".to_owned() });
         }
-        engine.reclaim(&sections, &|| should_stop() || engine.is_stopping())
+        reclaim(engine, &sections, &|| should_stop() || engine.is_stopping())
     }
 }
 
-impl Engine {
-    fn reclaim(
-        &self,
-        sections: &BTreeSet<u32>,
-        should_stop: &dyn Fn() -> bool,
-    ) -> Result<Reclaimed, ReadError> {
-        let mut left: Vec<Tombstone> =
-            tombstones(&self.view().index)?.into_iter().filter(|tombstone| !tombstone.is_reclaimed).collect();
-        let mut reclaimed = Reclaimed { is_done: true, ..Reclaimed::default() };
-        if left.is_empty() {
-            return Ok(reclaimed);
-        }
-        let unfinished = |reclaimed| Ok(Reclaimed { is_done: false, ..reclaimed });
-        let dropped: DroppedLedgers = left.iter().map(|tombstone| tombstone.info.id).collect();
-        let index = self.index();
-        let is_purged = purge_runs(&index, &dropped, should_stop).and_then(|is_done| {
-            Ok(is_done && purge_plain(&index, dropped.iter().copied().flat_map(key_ranges), should_stop)?)
-        });
-        if !is_purged.inspect_err(|error| index.note(error))? {
-            return unfinished(reclaimed);
-        }
-        self.install_snapshot(&index)?;
-        // Start merges that became due meanwhile.
-        self.want_merges();
-        let whole: BTreeSet<SectionId> = left
-            .iter()
-            .map(|tombstone| tombstone.section)
-            .filter(|section| sections.contains(section))
-            .map(SectionId)
-            .collect();
-        let freed = self.journal.remove_sections(&whole, should_stop)?;
-        reclaimed.journal_bytes = freed.bytes;
-        if !freed.is_done {
-            return unfinished(reclaimed);
-        }
-        left.retain(|tombstone| whole.contains(&SectionId(tombstone.section)));
-        reclaimed.ledgers = left.len();
-        let written = note_reclaimed(&index, left).and_then(|()| self.install_snapshot(&index));
-        written.inspect_err(|error| index.note(error))?;
-        Ok(reclaimed)
+/// Removes the rows and journal sections of removed ledgers. `sections` are those of which every ledger is removed.
+fn reclaim(
+    engine: &Engine,
+    sections: &BTreeSet<u32>,
+    should_stop: &dyn Fn() -> bool,
+) -> Result<Reclaimed, ReadError> {
+    let mut left: Vec<Tombstone> =
+        tombstones(&engine.view().index)?.into_iter().filter(|tombstone| !tombstone.is_reclaimed).collect();
+    let mut reclaimed = Reclaimed { is_done: true, ..Reclaimed::default() };
+    if left.is_empty() {
+        return Ok(reclaimed);
     }
+    let unfinished = |reclaimed| Ok(Reclaimed { is_done: false, ..reclaimed });
+    let dropped: DroppedLedgers = left.iter().map(|tombstone| tombstone.info.id).collect();
+    let index = engine.index();
+    let is_purged = purge_runs(&index, &dropped, should_stop).and_then(|is_done| {
+        Ok(is_done && purge_plain(&index, dropped.iter().copied().flat_map(key_ranges), should_stop)?)
+    });
+    if !is_purged.inspect_err(|error| index.note(error))? {
+        return unfinished(reclaimed);
+    }
+    background::install_snapshot(engine, &index)?;
+    // Start merges that became due meanwhile.
+    background::want_merges(engine);
+    let whole: BTreeSet<SectionId> = left
+        .iter()
+        .map(|tombstone| tombstone.section)
+        .filter(|section| sections.contains(section))
+        .map(SectionId)
+        .collect();
+    let freed = engine.journal.remove_sections(&whole, should_stop)?;
+    reclaimed.journal_bytes = freed.bytes;
+    if !freed.is_done {
+        return unfinished(reclaimed);
+    }
+    left.retain(|tombstone| whole.contains(&SectionId(tombstone.section)));
+    reclaimed.ledgers = left.len();
+    let written = note_reclaimed(&index, left).and_then(|()| background::install_snapshot(engine, &index));
+    written.inspect_err(|error| index.note(error))?;
+    Ok(reclaimed)
 }
 
 /// Marks these ledgers as reclaimed.

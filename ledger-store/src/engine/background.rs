@@ -10,6 +10,7 @@ use parking_lot::MutexGuard;
 
 use super::Engine;
 use super::flush_requests::Failing;
+use super::flushes;
 use super::panics::StopOnPanic;
 use super::retry::Backoff;
 use crate::error::ReadError;
@@ -35,263 +36,265 @@ fn unwritten(error: &str) -> String {
     format!("the index cannot be written: {error}")
 }
 
-impl Engine {
-    /// Runs the flusher thread until it is stopped.
-    pub(crate) fn flush_loop(&self) {
-        let mut timeout = self.flush_interval;
-        let mut failures = Backoff::new();
-        loop {
-            let mut flushes = self.flushes.lock();
-            if flushes.requests.is_empty() {
-                if flushes.stop {
-                    return;
-                }
-                drop(flushes);
-                if self.merge_memtables() {
-                    continue;
-                }
-                flushes = self.flushes.lock();
-                if flushes.requests.is_empty() && !flushes.stop {
-                    let waited = self.flush_wanted.wait_for(&mut flushes, timeout);
-                    timeout = self.flush_interval;
-                    if waited.timed_out() {
-                        drop(flushes);
-                        // The thread that holds the lock may itself wait for a flush that it has just requested. So do
-                        // not wait for the lock without a limit.
-                        match self.decider.try_lock_for(TURN_TIMEOUT) {
-                            Some(mut state) => self.flush_gathered(&mut state),
-                            None => timeout = TURN_TIMEOUT,
-                        }
-                    }
-                }
-                continue;
+/// Runs the flusher thread until it is stopped.
+pub(crate) fn flush_loop(engine: &Engine) {
+    let mut timeout = engine.flush_interval;
+    let mut failures = Backoff::new();
+    loop {
+        let mut flushes = engine.flushes.lock();
+        if flushes.requests.is_empty() {
+            if flushes.stop {
+                return;
             }
-            let request = flushes.requests.front().expect("the requests were not empty above");
-            let (flush, end, heads) = (request.flush, request.end, request.heads.clone());
             drop(flushes);
-            let Err(failure) = self.flush(flush, end, &heads) else {
-                self.end_flush();
-                failures.reset();
+            if merge_memtables(engine) {
                 continue;
-            };
-            if !self.try_flush_again(&failure, failures.after_failure()) {
-                return;
             }
+            flushes = engine.flushes.lock();
+            if flushes.requests.is_empty() && !flushes.stop {
+                let waited = engine.flush_wanted.wait_for(&mut flushes, timeout);
+                timeout = engine.flush_interval;
+                if waited.timed_out() {
+                    drop(flushes);
+                    // The thread that holds the lock may itself wait for a flush that it has just requested. So do
+                    // not wait for the lock without a limit.
+                    match engine.decider.try_lock_for(TURN_TIMEOUT) {
+                        Some(mut state) => flushes::flush_gathered(engine, &mut state),
+                        None => timeout = TURN_TIMEOUT,
+                    }
+                }
+            }
+            continue;
         }
-    }
-
-    /// Removes the oldest request, whose flush is done, and wakes the threads that wait for it.
-    fn end_flush(&self) {
-        let mut flushes = self.flushes.lock();
-        let was_failing = flushes.failing.take().is_some();
-        if let Some(done) = flushes.requests.pop_front()
-            && done.is_full
-            && !was_failing
-        {
-            flushes.pace.note(done.begun.elapsed());
-        }
+        let request = flushes.requests.front().expect("the requests were not empty above");
+        let (flush, end, heads) = (request.flush, request.end, request.heads.clone());
         drop(flushes);
-        self.flush_done.notify_all();
-        self.mending.note_available();
-        self.want_merges();
-    }
-
-    /// Waits before a failed flush is tried again. Returns `false` if there will be no other attempt; the next opening
-    /// then replays the entries from the journal.
-    fn try_flush_again(&self, failure: &FlushFailure, wait: Duration) -> bool {
-        let reason = failure.to_string();
-        let may_pass = match failure {
-            FlushFailure::Index(..) => self.home.is_some(),
-            FlushFailure::Journal(error) => matches!(error, ReadError::Io { .. }),
+        let Err(failure) = write_flush(engine, flush, end, &heads) else {
+            end_flush(engine);
+            failures.reset();
+            continue;
         };
-        if !may_pass {
-            self.stop_writing(&unwritten(&reason));
-        }
-        let until = Instant::now() + wait;
-        let is_disk_full =
-            matches!(failure, FlushFailure::Index(Some(Fault::Refused { is_full: true, .. }), _));
-        self.mending.note_unavailable(&reason);
-        let mut flushes = self.flushes.lock();
-        flushes.failing = Some(Failing { reason: unwritten(&reason), is_disk_full });
-        self.flush_done.notify_all();
-        // Merge the memtables that accumulate meanwhile, so that reads search few of them.
-        MutexGuard::unlocked(&mut flushes, || while self.merge_memtables() {});
-        loop {
-            if flushes.stop || self.stopped().is_some() {
-                flushes.failed = true;
-                drop(flushes);
-                self.flush_done.notify_all();
-                return false;
-            }
-            if std::mem::take(&mut flushes.retry_now) {
-                return true;
-            }
-            if self.flush_wanted.wait_until(&mut flushes, until).timed_out() {
-                return true;
-            }
+        if !try_flush_again(engine, &failure, failures.after_failure()) {
+            return;
         }
     }
+}
 
-    /// Asks the merger to check whether a merge is due.
-    pub(crate) fn want_merges(&self) {
-        *self.merge_lock.lock() = true;
-        self.merge_wanted.notify_all();
+/// Removes the oldest request, whose flush is done, and wakes the threads that wait for it.
+fn end_flush(engine: &Engine) {
+    let mut flushes = engine.flushes.lock();
+    let was_failing = flushes.failing.take().is_some();
+    if let Some(done) = flushes.requests.pop_front()
+        && done.is_full
+        && !was_failing
+    {
+        flushes.pace.note(done.begun.elapsed());
     }
+    drop(flushes);
+    engine.flush_done.notify_all();
+    engine.mending.note_available();
+    want_merges(engine);
+}
 
-    fn flush(&self, flush: u64, end: Position, heads: &[(u32, LedgerHead)]) -> Result<(), FlushFailure> {
-        // The last batch of this flush may not be durable yet. It is committed under this lock.
-        while self.view().next < end {
-            if self.stopped().is_some() {
-                return Ok(());
-            }
-            drop(self.committer.lock());
-            std::thread::yield_now();
+/// Waits before a failed flush is tried again. Returns `false` if there will be no other attempt; the next opening
+/// then replays the entries from the journal.
+fn try_flush_again(engine: &Engine, failure: &FlushFailure, wait: Duration) -> bool {
+    let reason = failure.to_string();
+    let may_pass = match failure {
+        FlushFailure::Index(..) => engine.home.is_some(),
+        FlushFailure::Journal(error) => matches!(error, ReadError::Io { .. }),
+    };
+    if !may_pass {
+        engine.stop_writing(&unwritten(&reason));
+    }
+    let until = Instant::now() + wait;
+    let is_disk_full = matches!(failure, FlushFailure::Index(Some(Fault::Refused { is_full: true, .. }), _));
+    engine.mending.note_unavailable(&reason);
+    let mut flushes = engine.flushes.lock();
+    flushes.failing = Some(Failing { reason: unwritten(&reason), is_disk_full });
+    engine.flush_done.notify_all();
+    // Merge the memtables that accumulate meanwhile, so that reads search few of them.
+    MutexGuard::unlocked(&mut flushes, || while merge_memtables(engine) {});
+    loop {
+        if flushes.stop || engine.stopped().is_some() {
+            flushes.failed = true;
+            drop(flushes);
+            engine.flush_done.notify_all();
+            return false;
         }
-        let last = Position::new(end.get() - 1);
-        let last = last.map(|last| self.journal.read(last)).transpose().map_err(ReadError::from);
-        let chain = match last.map_err(FlushFailure::Journal)?.flatten() {
-            Some(chunk) => chunk.chain(),
-            None => ledger_journal::ChainHash::genesis(self.identity.store),
-        };
-        let installing = self.install.lock();
-        let view = self.view();
-        if view.flushed >= flush {
-            // An earlier commit of this flush reported a failure but took effect.
+        if std::mem::take(&mut flushes.retry_now) {
+            return true;
+        }
+        if engine.flush_wanted.wait_until(&mut flushes, until).timed_out() {
+            return true;
+        }
+    }
+}
+
+/// Asks the merger to check whether a merge is due.
+pub(crate) fn want_merges(engine: &Engine) {
+    *engine.merge_lock.lock() = true;
+    engine.merge_wanted.notify_all();
+}
+
+fn write_flush(
+    engine: &Engine,
+    flush: u64,
+    end: Position,
+    heads: &[(u32, LedgerHead)],
+) -> Result<(), FlushFailure> {
+    // The last batch of this flush may not be durable yet. It is committed under this lock.
+    while engine.view().next < end {
+        if engine.stopped().is_some() {
             return Ok(());
         }
-        let index = self.index();
-        if index.is_spoilt() {
-            let why = index.fault().map_or_else(String::new, |fault| fault.to_string());
-            return Err(FlushFailure::Index(index.fault(), why));
+        drop(engine.committer.lock());
+        std::thread::yield_now();
+    }
+    let last = Position::new(end.get() - 1);
+    let last = last.map(|last| engine.journal.read(last)).transpose().map_err(ReadError::from);
+    let chain = match last.map_err(FlushFailure::Journal)?.flatten() {
+        Some(chunk) => chunk.chain(),
+        None => ledger_journal::ChainHash::genesis(engine.identity.store),
+    };
+    let installing = engine.install.lock();
+    let view = engine.view();
+    if view.flushed >= flush {
+        // An earlier commit of this flush reported a failure but took effect.
+        return Ok(());
+    }
+    let index = engine.index();
+    if index.is_spoilt() {
+        let why = index.fault().map_or_else(String::new, |fault| fault.to_string());
+        return Err(FlushFailure::Index(index.fault(), why));
+    }
+    let memtables: Vec<Arc<Memtable>> = view
+        .memtables
+        .iter()
+        .filter(|memtable| memtable.flush <= flush)
+        .map(|memtable| memtable.memtable.clone())
+        .collect();
+    // Read the position before the checkpoints, so that no checkpoint below that position is missing.
+    let hashed = engine.hashes.next();
+    let mut hashes = engine.hashes.pending();
+    // Leave out checkpoints of removed ledgers: nothing would delete them from the index.
+    let heads_now = &view.heads;
+    hashes.retain(|((chain, _), _)| {
+        heads_now.get(ChainId::of_number(*chain).ledger()).is_none_or(|head| !head.is_removed)
+    });
+    let watermark = Watermark { store: engine.identity.store, next: end, chain, hashed };
+    drop(view);
+    // Declared after `install`, so that writing stops before the lock is released. No snapshot may show these rows
+    // while the view still has their memtables.
+    let stopping = StopOnPanic::new(engine);
+    let written = flush::write(&index, &memtables, heads, &hashes, watermark);
+    let snapshot = match written.and_then(|()| index.snapshot()) {
+        Ok(snapshot) => snapshot,
+        Err(error) => {
+            // The commit may have taken effect all the same. Do not write to this file again until it was
+            // reopened, which shows what it holds, or was replaced.
+            index.spoil();
+            index.note(&error);
+            return Err(FlushFailure::Index(index.fault(), error.to_string()));
         }
-        let memtables: Vec<Arc<Memtable>> = view
-            .memtables
+    };
+    drop(memtables);
+    let mut slot = engine.view.write();
+    let mut view = View::clone(&slot);
+    view.take_flush(snapshot, flush, end);
+    *slot = Arc::new(view);
+    drop(slot);
+    drop((stopping, installing));
+    engine.hashes.forget(&hashes);
+    Ok(())
+}
+
+/// Merges several memtables into one, so that reads search few of them. Returns whether a merge was due.
+fn merge_memtables(engine: &Engine) -> bool {
+    let view = engine.view();
+    let is_worth_it = |size: MemtableSize| size.bytes <= engine.shares.memtable / LARGE_MEMTABLE;
+    let Some((from, to)) = view.due_merge(MERGE_FAN_IN, is_worth_it) else { return false };
+    let parts = view.memtables_between(from, to);
+    drop(view);
+    let merged = Memtable::merge(&parts);
+    let mut slot = engine.view.write();
+    let mut view = View::clone(&slot);
+    let at = view.memtables.iter().position(|memtable| Arc::ptr_eq(&memtable.memtable, &parts[0]));
+    if let Some(at) = at
+        && view.memtables.len() >= at + parts.len()
+        && view.memtables[at..]
             .iter()
-            .filter(|memtable| memtable.flush <= flush)
-            .map(|memtable| memtable.memtable.clone())
-            .collect();
-        // Read the position before the checkpoints, so that no checkpoint below that position is missing.
-        let hashed = self.hashes.next();
-        let mut hashes = self.hashes.pending();
-        // Leave out checkpoints of removed ledgers: nothing would delete them from the index.
-        let heads_now = &view.heads;
-        hashes.retain(|((chain, _), _)| {
-            heads_now.get(ChainId::of_number(*chain).ledger()).is_none_or(|head| !head.is_removed)
-        });
-        let watermark = Watermark { store: self.identity.store, next: end, chain, hashed };
-        drop(view);
-        // Declared after `install`, so that writing stops before the lock is released. No snapshot may show these rows
-        // while the view still has their memtables.
-        let stopping = StopOnPanic::new(self);
-        let written = flush::write(&index, &memtables, heads, &hashes, watermark);
-        let snapshot = match written.and_then(|()| index.snapshot()) {
-            Ok(snapshot) => snapshot,
-            Err(error) => {
-                // The commit may have taken effect all the same. Do not write to this file again until it was
-                // reopened, which shows what it holds, or was replaced.
-                index.spoil();
-                index.note(&error);
-                return Err(FlushFailure::Index(index.fault(), error.to_string()));
-            }
-        };
-        drop(memtables);
-        let mut slot = self.view.write();
-        let mut view = View::clone(&slot);
-        view.take_flush(snapshot, flush, end);
+            .zip(&parts)
+            .all(|(memtable, part)| Arc::ptr_eq(&memtable.memtable, part))
+    {
+        view.replace(at, at + parts.len(), merged);
         *slot = Arc::new(view);
-        drop(slot);
-        drop((stopping, installing));
-        self.hashes.forget(&hashes);
-        Ok(())
     }
+    true
+}
 
-    /// Merges several memtables into one, so that reads search few of them. Returns whether a merge was due.
-    fn merge_memtables(&self) -> bool {
-        let view = self.view();
-        let is_worth_it = |size: MemtableSize| size.bytes <= self.shares.memtable / LARGE_MEMTABLE;
-        let Some((from, to)) = view.due_merge(MERGE_FAN_IN, is_worth_it) else { return false };
-        let parts = view.memtables_between(from, to);
-        drop(view);
-        let merged = Memtable::merge(&parts);
-        let mut slot = self.view.write();
-        let mut view = View::clone(&slot);
-        let at = view.memtables.iter().position(|memtable| Arc::ptr_eq(&memtable.memtable, &parts[0]));
-        if let Some(at) = at
-            && view.memtables.len() >= at + parts.len()
-            && view.memtables[at..]
-                .iter()
-                .zip(&parts)
-                .all(|(memtable, part)| Arc::ptr_eq(&memtable.memtable, part))
-        {
-            view.replace(at, at + parts.len(), merged);
-            *slot = Arc::new(view);
+/// Runs the merger thread until it is stopped.
+pub(crate) fn merge_loop(engine: &Engine) {
+    let stop = || engine.is_stopping() || engine.stopped().is_some();
+    loop {
+        let mut wanted = engine.merge_lock.lock();
+        while !*wanted && !stop() {
+            engine.merge_wanted.wait(&mut wanted);
         }
-        true
-    }
-
-    /// Runs the merger thread until it is stopped.
-    pub(crate) fn merge_loop(&self) {
-        let stop = || self.is_stopping() || self.stopped().is_some();
+        *wanted = false;
+        drop(wanted);
         loop {
-            let mut wanted = self.merge_lock.lock();
-            while !*wanted && !stop() {
-                self.merge_wanted.wait(&mut wanted);
+            if stop() {
+                return;
             }
-            *wanted = false;
-            drop(wanted);
-            loop {
-                if stop() {
-                    return;
-                }
-                let index = self.index();
-                if index.fault().is_some() {
-                    // The mending thread repairs the index and then requests merges again.
-                    break;
-                }
-                let merged = ledger_index::maintain(&index, &stop);
-                match merged.and_then(|merged| self.install_snapshot(&index).map(|()| merged)) {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(error) => {
-                        index.note(&error);
-                        if self.home.is_none() {
-                            self.stop_writing(&format!("the index cannot be merged: {error}"));
-                            return;
-                        }
+            let index = engine.index();
+            if index.fault().is_some() {
+                // The mending thread repairs the index and then requests merges again.
+                break;
+            }
+            let merged = ledger_index::maintain(&index, &stop);
+            match merged.and_then(|merged| install_snapshot(engine, &index).map(|()| merged)) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    index.note(&error);
+                    if engine.home.is_none() {
+                        engine.stop_writing(&format!("the index cannot be merged: {error}"));
+                        return;
                     }
                 }
             }
         }
     }
+}
 
-    /// Runs the thread that keeps the journal's space prepared and its `HEAD` current, until it is stopped.
-    pub(crate) fn space_loop(&self) {
-        loop {
-            let mut waiting = self.space_lock.lock();
-            if self.is_stopping() {
-                return;
-            }
-            self.space_wanted.wait_for(&mut waiting, TEND_INTERVAL);
-            drop(waiting);
-            // Ignore the error: the next batch that needs the space meets it too and reports it to its callers.
-            let _ = self.journal.tend();
+/// Runs the thread that keeps the journal's space prepared and its `HEAD` current, until it is stopped.
+pub(crate) fn space_loop(engine: &Engine) {
+    loop {
+        let mut waiting = engine.space_lock.lock();
+        if engine.is_stopping() {
+            return;
         }
+        engine.space_wanted.wait_for(&mut waiting, TEND_INTERVAL);
+        drop(waiting);
+        // Ignore the error: the next batch that needs the space meets it too and reports it to its callers.
+        let _ = engine.journal.tend();
     }
+}
 
-    /// Publishes a new snapshot of an index, if this index is still the one in use and has no failed flush.
-    pub(crate) fn install_snapshot(&self, index: &IndexFile) -> Result<(), IndexError> {
-        let _installing = self.install.lock();
-        if self.stopped().is_some() || index.is_spoilt() || !self.index().is_same(index) {
-            // A flush may have been written to the file without being published.
-            return Ok(());
-        }
-        let snapshot = index.snapshot()?;
-        let mut slot = self.view.write();
-        let mut view = View::clone(&slot);
-        view.index = snapshot;
-        *slot = Arc::new(view);
-        Ok(())
+/// Publishes a new snapshot of an index, if this index is still the one in use and has no failed flush.
+pub(crate) fn install_snapshot(engine: &Engine, index: &IndexFile) -> Result<(), IndexError> {
+    let _installing = engine.install.lock();
+    if engine.stopped().is_some() || index.is_spoilt() || !engine.index().is_same(index) {
+        // A flush may have been written to the file without being published.
+        return Ok(());
     }
+    let snapshot = index.snapshot()?;
+    let mut slot = engine.view.write();
+    let mut view = View::clone(&slot);
+    view.index = snapshot;
+    *slot = Arc::new(view);
+    Ok(())
 }
 
 /// The reason why a flush failed.

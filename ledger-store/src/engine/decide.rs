@@ -16,65 +16,63 @@ use crate::writer::{
     undo,
 };
 
-impl Engine {
-    /// Decides one piece of work. Changes the state and adds the resulting entries to the batch.
-    pub(super) fn decide(
-        &self,
-        state: &mut State,
-        work: Work,
-        now: Timestamp,
-        batch: &mut Batch,
-        has_committer_lock: bool,
-    ) -> Pending {
-        let written = EngineEntries { engine: self, has_committer_lock };
-        match work {
-            Work::Apply(submission, programs, done) => {
-                let decided = decide_submission(state, submission, &programs, now, batch, &written);
-                Pending::outcomes(done, self.checked(state, decided))
-            }
-            Work::WriteAtomically(write, programs, done) => {
-                let decided = decide_atomic(state, write, &programs, now, batch, &written);
-                Pending::outcomes(done, self.checked(state, decided))
-            }
-            Work::CreateLedger(name, options, done) => {
-                let created = create_ledger(state, name, options, now, batch);
-                Pending::complete(done, self.checked(state, created))
-            }
-            Work::EditLedger(name, edit, done) => {
-                let edited = edit_ledger(state, &name, edit, batch);
-                Pending::complete(done, self.checked(state, edited))
-            }
-            Work::ChangeBucket(change, done) => {
-                let changed = change_bucket(state, &change, now, batch);
-                Pending::complete(done, self.checked(state, changed))
-            }
-            Work::RemoveDeleted(retention, done) => {
-                let removed = remove_deleted(state, retention, now, batch);
-                Pending::complete(done, self.checked(state, removed))
-            }
-            Work::ChangeDocuments(changes, done) => {
-                let changed = documents::change(state, &changes, batch).map_err(WriteError::from);
-                let changed = changed.and_then(|changed| changed.map_err(WriteError::Document));
-                Pending::complete(done, self.checked(state, changed))
-            }
-            Work::Import(name, logs, done) => {
-                let imported = import_logs(state, &name, &logs, batch, &written);
-                Pending::complete(done, self.checked(state, imported))
-            }
+/// Decides one piece of work. Changes the state and adds the resulting entries to the batch.
+pub(super) fn decide_work(
+    engine: &Engine,
+    state: &mut State,
+    work: Work,
+    now: Timestamp,
+    batch: &mut Batch,
+    has_committer_lock: bool,
+) -> Pending {
+    let written = EngineEntries { engine, has_committer_lock };
+    match work {
+        Work::Apply(submission, programs, done) => {
+            let decided = decide_submission(state, submission, &programs, now, batch, &written);
+            Pending::outcomes(done, checked(engine, state, decided))
+        }
+        Work::WriteAtomically(write, programs, done) => {
+            let decided = decide_atomic(state, write, &programs, now, batch, &written);
+            Pending::outcomes(done, checked(engine, state, decided))
+        }
+        Work::CreateLedger(name, options, done) => {
+            let created = create_ledger(state, name, options, now, batch);
+            Pending::complete(done, checked(engine, state, created))
+        }
+        Work::EditLedger(name, edit, done) => {
+            let edited = edit_ledger(state, &name, edit, batch);
+            Pending::complete(done, checked(engine, state, edited))
+        }
+        Work::ChangeBucket(change, done) => {
+            let changed = change_bucket(state, &change, now, batch);
+            Pending::complete(done, checked(engine, state, changed))
+        }
+        Work::RemoveDeleted(retention, done) => {
+            let removed = remove_deleted(state, retention, now, batch);
+            Pending::complete(done, checked(engine, state, removed))
+        }
+        Work::ChangeDocuments(changes, done) => {
+            let changed = documents::change(state, &changes, batch).map_err(WriteError::from);
+            let changed = changed.and_then(|changed| changed.map_err(WriteError::Document));
+            Pending::complete(done, checked(engine, state, changed))
+        }
+        Work::Import(name, logs, done) => {
+            let imported = import_logs(state, &name, &logs, batch, &written);
+            Pending::complete(done, checked(engine, state, imported))
         }
     }
+}
 
-    /// Stops all writing if a read failed halfway through applying an entry: no entry of the batch may reach the
-    /// journal then, and the store must be reopened. A read that fails before anything changed only fails its own
-    /// command.
-    fn checked<T>(&self, state: &State, decided: Result<T, WriteError>) -> Result<T, WriteError> {
-        if let Err(WriteError::Read(error)) = &decided
-            && state.is_half_changed()
-        {
-            self.stop_writing(&error.to_string());
-        }
-        decided
+/// Stops all writing if a read failed halfway through applying an entry: no entry of the batch may reach the
+/// journal then, and the store must be reopened. A read that fails before anything changed only fails its own
+/// command.
+fn checked<T>(engine: &Engine, state: &State, decided: Result<T, WriteError>) -> Result<T, WriteError> {
+    if let Err(WriteError::Read(error)) = &decided
+        && state.is_half_changed()
+    {
+        engine.stop_writing(&error.to_string());
     }
+    decided
 }
 
 fn decide_submission(

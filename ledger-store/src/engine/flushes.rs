@@ -15,107 +15,99 @@ use crate::writer::State;
 /// directly.
 const HASH_LAG_MAX: u64 = 2_000_000;
 
-impl Engine {
-    /// Frees memory before a batch is decided. Begins a flush when the memtable share is full, after the flush before
-    /// it has ended; until then, delays each batch a little. Adopts flushed data from the index and evicts cached
-    /// data.
-    pub(super) fn make_room(&self, state: &mut State) {
-        let gathered = self.gathered(state);
-        if gathered >= self.shares.memtable {
-            // A second concurrent flush would only wait for the first, and memory would hold three times the share.
-            if self.wait_for_flushes() {
-                self.begin_flush(state);
-            }
-        } else {
-            self.keep_pace(gathered);
+/// Frees memory before a batch is decided. Begins a flush when the memtable share is full, after the flush before
+/// it has ended; until then, delays each batch a little. Adopts flushed data from the index and evicts cached
+/// data.
+pub(super) fn make_room(engine: &Engine, state: &mut State) {
+    let gathered = gathered(engine, state);
+    if gathered >= engine.shares.memtable {
+        // A second concurrent flush would only wait for the first, and memory would hold three times the share.
+        if wait_for_flushes(engine) {
+            begin_flush(engine, state);
         }
-        let view = self.view();
-        if view.next.get() > self.hashes.next().get() + HASH_LAG_MAX {
-            let until = Position::new(view.next.get() - HASH_LAG_MAX).unwrap_or(Position::FIRST);
-            self.hashes.wait(until, || self.stopped().is_some());
-        }
-        self.hashes.feed.wait_for_room(|| self.stopped().is_some());
-        // If the index cannot be read, the state keeps the older snapshot, which is just as correct. The next batch
-        // tries again.
-        if view.generation != state.generation() {
-            let _ = state.adopt_file(&view.index, view.generation, view.flushed);
-        } else if view.flushed > state.flushed() {
-            let _ = state.adopt(&view.index, view.flushed);
-        }
-        state.evict();
+    } else {
+        keep_pace(engine, gathered);
     }
-
-    /// Returns the reason to refuse writes for lack of memory, if there is one: the memtable share is full and the
-    /// flush before it keeps failing. The caller asks before it decides anything, so refused work has no effect.
-    pub(super) fn lack_of_memory(&self, state: &State) -> Option<WriteError> {
-        let failing = self.flushes.lock().failing.clone()?;
-        if self.gathered(state) < self.shares.memtable {
-            return None;
-        }
-        Some(if failing.is_disk_full {
-            WriteError::DiskNearlyFull
-        } else {
-            WriteError::Storage { reason: failing.reason }
-        })
+    let view = engine.view();
+    if view.next.get() > engine.hashes.next().get() + HASH_LAG_MAX {
+        let until = Position::new(view.next.get() - HASH_LAG_MAX).unwrap_or(Position::FIRST);
+        engine.hashes.wait(until, || engine.stopped().is_some());
     }
-
-    /// Returns the number of bytes that no flush covers yet.
-    fn gathered(&self, state: &State) -> usize {
-        self.view().bytes_of(state.flush) + state.keys.bytes()
+    engine.hashes.feed.wait_for_room(|| engine.stopped().is_some());
+    // If the index cannot be read, the state keeps the older snapshot, which is just as correct. The next batch
+    // tries again.
+    if view.generation != state.generation() {
+        let _ = state.adopt_file(&view.index, view.generation, view.flushed);
+    } else if view.flushed > state.flushed() {
+        let _ = state.adopt(&view.index, view.flushed);
     }
+    state.evict();
+}
 
-    pub(super) fn begin_flush(&self, state: &mut State) {
-        let end = state.next;
-        let heads = state.ledgers.take_changed_heads();
-        let is_full = self.gathered(state) >= self.shares.memtable;
-        let flush = state.begin_flush();
-        let request = FlushRequest { begun: Instant::now(), is_full, flush, end, heads };
-        self.flushes.lock().requests.push_back(request);
-        self.flush_wanted.notify_all();
+/// Returns the reason to refuse writes for lack of memory, if there is one: the memtable share is full and the
+/// flush before it keeps failing. The caller asks before it decides anything, so refused work has no effect.
+pub(super) fn lack_of_memory(engine: &Engine, state: &State) -> Option<WriteError> {
+    let failing = engine.flushes.lock().failing.clone()?;
+    if gathered(engine, state) < engine.shares.memtable {
+        return None;
     }
+    Some(if failing.is_disk_full {
+        WriteError::DiskNearlyFull
+    } else {
+        WriteError::Storage { reason: failing.reason }
+    })
+}
 
-    /// Begins a flush of everything that no flush covers yet, if there is anything.
-    pub(crate) fn flush_what_gathered(&self) {
-        self.flush_gathered(&mut self.decider.lock());
+/// Returns the number of bytes that no flush covers yet.
+fn gathered(engine: &Engine, state: &State) -> usize {
+    engine.view().bytes_of(state.flush) + state.keys.bytes()
+}
+
+pub(super) fn begin_flush(engine: &Engine, state: &mut State) {
+    let end = state.next;
+    let heads = state.ledgers.take_changed_heads();
+    let is_full = gathered(engine, state) >= engine.shares.memtable;
+    let flush = state.begin_flush();
+    let request = FlushRequest { begun: Instant::now(), is_full, flush, end, heads };
+    engine.flushes.lock().requests.push_back(request);
+    engine.flush_wanted.notify_all();
+}
+
+/// Begins a flush of everything that no flush covers yet, if there is anything.
+pub(crate) fn flush_what_gathered(engine: &Engine) {
+    flush_gathered(engine, &mut engine.decider.lock());
+}
+
+pub(super) fn flush_gathered(engine: &Engine, state: &mut State) {
+    let _stopping = StopOnPanic::new(engine);
+    drop(engine.committer.lock());
+    if engine.stopped().is_some() {
+        // The state may be ahead of the journal or half changed.
+        return;
     }
-
-    pub(super) fn flush_gathered(&self, state: &mut State) {
-        let _stopping = StopOnPanic::new(self);
-        drop(self.committer.lock());
-        if self.stopped().is_some() {
-            // The state may be ahead of the journal or half changed.
-            return;
-        }
-        // While a flush keeps failing, do not queue more of them: memory would grow beyond its bound.
-        let is_failing = self.flushes.lock().failing.is_some();
-        if !is_failing && self.view().memtables.iter().any(|memtable| memtable.flush == state.flush) {
-            self.begin_flush(state);
-        }
+    // While a flush keeps failing, do not queue more of them: memory would grow beyond its bound.
+    let is_failing = engine.flushes.lock().failing.is_some();
+    if !is_failing && engine.view().memtables.iter().any(|memtable| memtable.flush == state.flush) {
+        begin_flush(engine, state);
     }
+}
 
-    /// Marks flushing as ended for good, and wakes the threads that wait for a flush.
-    pub(super) fn fail_flushes(&self) {
-        self.flushes.lock().failed = true;
-        self.flush_done.notify_all();
+/// Waits until every requested flush is done. Returns `false` if one of them keeps failing.
+pub(crate) fn wait_for_flushes(engine: &Engine) -> bool {
+    let mut flushes = engine.flushes.lock();
+    while !flushes.requests.is_empty() && !flushes.failed && flushes.failing.is_none() {
+        engine.flush_done.wait(&mut flushes);
     }
+    flushes.failing.is_none()
+}
 
-    /// Waits until every requested flush is done. Returns `false` if one of them keeps failing.
-    pub(crate) fn wait_for_flushes(&self) -> bool {
-        let mut flushes = self.flushes.lock();
-        while !flushes.requests.is_empty() && !flushes.failed && flushes.failing.is_none() {
-            self.flush_done.wait(&mut flushes);
-        }
-        flushes.failing.is_none()
-    }
-
-    /// Delays a batch while a flush is running, depending on the bytes that have accumulated behind it.
-    fn keep_pace(&self, gathered: usize) {
-        let mut flushes = self.flushes.lock();
-        let Some(begun) = flushes.requests.front().map(|request| request.begun) else { return };
-        let until = flushes.pace.wait_until(begun, Instant::now(), gathered, self.shares.memtable);
-        if let Some(until) = until {
-            self.flush_done.wait_until(&mut flushes, until);
-        }
+/// Delays a batch while a flush is running, depending on the bytes that have accumulated behind it.
+fn keep_pace(engine: &Engine, gathered: usize) {
+    let mut flushes = engine.flushes.lock();
+    let Some(begun) = flushes.requests.front().map(|request| request.begun) else { return };
+    let until = flushes.pace.wait_until(begun, Instant::now(), gathered, engine.shares.memtable);
+    if let Some(until) = until {
+        engine.flush_done.wait_until(&mut flushes, until);
     }
 }
 
@@ -124,12 +116,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::engine::background;
     use crate::options::Options;
 
     /// Creates an engine whose flusher does not run, with a requested flush that is expected to take `took`.
     fn flushing(took: Duration) -> Engine {
         let engine = Engine::in_memory(&Options::default());
-        engine.begin_flush(&mut engine.decider.lock());
+        begin_flush(&engine, &mut engine.decider.lock());
         engine.flushes.lock().pace.note(took);
         engine
     }
@@ -138,8 +131,8 @@ mod tests {
     fn a_batch_waits_its_part_for_a_flush() {
         let began = Instant::now();
         let engine = flushing(Duration::from_millis(40));
-        engine.keep_pace(0);
-        engine.keep_pace(engine.shares.memtable);
+        keep_pace(&engine, 0);
+        keep_pace(&engine, engine.shares.memtable);
         assert!(began.elapsed() >= Duration::from_millis(40));
     }
 
@@ -147,7 +140,7 @@ mod tests {
     fn the_end_of_a_flush_ends_the_wait() {
         let engine = flushing(Duration::from_hours(1));
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| engine.keep_pace(engine.shares.memtable));
+            let writer = scope.spawn(|| keep_pace(&engine, engine.shares.memtable));
             while !writer.is_finished() {
                 engine.flushes.lock().requests.clear();
                 engine.flush_done.notify_all();
@@ -164,7 +157,7 @@ mod tests {
         flushes.stop = true;
         drop(flushes);
         let earlier = Instant::now();
-        engine.flush_loop();
+        background::flush_loop(&engine);
         let until = |engine: &Engine| {
             let share = engine.shares.memtable;
             engine.flushes.lock().pace.wait_until(earlier + Duration::from_secs(1), earlier, share, share)

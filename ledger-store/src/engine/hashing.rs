@@ -11,6 +11,7 @@ use ledger_journal::{JournalReader, Position};
 
 use super::Engine;
 use super::chains::Chains;
+use super::retry;
 use super::retry::Backoff;
 use crate::error::ReadError;
 use crate::hashes::{FedBatch, Hashes, Scratch};
@@ -28,108 +29,106 @@ const GATHER: Duration = Duration::from_millis(5);
 /// Maximum time to wait before checking whether the thread must end.
 const WAIT: Duration = Duration::from_millis(200);
 
-impl Engine {
-    /// Runs the hashing thread until it is stopped.
-    ///
-    /// The hashes are not urgent. When a read fails, the thread tries again later. Until then the writer does not wait
-    /// for it, and the thread will read the missed entries from the journal.
-    pub(crate) fn hash_loop(&self) {
-        let mut failures = Backoff::new();
-        loop {
-            // Start with fresh chains: after a failure, those in memory may be ahead of the recorded position.
-            let mut chains = Chains::default();
-            let generation = self.view().generation;
-            let hashed = match self.hash_journal(&mut chains, &mut failures) {
-                Ok(true) => self.hash_feed(&mut chains),
-                Ok(false) => Ok(()),
-                Err(error) => Err(error),
-            };
-            let Err(error) = hashed else { return };
-            if !self.may_pass(&error, generation) {
-                return self.stop_writing(&format!("the log cannot be hashed: {error}"));
-            }
-            self.hashes.set_failing(true);
-            self.hashes.feed.close();
-            if !self.pause(failures.after_failure()) {
-                return;
-            }
+/// Runs the hashing thread until it is stopped.
+///
+/// The hashes are not urgent. When a read fails, the thread tries again later. Until then the writer does not wait
+/// for it, and the thread will read the missed entries from the journal.
+pub(crate) fn hash_loop(engine: &Engine) {
+    let mut failures = Backoff::new();
+    loop {
+        // Start with fresh chains: after a failure, those in memory may be ahead of the recorded position.
+        let mut chains = Chains::default();
+        let generation = engine.view().generation;
+        let hashed = match hash_journal(engine, &mut chains, &mut failures) {
+            Ok(true) => hash_feed(engine, &mut chains),
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        };
+        let Err(error) = hashed else { return };
+        if !may_pass(engine, &error, generation) {
+            return engine.stop_writing(&format!("the log cannot be hashed: {error}"));
+        }
+        engine.hashes.set_failing(true);
+        engine.hashes.feed.close();
+        if !retry::pause(engine, failures.after_failure()) {
+            return;
         }
     }
+}
 
-    /// Returns whether a failed read may succeed later. It may if the disk refused it, if the damaged index is being
-    /// rebuilt, or if it was replaced since `generation` was in use. Damage of the journal is permanent.
-    fn may_pass(&self, error: &ReadError, generation: u64) -> bool {
-        match error {
-            ReadError::Io { .. } | ReadError::LedgerRemoved => true,
-            ReadError::Damaged { .. } => {
-                self.home.is_some()
-                    && (self.index().fault().is_some() || self.view().generation != generation)
-            }
-            ReadError::TooExpensive { .. } | ReadError::MissingFeature { .. } => false,
+/// Returns whether a failed read may succeed later. It may if the disk refused it, if the damaged index is being
+/// rebuilt, or if it was replaced since `generation` was in use. Damage of the journal is permanent.
+fn may_pass(engine: &Engine, error: &ReadError, generation: u64) -> bool {
+    match error {
+        ReadError::Io { .. } | ReadError::LedgerRemoved => true,
+        ReadError::Damaged { .. } => {
+            engine.home.is_some()
+                && (engine.index().fault().is_some() || engine.view().generation != generation)
+        }
+        ReadError::TooExpensive { .. } | ReadError::MissingFeature { .. } => false,
+    }
+}
+
+/// Hashes the committed entries from the journal until the thread has caught up, and opens the feed. Returns
+/// `false` if the thread must end first.
+fn hash_journal(engine: &Engine, chains: &mut Chains, failures: &mut Backoff) -> Result<bool, ReadError> {
+    let mut until = engine.view().next;
+    let mut is_open = false;
+    loop {
+        let next = engine.hashes.next();
+        if !is_open && until.get().saturating_sub(next.get()) < CAUGHT_UP_ENTRIES {
+            // From here on, the feed delivers new commits.
+            let turn = engine.committer.lock();
+            engine.hashes.feed.open();
+            until = engine.view().next;
+            drop(turn);
+            is_open = true;
+        }
+        if next >= until {
+            engine.hashes.set_failing(false);
+            failures.reset();
+            return Ok(true);
+        }
+        if engine.is_stopping() {
+            return Ok(false);
+        }
+        hash_stretch(&engine.reader(), &engine.view(), &engine.hashes, (next, until), chains)?;
+        engine.hashes.set_failing(false);
+        if !is_open {
+            until = engine.view().next;
         }
     }
+}
 
-    /// Hashes the committed entries from the journal until the thread has caught up, and opens the feed. Returns
-    /// `false` if the thread must end first.
-    fn hash_journal(&self, chains: &mut Chains, failures: &mut Backoff) -> Result<bool, ReadError> {
-        let mut until = self.view().next;
-        let mut is_open = false;
-        loop {
-            let next = self.hashes.next();
-            if !is_open && until.get().saturating_sub(next.get()) < CAUGHT_UP_ENTRIES {
-                // From here on, the feed delivers new commits.
-                let turn = self.committer.lock();
-                self.hashes.feed.open();
-                until = self.view().next;
-                drop(turn);
-                is_open = true;
-            }
-            if next >= until {
-                self.hashes.set_failing(false);
-                failures.reset();
-                return Ok(true);
-            }
-            if self.is_stopping() {
-                return Ok(false);
-            }
-            hash_stretch(&self.reader(), &self.view(), &self.hashes, (next, until), chains)?;
-            self.hashes.set_failing(false);
-            if !is_open {
-                until = self.view().next;
-            }
+/// Hashes the entries that the writer hands over, once they are published, because a chain starts from the
+/// published state. When the thread must end, it first hashes the entries that are waiting.
+fn hash_feed(engine: &Engine, chains: &mut Chains) -> Result<(), ReadError> {
+    let feed = &engine.hashes.feed;
+    let mut scratch = Scratch::default();
+    loop {
+        let stopping = engine.is_stopping();
+        if !stopping {
+            feed.wait(GATHER, WAIT);
         }
-    }
-
-    /// Hashes the entries that the writer hands over, once they are published, because a chain starts from the
-    /// published state. When the thread must end, it first hashes the entries that are waiting.
-    fn hash_feed(&self, chains: &mut Chains) -> Result<(), ReadError> {
-        let feed = &self.hashes.feed;
-        let mut scratch = Scratch::default();
-        loop {
-            let stopping = self.is_stopping();
-            if !stopping {
-                feed.wait(GATHER, WAIT);
-            }
-            let view = self.view();
-            while let Some(batch) = feed.take(view.next) {
-                let FedBatch { next, mut unhashed, .. } = batch;
-                unhashed.drain(&mut scratch, |chain, log, text| {
-                    // A ledger that was removed meanwhile has no readable entries to start a chain from, and needs no
-                    // hashes.
-                    if view.heads.get(chain.ledger()).is_some_and(|head| head.is_removed) {
-                        return Ok(());
-                    }
-                    chains.append_text(&self.hashes, (chain, log, text), || {
-                        let reader = LedgerReader::new(self.journal.clone(), view.clone(), chain.ledger());
-                        chain_before(&reader, &self.hashes, (chain, log), || Ok(()))
-                    })
-                })?;
-                self.hashes.advance(next);
-                feed.give_back(unhashed);
-            }
-            if stopping {
-                return Ok(());
-            }
+        let view = engine.view();
+        while let Some(batch) = feed.take(view.next) {
+            let FedBatch { next, mut unhashed, .. } = batch;
+            unhashed.drain(&mut scratch, |chain, log, text| {
+                // A ledger that was removed meanwhile has no readable entries to start a chain from, and needs no
+                // hashes.
+                if view.heads.get(chain.ledger()).is_some_and(|head| head.is_removed) {
+                    return Ok(());
+                }
+                chains.append_text(&engine.hashes, (chain, log, text), || {
+                    let reader = LedgerReader::new(engine.journal.clone(), view.clone(), chain.ledger());
+                    chain_before(&reader, &engine.hashes, (chain, log), || Ok(()))
+                })
+            })?;
+            engine.hashes.advance(next);
+            feed.give_back(unhashed);
+        }
+        if stopping {
+            return Ok(());
         }
     }
 }

@@ -11,6 +11,7 @@ use super::panics::StopOnPanic;
 use super::pending::Pending;
 use super::queue::NotQueued;
 use super::work::{Job, TurnedAway, Work};
+use super::{commit, decide, flushes, panics};
 use crate::error::WriteError;
 use crate::projection::MemtableBuilder;
 use crate::room::Room;
@@ -26,147 +27,145 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(2);
 /// The committer lock: the right to commit next.
 type Turn = ArcMutexGuard<RawMutex, ()>;
 
-impl Engine {
-    /// Queues work for the writer thread. The thread that commits the work gives the answer, exactly once. If the
-    /// queue is full, the answer is [`WriteError::Busy`], at once.
-    pub(crate) fn submit(&self, work: Work, bytes: usize) {
-        self.push(Job { work, bytes }, false);
-        self.queue.wake_writer();
-    }
+/// Queues work for the writer thread. The thread that commits the work gives the answer, exactly once. If the
+/// queue is full, the answer is [`WriteError::Busy`], at once.
+pub(crate) fn submit(engine: &Engine, work: Work, bytes: usize) {
+    push(engine, Job { work, bytes }, false);
+    engine.queue.wake_writer();
+}
 
-    /// Queues work, waiting if the queue is full. If no other thread is deciding, decides and commits it on the
-    /// calling thread, which saves a switch of threads. Otherwise the other threads do.
-    pub(crate) fn submit_here(&self, work: Work, bytes: usize) {
-        self.push(Job { work, bytes }, true);
-        match self.decider.try_lock() {
-            Some(state) => self.lead(state, false),
-            None => self.queue.wake_writer(),
+/// Queues work, waiting if the queue is full. If no other thread is deciding, decides and commits it on the
+/// calling thread, which saves a switch of threads. Otherwise the other threads do.
+pub(crate) fn submit_here(engine: &Engine, work: Work, bytes: usize) {
+    push(engine, Job { work, bytes }, true);
+    match engine.decider.try_lock() {
+        Some(state) => lead(engine, state, false),
+        None => engine.queue.wake_writer(),
+    }
+}
+
+fn push(engine: &Engine, job: Job, wait: bool) {
+    match engine.queue.with_room(job.bytes, wait) {
+        Ok(mut waiting) => waiting.push(job),
+        Err(NotQueued::Full) => job.work.refuse(WriteError::Busy),
+        Err(NotQueued::Closed) => {
+            let reason = engine.stopped().unwrap_or_else(|| "it is closing".to_owned());
+            job.work.refuse(WriteError::Stopped { reason });
         }
     }
+}
 
-    fn push(&self, job: Job, wait: bool) {
-        match self.queue.with_room(job.bytes, wait) {
-            Ok(mut waiting) => waiting.push(job),
-            Err(NotQueued::Full) => job.work.refuse(WriteError::Busy),
-            Err(NotQueued::Closed) => {
-                let reason = self.stopped().unwrap_or_else(|| "it is closing".to_owned());
-                job.work.refuse(WriteError::Stopped { reason });
-            }
-        }
+/// Runs the writer thread until the queue is closed and empty.
+pub(crate) fn write_loop(engine: &Engine) {
+    while engine.queue.wait_for_jobs() {
+        panics::outlive(engine, |engine| lead(engine, engine.decider.lock(), true));
     }
+}
 
-    /// Runs the writer thread until the queue is closed and empty.
-    pub(crate) fn write_loop(&self) {
-        while self.queue.wait_for_jobs() {
-            self.outlive(|engine| engine.lead(engine.decider.lock(), true));
-        }
+/// Takes jobs, decides them, makes them durable, publishes them, and answers. When the queue is long, the writer
+/// thread leaves the second stage to the committer thread.
+fn lead(engine: &Engine, mut state: MutexGuard<'_, State>, is_writer: bool) {
+    // Dropped before the state's lock: after a panic, no thread may decide on a half-changed state.
+    let _stopping = StopOnPanic::new(engine);
+    // When the queue is short, wait for the previous commit first and then take everything that has arrived.
+    // Deciding early would gain nothing, and later arrivals would need a commit of their own.
+    let is_short = engine.queue.is_short();
+    let mut turn = is_short.then(|| engine.committer.lock_arc());
+    let jobs = engine.queue.take_part();
+    if jobs.is_empty() {
+        return;
     }
+    if let Some(reason) = engine.stopped() {
+        drop((turn, state));
+        for job in jobs {
+            job.work.refuse(WriteError::Stopped { reason: reason.clone() });
+        }
+        return;
+    }
+    let (jobs, mut turned_away) = turn_away(engine, jobs, &state);
+    if jobs.is_empty() {
+        drop((turn, state));
+        return refuse(turned_away);
+    }
+    flushes::make_room(engine, &mut state);
+    let (batch, answers) = decide_jobs(engine, &mut state, jobs, &mut turn, &mut turned_away);
+    let heads: Vec<(u32, LedgerHead)> =
+        batch.ledgers.iter().map(|ledger| (*ledger, state.ledgers[*ledger].head.clone())).collect();
+    let turn = turn.unwrap_or_else(|| engine.committer.lock_arc());
+    drop(state);
+    let decided = DecidedBatch { turn, batch, heads, answers, turned_away };
+    // When the queue is long, keep this thread deciding and let the committer thread do the rest. The writer's
+    // tables stay hot in this core's cache.
+    if is_writer && !is_short {
+        commit::hand_over(engine, decided);
+    } else {
+        commit::finish(engine, decided);
+    }
+}
 
-    /// Takes jobs, decides them, makes them durable, publishes them, and answers. When the queue is long, the writer
-    /// thread leaves the second stage to the committer thread.
-    fn lead(&self, mut state: MutexGuard<'_, State>, is_writer: bool) {
-        // Dropped before the state's lock: after a panic, no thread may decide on a half-changed state.
-        let _stopping = StopOnPanic::new(self);
-        // When the queue is short, wait for the previous commit first and then take everything that has arrived.
-        // Deciding early would gain nothing, and later arrivals would need a commit of their own.
-        let is_short = self.queue.is_short();
-        let mut turn = is_short.then(|| self.committer.lock_arc());
-        let jobs = self.queue.take_part();
+/// Decides jobs, and further ones that arrive while the previous batch is being made durable.
+fn decide_jobs(
+    engine: &Engine,
+    state: &mut State,
+    mut jobs: Vec<Job>,
+    turn: &mut Option<Turn>,
+    turned_away: &mut Vec<TurnedAway>,
+) -> (Batch, Vec<Pending>) {
+    let now = engine.clock.now();
+    let mut commands = jobs.iter().map(|job| job.work.commands()).sum();
+    let rows = MemtableBuilder::with_room(commands, state.last_rows, state.last_commands);
+    let mut batch = Batch::new(state.next, state.flush, rows, engine.hashes.feed.room());
+    let mut answers = Vec::with_capacity(jobs.len());
+    loop {
+        for job in jobs {
+            batch.submitted += job.bytes;
+            answers.push(decide::decide_work(engine, state, job.work, now, &mut batch, turn.is_some()));
+        }
+        // While a slow disk makes the previous batch durable, add the jobs that arrived meanwhile to this one.
+        *turn = turn.take().or_else(|| engine.committer.try_lock_arc_for(FLUSH_TIMEOUT));
+        if turn.is_some() || batch.submitted >= BATCH_BYTES {
+            break;
+        }
+        let away;
+        (jobs, away) = turn_away(engine, engine.queue.take_part(), state);
+        turned_away.extend(away);
         if jobs.is_empty() {
-            return;
+            break;
         }
-        if let Some(reason) = self.stopped() {
-            drop((turn, state));
-            for job in jobs {
-                job.work.refuse(WriteError::Stopped { reason: reason.clone() });
-            }
-            return;
-        }
-        let (jobs, mut turned_away) = self.turn_away(jobs, &state);
-        if jobs.is_empty() {
-            drop((turn, state));
-            return refuse(turned_away);
-        }
-        self.make_room(&mut state);
-        let (batch, answers) = self.decide_jobs(&mut state, jobs, &mut turn, &mut turned_away);
-        let heads: Vec<(u32, LedgerHead)> =
-            batch.ledgers.iter().map(|ledger| (*ledger, state.ledgers[*ledger].head.clone())).collect();
-        let turn = turn.unwrap_or_else(|| self.committer.lock_arc());
-        drop(state);
-        let decided = DecidedBatch { turn, batch, heads, answers, turned_away };
-        // When the queue is long, keep this thread deciding and let the committer thread do the rest. The writer's
-        // tables stay hot in this core's cache.
-        if is_writer && !is_short {
-            self.hand_over(decided);
-        } else {
-            self.finish(decided);
-        }
+        commands += jobs.iter().map(|job| job.work.commands()).sum::<usize>();
     }
+    #[cfg(debug_assertions)]
+    if engine.stopped().is_none() {
+        let decided = state.next.get() - batch.first.get();
+        assert_eq!(batch.chunks.entries(), decided, "the batch holds the entries that the state has");
+    }
+    (state.last_rows, state.last_commands) = (batch.rows.mark(), commands);
+    (batch, answers)
+}
 
-    /// Decides jobs, and further ones that arrive while the previous batch is being made durable.
-    fn decide_jobs(
-        &self,
-        state: &mut State,
-        mut jobs: Vec<Job>,
-        turn: &mut Option<Turn>,
-        turned_away: &mut Vec<TurnedAway>,
-    ) -> (Batch, Vec<Pending>) {
-        let now = self.clock.now();
-        let mut commands = jobs.iter().map(|job| job.work.commands()).sum();
-        let rows = MemtableBuilder::with_room(commands, state.last_rows, state.last_commands);
-        let mut batch = Batch::new(state.next, state.flush, rows, self.hashes.feed.room());
-        let mut answers = Vec::with_capacity(jobs.len());
-        loop {
-            for job in jobs {
-                batch.submitted += job.bytes;
-                answers.push(self.decide(state, job.work, now, &mut batch, turn.is_some()));
-            }
-            // While a slow disk makes the previous batch durable, add the jobs that arrived meanwhile to this one.
-            *turn = turn.take().or_else(|| self.committer.try_lock_arc_for(FLUSH_TIMEOUT));
-            if turn.is_some() || batch.submitted >= BATCH_BYTES {
-                break;
-            }
-            let away;
-            (jobs, away) = self.turn_away(self.queue.take_part(), state);
-            turned_away.extend(away);
-            if jobs.is_empty() {
-                break;
-            }
-            commands += jobs.iter().map(|job| job.work.commands()).sum::<usize>();
-        }
-        #[cfg(debug_assertions)]
-        if self.stopped().is_none() {
-            let decided = state.next.get() - batch.first.get();
-            assert_eq!(batch.chunks.entries(), decided, "the batch holds the entries that the state has");
-        }
-        (state.last_rows, state.last_commands) = (batch.rows.mark(), commands);
-        (batch, answers)
-    }
+/// Splits jobs into those that can be decided and those for which disk or memory is short.
+fn turn_away(engine: &Engine, jobs: Vec<Job>, state: &State) -> (Vec<Job>, Vec<TurnedAway>) {
+    let (why, may_stay): (_, fn(&Work) -> bool) = match flushes::lack_of_memory(engine, state) {
+        Some(why) => (why, Work::writes_nothing),
+        None => match lack_of_room(engine) {
+            Some(why) => (why, Work::needs_no_room),
+            None => return (jobs, Vec::new()),
+        },
+    };
+    let (kept, away): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| may_stay(&job.work));
+    (kept, away.into_iter().map(|job| (job.work, why.clone())).collect())
+}
 
-    /// Splits jobs into those that can be decided and those for which disk or memory is short.
-    fn turn_away(&self, jobs: Vec<Job>, state: &State) -> (Vec<Job>, Vec<TurnedAway>) {
-        let (why, may_stay): (_, fn(&Work) -> bool) = match self.lack_of_memory(state) {
-            Some(why) => (why, Work::writes_nothing),
-            None => match self.lack_of_room() {
-                Some(why) => (why, Work::needs_no_room),
-                None => return (jobs, Vec::new()),
-            },
-        };
-        let (kept, away): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| may_stay(&job.work));
-        (kept, away.into_iter().map(|job| (job.work, why.clone())).collect())
+/// Returns the reason to refuse writes for lack of disk space, if there is one. The caller asks before it decides
+/// anything, so refused work has no effect.
+fn lack_of_room(engine: &Engine) -> Option<WriteError> {
+    if engine.disk_room.as_ref().is_some_and(Room::is_low) {
+        return Some(WriteError::DiskNearlyFull);
     }
-
-    /// Returns the reason to refuse writes for lack of disk space, if there is one. The caller asks before it decides
-    /// anything, so refused work has no effect.
-    fn lack_of_room(&self) -> Option<WriteError> {
-        if self.disk_room.as_ref().is_some_and(Room::is_low) {
-            return Some(WriteError::DiskNearlyFull);
-        }
-        let error = self.journal.make_room().err()?;
-        Some(if error.is_want_of_room() {
-            WriteError::DiskNearlyFull
-        } else {
-            WriteError::Storage { reason: error.to_string() }
-        })
-    }
+    let error = engine.journal.make_room().err()?;
+    Some(if error.is_want_of_room() {
+        WriteError::DiskNearlyFull
+    } else {
+        WriteError::Storage { reason: error.to_string() }
+    })
 }

@@ -24,8 +24,9 @@ use ledger_index::{Fault, IndexError, IndexFile};
 use ledger_journal::Position;
 
 use super::Engine;
-use super::index_events::{IndexEvent, IndexStatus};
+use super::index_events::IndexEvent;
 use super::retry::Backoff;
+use super::{background, rebuild, retry};
 use crate::error::OpenError;
 use crate::flush::Watermark;
 use crate::opening::{IndexHome, Unusable};
@@ -68,193 +69,167 @@ impl From<Unusable> for Unopened {
     }
 }
 
-impl Engine {
-    /// Returns the index file that flushes currently write to.
-    pub(crate) fn index(&self) -> IndexFile {
-        self.index.read().clone()
-    }
-
-    /// Returns the health of the index, including a fault that the mending thread has not examined yet.
-    pub(crate) fn index_status(&self) -> IndexStatus {
-        let mut status = self.mending.status();
-        if status.unavailable.is_none()
-            && let Some(Fault::Refused { reason, .. }) = self.index().fault()
-        {
-            status.unavailable = Some(reason);
-        }
-        status
-    }
-
-    /// Runs the thread that repairs the index, until it is stopped.
-    pub(crate) fn mend_loop(&self) {
-        let Some(home) = &self.home else { return };
-        let mut failures = Backoff::new();
-        let (mut not_opened_before, mut not_built_before) = (Instant::now(), Instant::now());
-        while !self.is_stopping() && self.stopped().is_none() {
-            let mended = match self.index().fault() {
-                None => {
-                    self.mending.wait(WAIT);
-                    continue;
-                }
-                Some(fault @ Fault::Refused { .. }) => {
-                    self.mending.note_unavailable(&fault.to_string());
-                    if !self.pause(not_opened_before.saturating_duration_since(Instant::now())) {
-                        return;
-                    }
-                    not_opened_before = Instant::now() + REOPEN_SPACING;
-                    self.reopen(home)
-                }
-                Some(fault) => {
-                    if !self.pause(not_built_before.saturating_duration_since(Instant::now())) {
-                        return;
-                    }
-                    let begun = Instant::now();
-                    let replaced = self.replace(home, &fault);
-                    not_built_before = Instant::now() + begun.elapsed() * REBUILD_SPACING;
-                    replaced
-                }
-            };
-            match mended {
-                Ok(()) => failures.reset(),
-                Err(()) if self.pause(failures.after_failure()) => {}
-                Err(()) => return,
+/// Runs the thread that repairs the index, until it is stopped.
+pub(crate) fn mend_loop(engine: &Engine) {
+    let Some(home) = &engine.home else { return };
+    let mut failures = Backoff::new();
+    let (mut not_opened_before, mut not_built_before) = (Instant::now(), Instant::now());
+    while !engine.is_stopping() && engine.stopped().is_none() {
+        let mended = match engine.index().fault() {
+            None => {
+                engine.mending.wait(WAIT);
+                continue;
             }
-        }
-    }
-
-    /// Reopens the index file after the disk refused an access to it.
-    fn reopen(&self, home: &IndexHome) -> Result<(), ()> {
-        // Excludes flushes.
-        let _installing = self.install.lock();
-        let old = self.index();
-        // Retire the old handle before the file is opened again: a write through it would corrupt the file.
-        old.retire();
-        let opened = home.open().map_err(Unopened::from).and_then(|index| {
-            let found = self.view_of(&index).inspect_err(|_| index.abandon())?;
-            Ok((index, found))
-        });
-        match opened {
-            Ok((index, view)) => {
-                self.install_file(index, &view);
-                self.wake_after_mending();
-                if self.flushes.lock().failing.is_none() {
-                    self.mending.note_available();
+            Some(fault @ Fault::Refused { .. }) => {
+                engine.mending.note_unavailable(&fault.to_string());
+                if !retry::pause(engine, not_opened_before.saturating_duration_since(Instant::now())) {
+                    return;
                 }
-                Ok(())
+                not_opened_before = Instant::now() + REOPEN_SPACING;
+                reopen(engine, home)
             }
-            Err(Unopened::Refused(reason)) => {
-                self.mending.note_unavailable(&reason);
-                Err(())
+            Some(fault) => {
+                if !retry::pause(engine, not_built_before.saturating_duration_since(Instant::now())) {
+                    return;
+                }
+                let begun = Instant::now();
+                let replaced = replace(engine, home, &fault);
+                not_built_before = Instant::now() + begun.elapsed() * REBUILD_SPACING;
+                replaced
             }
-            Err(Unopened::Damaged(reason)) => {
-                // The retired file is still the store's index, and must be replaced.
-                old.condemn(reason);
-                Ok(())
-            }
-        }
-    }
-
-    /// Returns the view with a reopened file. The file must hold the entries that the view says it holds, or those of
-    /// one more flush. That flush reported a failure but took effect, so the view drops its memtables.
-    fn view_of(&self, index: &IndexFile) -> Result<View, Unopened> {
-        let snapshot = index.snapshot()?;
-        let next = Watermark::read(&snapshot)?.map_or(Position::FIRST, |watermark| watermark.next);
-        let mut view = View::clone(&self.view());
-        if next == view.indexed {
-            view.index = snapshot;
-            return Ok(view);
-        }
-        let flushes = self.flushes.lock();
-        let request = flushes.requests.front().filter(|request| request.end == next);
-        let flush = request.map(|request| request.flush);
-        drop(flushes);
-        let Some(flush) = flush else {
-            let reason = format!("the index holds entries before {next}, not before {}", view.indexed);
-            return Err(Unopened::Damaged(reason));
         };
-        view.take_flush(snapshot, flush, next);
-        Ok(view)
-    }
-
-    /// Makes a file the store's index. The caller holds the `install` lock.
-    fn install_file(&self, index: IndexFile, view: &View) {
-        let mending = self.mending.clone();
-        index.tell_faults(move || mending.want());
-        let mut current = self.index.write();
-        let mut slot = self.view.write();
-        // More entries may have been published since the caller took its view.
-        let mut now = View::clone(&slot);
-        now.take_file(view);
-        *slot = Arc::new(now);
-        *current = index;
-    }
-
-    fn wake_after_mending(&self) {
-        self.flushes.lock().retry_now = true;
-        self.flush_wanted.notify_all();
-        self.want_merges();
-    }
-
-    /// Builds a new index and replaces the faulty one.
-    fn replace(&self, home: &IndexHome, fault: &Fault) -> Result<(), ()> {
-        let reason = fault.to_string();
-        self.mending.tell(IndexEvent::Rebuilding { reason: reason.clone() });
-        let begun = Instant::now();
-        match self.build_and_swap(home, fault) {
-            Ok(()) => {
-                self.wake_after_mending();
-                self.mending.tell(IndexEvent::Rebuilt { reason, took: begun.elapsed() });
-                Ok(())
-            }
-            Err(error) => {
-                self.mending.tell(IndexEvent::RebuildFailed { reason: error.to_string() });
-                Err(())
-            }
+        match mended {
+            Ok(()) => failures.reset(),
+            Err(()) if retry::pause(engine, failures.after_failure()) => {}
+            Err(()) => return,
         }
     }
+}
 
-    fn build_and_swap(&self, home: &IndexHome, fault: &Fault) -> Result<(), OpenError> {
-        // Exclude the removal of sections, which would change the journal during the build, and verification, which
-        // would compare against the replaced index.
-        let _journal = loop {
-            if let Some(lock) = self.journal_lock.try_lock_for(WAIT) {
-                break lock;
+/// Reopens the index file after the disk refused an access to it.
+fn reopen(engine: &Engine, home: &IndexHome) -> Result<(), ()> {
+    // Excludes flushes.
+    let _installing = engine.install.lock();
+    let old = engine.index();
+    // Retire the old handle before the file is opened again: a write through it would corrupt the file.
+    old.retire();
+    let opened = home.open().map_err(Unopened::from).and_then(|index| {
+        let found = view_of(engine, &index).inspect_err(|_| index.abandon())?;
+        Ok((index, found))
+    });
+    match opened {
+        Ok((index, view)) => {
+            install_file(engine, index, &view);
+            wake_after_mending(engine);
+            if engine.flushes.lock().failing.is_none() {
+                engine.mending.note_available();
             }
-            self.go_on()?;
-        };
-        if matches!(fault, Fault::Unsynced(_)) {
-            // After a failed sync, an opening would see the page cache and not the disk, and would trust it.
-            home.set_aside()?;
-            home.sync_names()?;
-        }
-        let index = home.create()?;
-        let swapped = self.build(&index).and_then(|(installing, snapshot)| {
-            home.set_aside()?;
-            home.put_in_place().inspect_err(|_| {
-                if matches!(fault, Fault::Damaged(_)) {
-                    home.put_back();
-                }
-            })?;
-            // If this sync fails, a power cut may leave either file under the name. Both are indexes of this history.
-            let _ = home.sync_names();
-            let mut view = View::clone(&self.view());
-            view.index = snapshot;
-            self.install_file(index.clone(), &view);
-            self.hashes.restore();
-            drop(installing);
             Ok(())
-        });
-        swapped.inspect_err(|_| {
-            index.abandon();
-            let _ = home.discard_new();
-        })
-    }
-
-    /// Returns an error if the new index is no longer needed because the store is closing.
-    pub(super) fn go_on(&self) -> Result<(), OpenError> {
-        if self.is_stopping() || self.stopped().is_some() {
-            return Err(OpenError::Io { reason: "the store is closing".to_owned() });
         }
-        Ok(())
+        Err(Unopened::Refused(reason)) => {
+            engine.mending.note_unavailable(&reason);
+            Err(())
+        }
+        Err(Unopened::Damaged(reason)) => {
+            // The retired file is still the store's index, and must be replaced.
+            old.condemn(reason);
+            Ok(())
+        }
     }
+}
+
+/// Returns the view with a reopened file. The file must hold the entries that the view says it holds, or those of
+/// one more flush. That flush reported a failure but took effect, so the view drops its memtables.
+fn view_of(engine: &Engine, index: &IndexFile) -> Result<View, Unopened> {
+    let snapshot = index.snapshot()?;
+    let next = Watermark::read(&snapshot)?.map_or(Position::FIRST, |watermark| watermark.next);
+    let mut view = View::clone(&engine.view());
+    if next == view.indexed {
+        view.index = snapshot;
+        return Ok(view);
+    }
+    let flushes = engine.flushes.lock();
+    let request = flushes.requests.front().filter(|request| request.end == next);
+    let flush = request.map(|request| request.flush);
+    drop(flushes);
+    let Some(flush) = flush else {
+        let reason = format!("the index holds entries before {next}, not before {}", view.indexed);
+        return Err(Unopened::Damaged(reason));
+    };
+    view.take_flush(snapshot, flush, next);
+    Ok(view)
+}
+
+/// Makes a file the store's index. The caller holds the `install` lock.
+fn install_file(engine: &Engine, index: IndexFile, view: &View) {
+    let mending = engine.mending.clone();
+    index.tell_faults(move || mending.want());
+    let mut current = engine.index.write();
+    let mut slot = engine.view.write();
+    // More entries may have been published since the caller took its view.
+    let mut now = View::clone(&slot);
+    now.take_file(view);
+    *slot = Arc::new(now);
+    *current = index;
+}
+
+fn wake_after_mending(engine: &Engine) {
+    engine.flushes.lock().retry_now = true;
+    engine.flush_wanted.notify_all();
+    background::want_merges(engine);
+}
+
+/// Builds a new index and replaces the faulty one.
+fn replace(engine: &Engine, home: &IndexHome, fault: &Fault) -> Result<(), ()> {
+    let reason = fault.to_string();
+    engine.mending.tell(IndexEvent::Rebuilding { reason: reason.clone() });
+    let begun = Instant::now();
+    match build_and_swap(engine, home, fault) {
+        Ok(()) => {
+            wake_after_mending(engine);
+            engine.mending.tell(IndexEvent::Rebuilt { reason, took: begun.elapsed() });
+            Ok(())
+        }
+        Err(error) => {
+            engine.mending.tell(IndexEvent::RebuildFailed { reason: error.to_string() });
+            Err(())
+        }
+    }
+}
+
+fn build_and_swap(engine: &Engine, home: &IndexHome, fault: &Fault) -> Result<(), OpenError> {
+    // Exclude the removal of sections, which would change the journal during the build, and verification, which
+    // would compare against the replaced index.
+    let _journal = loop {
+        if let Some(lock) = engine.journal_lock.try_lock_for(WAIT) {
+            break lock;
+        }
+        rebuild::go_on(engine)?;
+    };
+    if matches!(fault, Fault::Unsynced(_)) {
+        // After a failed sync, an opening would see the page cache and not the disk, and would trust it.
+        home.set_aside()?;
+        home.sync_names()?;
+    }
+    let index = home.create()?;
+    let swapped = rebuild::build(engine, &index).and_then(|(installing, snapshot)| {
+        home.set_aside()?;
+        home.put_in_place().inspect_err(|_| {
+            if matches!(fault, Fault::Damaged(_)) {
+                home.put_back();
+            }
+        })?;
+        // If this sync fails, a power cut may leave either file under the name. Both are indexes of this history.
+        let _ = home.sync_names();
+        let mut view = View::clone(&engine.view());
+        view.index = snapshot;
+        install_file(engine, index.clone(), &view);
+        engine.hashes.restore();
+        drop(installing);
+        Ok(())
+    });
+    swapped.inspect_err(|_| {
+        index.abandon();
+        let _ = home.discard_new();
+    })
 }

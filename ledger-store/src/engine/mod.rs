@@ -17,21 +17,21 @@
 
 mod answers;
 mod atomic;
-mod background;
+pub(crate) mod background;
 mod chains;
-mod commit;
+pub(crate) mod commit;
 mod decide;
 mod flush_requests;
-mod flushes;
+pub(crate) mod flushes;
 mod handover;
-mod hashing;
+pub(crate) mod hashing;
 mod index_events;
-mod lead;
+pub(crate) mod lead;
 mod ledger_work;
 mod memory;
-mod mending;
+pub(crate) mod mending;
 mod pace;
-mod panics;
+pub(crate) mod panics;
 mod pending;
 mod queue;
 mod rebuild;

@@ -30,24 +30,22 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-impl Engine {
-    /// Runs the loop of a background thread. If it panics, stops all writes and wakes those who wait for a flush.
-    pub(crate) fn run_thread(&self, name: &str, run: fn(&Self)) {
-        if catch_unwind(AssertUnwindSafe(|| run(self))).is_err() {
-            self.stop_writing(&format!("{name} met a fault of this program"));
-            // Nothing to wake for the hashing thread: those who wait for it check every 100 ms whether the store has
-            // stopped or their time is up.
-            self.fail_flushes();
-        }
+/// Runs the loop of a background thread. If it panics, stops all writes and wakes those who wait for a flush.
+pub(crate) fn run_thread(engine: &Engine, name: &str, run: fn(&Engine)) {
+    if catch_unwind(AssertUnwindSafe(|| run(engine))).is_err() {
+        engine.stop_writing(&format!("{name} met a fault of this program"));
+        // Nothing to wake for the hashing thread: those who wait for it check every 100 ms whether the store has
+        // stopped or their time is up.
+        engine.fail_flushes();
     }
+}
 
-    /// Runs one batch, or a flush, and survives its panic, because the thread must still answer the callers of later
-    /// batches. If the panic left the state half changed, [`StopOnPanic`] has stopped all writes, and later callers
-    /// receive an error.
-    pub(crate) fn outlive(&self, batch: impl FnOnce(&Self)) {
-        // Ignore the panic: unwinding dropped the batch's `Done`s, which told its callers that the outcome is unknown.
-        let _ = catch_unwind(AssertUnwindSafe(|| batch(self)));
-    }
+/// Runs one batch, or a flush, and survives its panic, because the thread must still answer the callers of later
+/// batches. If the panic left the state half changed, [`StopOnPanic`] has stopped all writes, and later callers
+/// receive an error.
+pub(crate) fn outlive(engine: &Engine, batch: impl FnOnce(&Engine)) {
+    // Ignore the panic: unwinding dropped the batch's `Done`s, which told its callers that the outcome is unknown.
+    let _ = catch_unwind(AssertUnwindSafe(|| batch(engine)));
 }
 
 #[cfg(test)]
@@ -59,7 +57,8 @@ mod tests {
 
     use ledger_core::{Command, CreateTransaction, LedgerName, LedgerOptions, Postings, Timestamp};
 
-    use crate::engine::{Done, Engine, Work};
+    use super::run_thread;
+    use crate::engine::{Done, Engine, Work, flushes, lead};
     use crate::error::WriteError;
     use crate::options::{Options, SystemClock, TimeSource};
     use crate::store::Store;
@@ -147,11 +146,11 @@ mod tests {
         let engine = Engine::in_memory(&Options::default());
         let (sender, receiver) = mpsc::channel();
         let done = Done::new(move |answer| sender.send(answer.is_ok()).expect("the test waits"));
-        engine.submit_here(Work::CreateLedger(main_ledger(), LedgerOptions::default(), done), 1);
+        lead::submit_here(&engine, Work::CreateLedger(main_ledger(), LedgerOptions::default(), done), 1);
         assert!(receiver.recv().expect("an answer"));
-        engine.flush_what_gathered();
-        engine.run_thread("the flusher", |_| panic!("the test panics here"));
-        engine.wait_for_flushes();
+        flushes::flush_what_gathered(&engine);
+        run_thread(&engine, "the flusher", |_| panic!("the test panics here"));
+        flushes::wait_for_flushes(&engine);
         assert_eq!(engine.stopped().as_deref(), Some("the flusher met a fault of this program"));
     }
 }

@@ -1,6 +1,6 @@
 //! Answers that wait until their batch is durable.
 //!
-//! `Engine::decide` turns each piece of work into a [`Pending`] answer. After the commit, `Resolver` completes it:
+//! `decide` turns each piece of work into a [`Pending`] answer. After the commit, `Resolver` completes it:
 //! it reads the entries of idempotent replays, and computes effective volumes.
 
 use ledger_journal::Position;

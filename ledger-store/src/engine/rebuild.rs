@@ -27,32 +27,33 @@ const ROUNDS_MAX: usize = 6;
 /// Number of checkpoints of hash chains that are written at a time.
 const CHECKPOINTS: usize = 1 << 16;
 
-impl Engine {
-    /// Fills a new index with everything that the current one holds. Returns its snapshot together with the `install`
-    /// lock. While the caller holds that lock, both indexes hold the same entries.
-    ///
-    /// # Errors
-    ///
-    /// [`OpenError`] if the journal cannot be read or the new file cannot be written, or the store is closing.
-    pub(super) fn build(&self, index: &IndexFile) -> Result<(MutexGuard<'_, ()>, IndexSnapshot), OpenError> {
-        let mut filling = Filling {
-            engine: self,
-            index,
-            next: Position::FIRST,
-            hashes: Hashes::new(Position::FIRST, 0),
-            chains: Chains::default(),
-        };
-        for _ in 0..ROUNDS_MAX {
-            filling.fill(self.view().indexed)?;
-            let installing = self.install.lock();
-            if self.view().indexed == filling.next {
-                return Ok((installing, index.snapshot()?));
-            }
+/// Fills a new index with everything that the current one holds. Returns its snapshot together with the `install`
+/// lock. While the caller holds that lock, both indexes hold the same entries.
+///
+/// # Errors
+///
+/// [`OpenError`] if the journal cannot be read or the new file cannot be written, or the store is closing.
+pub(super) fn build<'a>(
+    engine: &'a Engine,
+    index: &IndexFile,
+) -> Result<(MutexGuard<'a, ()>, IndexSnapshot), OpenError> {
+    let mut filling = Filling {
+        engine,
+        index,
+        next: Position::FIRST,
+        hashes: Hashes::new(Position::FIRST, 0),
+        chains: Chains::default(),
+    };
+    for _ in 0..ROUNDS_MAX {
+        filling.fill(engine.view().indexed)?;
+        let installing = engine.install.lock();
+        if engine.view().indexed == filling.next {
+            return Ok((installing, index.snapshot()?));
         }
-        let installing = self.install.lock();
-        filling.fill(self.view().indexed)?;
-        Ok((installing, index.snapshot()?))
     }
+    let installing = engine.install.lock();
+    filling.fill(engine.view().indexed)?;
+    Ok((installing, index.snapshot()?))
 }
 
 /// A new index while it is being filled.
@@ -68,7 +69,7 @@ struct Filling<'a> {
 impl Filling<'_> {
     /// Adds the entries up to `until` that the new index lacks.
     fn fill(&mut self, until: Position) -> Result<(), OpenError> {
-        self.engine.go_on()?;
+        go_on(self.engine)?;
         if until == self.next {
             return Ok(());
         }
@@ -150,4 +151,12 @@ impl JournalReader for Part {
         chunks.retain(|chunk| chunk.first() < self.until);
         Ok(chunks)
     }
+}
+
+/// Returns an error if the new index is no longer needed because the store is closing.
+pub(super) fn go_on(engine: &Engine) -> Result<(), OpenError> {
+    if engine.is_stopping() || engine.stopped().is_some() {
+        return Err(OpenError::Io { reason: "the store is closing".to_owned() });
+    }
+    Ok(())
 }

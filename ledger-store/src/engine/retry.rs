@@ -32,18 +32,16 @@ impl Backoff {
     }
 }
 
-impl Engine {
-    /// Waits for a time. Returns `false` if the store is closing or has stopped writing.
-    pub(super) fn pause(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
-        let mut stopped = self.stopped.lock();
-        while stopped.is_none() && !self.is_stopping() {
-            if self.stop_told.wait_until(&mut stopped, until).timed_out() {
-                return stopped.is_none() && !self.is_stopping();
-            }
+/// Waits for a time. Returns `false` if the store is closing or has stopped writing.
+pub(super) fn pause(engine: &Engine, time: Duration) -> bool {
+    let until = Instant::now() + time;
+    let mut stopped = engine.stopped.lock();
+    while stopped.is_none() && !engine.is_stopping() {
+        if engine.stop_told.wait_until(&mut stopped, until).timed_out() {
+            return stopped.is_none() && !engine.is_stopping();
         }
-        false
     }
+    false
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use ledger_index::IndexFile;
+use ledger_index::{Fault, IndexFile};
 use ledger_journal::{Identity, Journal, JournalReader};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::flush_requests::Flushes;
 use super::handover::Handover;
-use super::index_events::Mending;
+use super::index_events::{IndexStatus, Mending};
 use super::queue::Queue;
 use crate::error::ReadError;
 use crate::fingerprint::Fingerprints;
@@ -138,6 +138,22 @@ impl Engine {
         self.view.read().clone()
     }
 
+    /// Returns the index file that flushes currently write to.
+    pub(crate) fn index(&self) -> IndexFile {
+        self.index.read().clone()
+    }
+
+    /// Returns the health of the index, including a fault that the mending thread has not examined yet.
+    pub(crate) fn index_status(&self) -> IndexStatus {
+        let mut status = self.mending.status();
+        if status.unavailable.is_none()
+            && let Some(Fault::Refused { reason, .. }) = self.index().fault()
+        {
+            status.unavailable = Some(reason);
+        }
+        status
+    }
+
     /// Returns why the store has stopped writing, if it has.
     pub(crate) fn stopped(&self) -> Option<String> {
         self.stopped.lock().clone()
@@ -189,6 +205,11 @@ impl Engine {
         self.queue.close();
     }
 
+    /// Stops handing batches over to the committer.
+    pub(crate) fn close_handover(&self) {
+        self.handover.close();
+    }
+
     /// Stops the flusher, once it has handled all requests, and the merger.
     pub(crate) fn stop_background(&self) {
         self.stopping.store(true, Ordering::Relaxed);
@@ -202,6 +223,12 @@ impl Engine {
         self.space_wanted.notify_all();
         self.hashes.feed.wake();
         self.mending.want();
+    }
+
+    /// Marks flushing as ended for good, and wakes the threads that wait for a flush.
+    pub(super) fn fail_flushes(&self) {
+        self.flushes.lock().failed = true;
+        self.flush_done.notify_all();
     }
 
     /// Returns a session that reads one ledger in a view.

@@ -18,7 +18,7 @@ pub use self::report::{Opening, Status};
 use self::running::Running;
 pub(crate) use self::writes::LEDGER_WORK_BYTES;
 use crate::directory::DataDirectory;
-use crate::engine::{Engine, IndexEvent};
+use crate::engine::{Engine, IndexEvent, flushes};
 use crate::error::{OpenError, ReadError, WriteError};
 use crate::opening::{self, IndexHome, Opened};
 use crate::options::Options;
@@ -267,8 +267,8 @@ impl Store {
     pub(crate) fn flush_all(&self) -> bool {
         let engine = &self.inner.engine;
         engine.hashes.wait(engine.view().next, || engine.stopped().is_some() || engine.is_stopping());
-        engine.flush_what_gathered();
-        engine.wait_for_flushes()
+        flushes::flush_what_gathered(engine);
+        flushes::wait_for_flushes(engine)
     }
 
     /// Completes all queued writes, flushes, and stops accepting writes. Reads remain possible. Dropping the last

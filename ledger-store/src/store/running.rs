@@ -6,7 +6,7 @@ use std::thread::{JoinHandle, ThreadId};
 use parking_lot::Mutex;
 
 use crate::directory::DataDirectory;
-use crate::engine::Engine;
+use crate::engine::{Engine, background, commit, flushes, hashing, lead, mending, panics};
 
 /// The threads and resources of a running store. They end in a fixed order when it closes.
 pub(super) struct Running {
@@ -24,17 +24,17 @@ impl Running {
         let mut threads = Vec::new();
         let mut spawn = |name: &'static str, run: fn(&Engine)| {
             let engine = engine.clone();
-            let run = move || engine.run_thread(name, run);
+            let run = move || panics::run_thread(&engine, name, run);
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
             threads.push(thread.expect("the operating system can start a thread"));
         };
-        spawn("ledger-writer", Engine::write_loop);
-        spawn("ledger-committer", Engine::commit_loop);
-        spawn("ledger-flusher", Engine::flush_loop);
-        spawn("ledger-space", Engine::space_loop);
-        spawn("ledger-merger", Engine::merge_loop);
-        spawn("ledger-hasher", Engine::hash_loop);
-        spawn("ledger-mender", Engine::mend_loop);
+        spawn("ledger-writer", lead::write_loop);
+        spawn("ledger-committer", commit::commit_loop);
+        spawn("ledger-flusher", background::flush_loop);
+        spawn("ledger-space", background::space_loop);
+        spawn("ledger-merger", background::merge_loop);
+        spawn("ledger-hasher", hashing::hash_loop);
+        spawn("ledger-mender", mending::mend_loop);
         let ids = threads.iter().map(|thread| thread.thread().id()).collect();
         Self { threads: Mutex::new(threads), ids, engine: engine.clone(), directory }
     }
@@ -72,7 +72,7 @@ impl Running {
         self.engine.close_handover();
         let _ = threads.next().map(JoinHandle::join);
         if self.engine.stopped().is_none() {
-            self.engine.outlive(Engine::flush_what_gathered);
+            panics::outlive(&self.engine, flushes::flush_what_gathered);
         }
         self.engine.stop_background();
         for thread in threads {

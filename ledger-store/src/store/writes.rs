@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use super::Store;
 use crate::atomic::AtomicWrite;
 use crate::documents::{DocumentChange, DocumentVersion};
-use crate::engine::{BucketChange, BucketState, Done, LedgerEdit, Work};
+use crate::engine::{BucketChange, BucketState, Done, LedgerEdit, Work, lead};
 use crate::error::WriteError;
 use crate::query::LedgerInfo;
 use crate::submission::{Outcome, Submission};
@@ -174,7 +174,7 @@ impl Store {
         submission.hash_requests();
         let bytes = submission.bytes();
         let programs = self.engine().scripts.of(&submission);
-        self.engine().submit(Work::Apply(submission, programs, Done::new(done)), bytes);
+        lead::submit(self.engine(), Work::Apply(submission, programs, Done::new(done)), bytes);
     }
 
     /// Creates a ledger without blocking, like [`Store::submit`].
@@ -185,7 +185,7 @@ impl Store {
         done: impl FnOnce(Result<(), WriteError>) + Send + 'static,
     ) {
         let done = Done::new(move |created: Result<LedgerInfo, WriteError>| done(created.map(drop)));
-        self.engine().submit(Work::CreateLedger(name, options, done), LEDGER_WORK_BYTES);
+        lead::submit(self.engine(), Work::CreateLedger(name, options, done), LEDGER_WORK_BYTES);
     }
 
     /// Queues work that takes `bytes` in the queue, and waits for its answer. The kind of the work determines the type
@@ -201,7 +201,7 @@ impl Store {
             *filled.answer.lock() = Some(answer);
             filled.ready.notify_one();
         };
-        self.engine().submit_here(work(Done::new(done)), bytes);
+        lead::submit_here(self.engine(), work(Done::new(done)), bytes);
         let mut answer = slot.answer.lock();
         loop {
             if let Some(answer) = answer.take() {

@@ -162,18 +162,18 @@ fn a_flush_holds_the_batch_under_way_when_it_began() {
     let (engine, journal) = engine(&Options::default());
     let timeout = timeout_for(|| {
         thread::scope(|scope| {
-            engine.begin_flush(&mut engine.decider.lock());
+            flushes::begin_flush(&engine, &mut engine.decider.lock());
             engine.flushes.lock().stop = true;
-            scope.spawn(|| engine.flush_loop());
+            scope.spawn(|| background::flush_loop(&engine));
         });
     });
     journal.hold();
     thread::scope(|scope| {
         let payment = scope.spawn(|| pay(&engine, "a"));
         journal.wait_for_append();
-        engine.begin_flush(&mut engine.decider.lock());
+        flushes::begin_flush(&engine, &mut engine.decider.lock());
         engine.flushes.lock().stop = true;
-        let flusher = scope.spawn(|| engine.flush_loop());
+        let flusher = scope.spawn(|| background::flush_loop(&engine));
         // A flusher that does not wait would end before the append returns.
         let begun = Instant::now();
         while begun.elapsed() < timeout && !flusher.is_finished() {

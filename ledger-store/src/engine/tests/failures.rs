@@ -8,7 +8,8 @@ use ledger_journal::{JournalReader, Position};
 
 use super::*;
 use crate::engine::chains::Chains;
-use crate::engine::hashing::hash_stretch;
+use crate::engine::hashing::{self, hash_stretch};
+use crate::engine::rebuild;
 use crate::flush::Watermark;
 use crate::hashes::Hashes;
 
@@ -27,7 +28,7 @@ fn a_flush_that_cannot_read_is_tried_again() {
     let (engine, journal) = engine(&options);
     journal.fail_reads(true);
     let (refused, waiting, dry, flushed) = thread::scope(|scope| {
-        let flusher = scope.spawn(|| engine.flush_loop());
+        let flusher = scope.spawn(|| background::flush_loop(&engine));
         let refused = (0..3_000).find_map(|_| pay(&engine, Mode::Commit).err());
         let dry = pay(&engine, Mode::DryRun).is_ok();
         let (waiting, flushed) = (waiting_bytes(&engine), engine.view().flushed);
@@ -49,9 +50,9 @@ fn a_flush_that_cannot_read_is_tried_again() {
 
 /// Flushes everything, on this thread.
 fn flush(engine: &Engine) {
-    engine.flush_what_gathered();
+    flushes::flush_what_gathered(engine);
     engine.flushes.lock().stop = true;
-    engine.flush_loop();
+    background::flush_loop(engine);
     engine.flushes.lock().stop = false;
 }
 
@@ -66,7 +67,7 @@ fn a_new_index_holds_what_is_flushed_meanwhile() {
     journal.before_scan(move || flush(&flushing));
     let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
     let index = IndexFile::create(redb::backends::InMemoryBackend::new(), options).expect("an index");
-    let (_installing, snapshot) = engine.build(&index).expect("it is built");
+    let (_installing, snapshot) = rebuild::build(&engine, &index).expect("it is built");
     let indexed = engine.view().indexed;
     assert!(before < indexed, "nothing was flushed meanwhile");
     let found = Watermark::read(&snapshot).expect("it is there").expect("it was written");
@@ -81,7 +82,7 @@ fn nobody_waits_for_a_hasher_that_cannot_read() {
     }
     journal.fail_reads(true);
     thread::scope(|scope| {
-        let hasher = scope.spawn(|| engine.hash_loop());
+        let hasher = scope.spawn(|| hashing::hash_loop(&engine));
         // Returns once the hashing thread has failed.
         engine.hashes.wait(engine.view().next, || engine.stopped().is_some());
         for _ in 0..200 {

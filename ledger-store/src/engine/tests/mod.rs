@@ -21,7 +21,7 @@ use ledger_core::{
 use ledger_journal::Identity;
 
 use self::journal::ScriptedJournal;
-use super::{Done, Engine, Work};
+use super::{Done, Engine, Work, background, flushes, lead};
 use crate::error::WriteError;
 use crate::options::Options;
 use crate::scripts::Programs;
@@ -53,7 +53,7 @@ fn run<T: Send + 'static>(
 ) -> Result<T, WriteError> {
     let (told, answer) = mpsc::channel();
     let done = Done::new(move |answer| told.send(answer).expect("the test waits"));
-    engine.submit_here(work(done), bytes);
+    lead::submit_here(engine, work(done), bytes);
     answer.recv().expect("an answer")
 }
 

@@ -7,7 +7,7 @@ use crate::documents::{Collection, DocumentAction, DocumentChange, Expected};
 
 /// Requests a flush that no thread carries out, so that everything written so far keeps waiting.
 fn begin_flush(engine: &Engine) {
-    engine.begin_flush(&mut engine.decider.lock());
+    flushes::begin_flush(engine, &mut engine.decider.lock());
 }
 
 fn outcome(engine: &Engine, command: Command) -> Outcome {
