@@ -286,8 +286,7 @@ async fn accept(
     let graceful = GracefulShutdown::new();
     // hyper's default allows 100 header lines. Setting this limit would cost an allocation per request.
     let mut builder = http1::Builder::new();
-    // hyper counts this timeout from the end of the last response. `TimedStream` limits the time of a head that has
-    // begun.
+    // hyper counts this timeout from the end of the last response. `TimedStream` limits the time of a begun head.
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
     let heads = app.memory().heads.clone();
     loop {
@@ -306,8 +305,7 @@ async fn accept(
             continue;
         };
         let Some(slot) = slots.give(slot, peer.ip()) else { continue };
-        // Each response is written as a whole, so waiting for more data only adds delay. A later read or write reports
-        // any error.
+        // Each response is written as a whole. Waiting for more data only adds delay. Later reads report any error.
         let _ = stream.set_nodelay(true);
         let (app, large) = (app.clone(), large.clone());
         let (progress, last_token) = (Progress::default(), Arc::new(LastToken::default()));

@@ -7,7 +7,7 @@ use crate::atomic::{AtomicWrite, LedgerCommand};
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Detail, Receipt, Request};
-use crate::writer::{Batch, Decided, KeyPrints, Prepared, Setting, State, documents, execute, undo};
+use crate::writer::{Batch, Decided, KeyPrints, Prepared, Setting, State, document_changes, execute, undo};
 
 /// Decides an atomic write. All of its entries go into this batch, which one append makes durable, or none do.
 pub(super) fn decide_atomic(
@@ -27,7 +27,7 @@ pub(super) fn decide_atomic(
     }
     undo::begin_for_documents(state);
     let mark = batch.mark();
-    let decided = match documents::change(state, &documents, batch) {
+    let decided = match document_changes::change(state, &documents, batch) {
         Ok(Ok(_)) => decide_commands(state, &ledgers, &mut requests, programs, now, batch, written)
             .map_err(WriteError::from),
         Ok(Err(rejection)) => Err(WriteError::Document(rejection)),

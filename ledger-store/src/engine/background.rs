@@ -178,9 +178,8 @@ fn write_flush(
     let hashed = engine.hashes.next();
     let mut hashes = engine.hashes.pending();
     // Leave out checkpoints of removed ledgers: nothing would delete them from the index.
-    let heads_now = &view.heads;
     hashes.retain(|((chain, _), _)| {
-        heads_now.get(ChainId::of_number(*chain).ledger()).is_none_or(|head| !head.is_removed)
+        view.heads.get(ChainId::of_number(*chain).ledger()).is_none_or(|head| !head.is_removed)
     });
     let watermark = Watermark { store: engine.identity.store, next: end, chain, hashed };
     drop(view);

@@ -12,8 +12,8 @@ use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Atomicity, Mode, Receipt, Request, Submission};
 use crate::writer::{
-    Batch, COMMANDS_PREFETCHED, Decided, Prefetched, Prepared, Setting, State, documents, execute, prefetch,
-    undo,
+    Batch, COMMANDS_PREFETCHED, Decided, Prefetched, Prepared, Setting, State, document_changes, execute,
+    prefetch, undo,
 };
 
 /// Decides one piece of work. Changes the state and adds the resulting entries to the batch.
@@ -52,7 +52,7 @@ pub(super) fn decide_work(
             Pending::complete(done, checked(engine, state, removed))
         }
         Work::ChangeDocuments(changes, done) => {
-            let changed = documents::change(state, &changes, batch).map_err(WriteError::from);
+            let changed = document_changes::change(state, &changes, batch).map_err(WriteError::from);
             let changed = changed.and_then(|changed| changed.map_err(WriteError::Document));
             Pending::complete(done, checked(engine, state, changed))
         }

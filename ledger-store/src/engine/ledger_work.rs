@@ -12,7 +12,7 @@ use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
 use crate::error::WriteError;
 use crate::imported::Imported;
 use crate::query::LedgerInfo;
-use crate::writer::{Batch, State, documents, import, undo};
+use crate::writer::{Batch, State, document_changes, import, undo};
 
 /// Maximum number of ledgers that one piece of work visits or removes. Keeps a batch small, however many ledgers there
 /// are.
@@ -58,7 +58,7 @@ pub(super) fn edit_ledger(
             let before = state.stored_document(&document_key(MAPPINGS, key))?;
             let value = Some(text.as_bytes());
             let document = DocumentRecord { collection: MAPPINGS, key, value, secondary: Vec::new() };
-            documents::enter(state, document, before, batch)?;
+            document_changes::enter(state, document, before, batch)?;
             batch.touch(info.id);
             return Ok(info);
         }
@@ -170,7 +170,7 @@ pub(super) fn remove_deleted(
         for (collection, before) in before {
             if before.is_some() {
                 let document = DocumentRecord { collection, key, value: None, secondary: Vec::new() };
-                documents::enter(state, document, before, batch)?;
+                document_changes::enter(state, document, before, batch)?;
             }
         }
         batch.touch(info.id);
@@ -210,7 +210,7 @@ fn put_ledger_over(
     let value = encode_ledger(info, section);
     let key = info.name.as_str().as_bytes();
     let document = DocumentRecord { collection: LEDGERS, key, value: Some(&value), secondary: Vec::new() };
-    documents::enter(state, document, before, batch)?;
+    document_changes::enter(state, document, before, batch)?;
     batch.touch(info.id);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Follows the driver of a plan: the candidates for a filter, in order of id or of effective date.
 
-use ledger_core::{AddressRole, Timestamp};
+use ledger_core::AddressRole;
 use ledger_index::{HistoryRow, TransactionRow};
 
 use super::plan::Driver;
@@ -120,7 +120,7 @@ pub(crate) fn by_date(
             all_by_date(session, ids, span, direction)?
         }
         Driver::Holdings { holdings, role, .. } => {
-            let recorded = recorded_as_dated(session, ids, span)?;
+            let recorded = timeline::recorded_as_dated(session, ids, span)?;
             let mut sources = Vec::with_capacity(2 * holdings.len());
             for holding in holdings {
                 sources.push(in_order_of(session, *holding, *role, recorded, span, direction));
@@ -132,29 +132,13 @@ pub(crate) fn by_date(
     Ok(union(sources, direction))
 }
 
-/// Returns the range of ids that includes every transaction dated in `span`, except the backdated ones.
-pub(super) fn recorded_as_dated(
-    session: &Session,
-    mut ids: Span<u64>,
-    span: Span<(i64, u64)>,
-) -> Result<Span<u64>, ReadError> {
-    if let Some(before) = span.from.0.checked_sub(1) {
-        ids.raise_from(timeline::first_transaction_after(session, Timestamp::from_micros(before))?);
-    }
-    match timeline::transaction_at(session, Timestamp::from_micros(span.to.0))? {
-        Some(last) => ids.lower_to(last.transaction),
-        None => ids = Span { from: 1, to: 0 },
-    }
-    Ok(ids)
-}
-
 fn all_by_date(
     session: &Session,
     ids: Span<u64>,
     span: Span<(i64, u64)>,
     direction: Direction,
 ) -> Result<Vec<Stream<(i64, u64)>>, ReadError> {
-    let recorded = recorded_as_dated(session, ids, span)?;
+    let recorded = timeline::recorded_as_dated(session, ids, span)?;
     let meter = session.meter.clone();
     let in_order =
         by_id(session, &Driver::All, recorded, direction).filter_map(move |candidate| match candidate {

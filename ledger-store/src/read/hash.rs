@@ -7,7 +7,6 @@ use ledger_core::{LogEntry, WireHash};
 use ledger_index::{Way, tables};
 use ledger_journal::Position;
 
-use super::logs;
 use super::reader::LedgerReader;
 use super::session::Session;
 use crate::error::ReadError;
@@ -38,7 +37,7 @@ fn extend_chain(session: &Session, chain: &mut Chain, from: u64, to: u64) -> Res
     let ledger = session.ledger();
     for row in session.logs().cursor((ledger, from), (ledger, last), Way::Ascending) {
         session.meter.row()?;
-        chain.append(&logs::log_entry(session, &row?)?);
+        chain.append(&session.reader.entry_of_row(&row?)?);
     }
     Ok(())
 }

@@ -71,19 +71,13 @@ impl FilterSubject for LogSubject<'_> {
     }
 }
 
-/// Returns the entry of a log.
-pub(crate) fn log_entry(session: &Session, row: &LogRow) -> Result<LogEntry, ReadError> {
-    let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
-    session.reader.entry(position)
-}
-
 /// Returns the entry of an existing log.
 pub(crate) fn entry_of(session: &Session, log: u64) -> Result<LogEntry, ReadError> {
     let row = session
         .logs()
         .get((session.ledger(), log))?
         .ok_or_else(|| missing_in(&session.reader.view.index, "a log"))?;
-    log_entry(session, &row)
+    session.reader.entry_of_row(&row)
 }
 
 /// Returns a page of logs.

@@ -11,7 +11,7 @@ use super::accounts::conjuncts;
 use super::addresses::AddressWalk;
 use super::session::{Moment, Session};
 use super::streams::Span;
-use super::{candidates, flows, timeline};
+use super::{flows, timeline};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
 use crate::query::Direction;
@@ -295,7 +295,7 @@ pub(crate) fn narrowed_by_dates(session: &Session, mut plan: Plan) -> Result<Pla
         return Ok(plan);
     }
     let dates = Span { from: (plan.dates.from, 0), to: (plan.dates.to, u64::MAX) };
-    let recorded = candidates::recorded_as_dated(session, plan.ids, dates)?;
+    let recorded = timeline::recorded_as_dated(session, plan.ids, dates)?;
     let counters = &session.head.counters;
     if !recorded.is_empty() && recorded.to - recorded.from > counters.transactions / 2 {
         // The range covers most of the ledger. Testing every row costs less than finding the backdated ones.

@@ -11,7 +11,7 @@ use ledger_core::{
     AccountAddress, Asset, HoldingVolumes, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload,
     Metadata, Posting, Postings, Reference, Target, Timestamp, Transaction, TransactionId, Volumes,
 };
-use ledger_index::tables;
+use ledger_index::{LogRow, tables};
 use ledger_journal::entry::{
     AddressRef, Body, EntryPlaces, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
     TargetRecord, TransactionRecord, ValueRef, find_in_chunk,
@@ -172,6 +172,11 @@ impl LedgerReader {
     /// Returns the log entry at a position as it was recorded.
     pub(crate) fn entry(&self, position: Position) -> Result<LogEntry, ReadError> {
         self.with_record(position, |record| self.log_entry(record))
+    }
+
+    /// Returns the entry of a row of the table of logs.
+    pub(crate) fn entry_of_row(&self, row: &LogRow) -> Result<LogEntry, ReadError> {
+        self.entry(Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?)
     }
 
     /// Converts a record to a log entry.

@@ -4,6 +4,7 @@ use ledger_core::{Switch, Timestamp};
 use ledger_index::{IndexError, LogRow, Row, TableView, TransactionRow, Way};
 
 use super::session::{Moment, Session};
+use super::streams::Span;
 use crate::error::ReadError;
 
 /// A row in a ledger's timeline. The date never decreases as the id grows.
@@ -149,6 +150,22 @@ pub(crate) fn first_transaction_after(session: &Session, at: Timestamp) -> Resul
 /// Returns the first log id that may have been recorded after a date.
 pub(crate) fn first_log_after(session: &Session, at: Timestamp) -> Result<u64, ReadError> {
     Ok(log_at(session, at)?.map_or(FIRST, |row| row.log + 1))
+}
+
+/// Returns the range of ids that includes every transaction dated in `span`, except the backdated ones.
+pub(super) fn recorded_as_dated(
+    session: &Session,
+    mut ids: Span<u64>,
+    span: Span<(i64, u64)>,
+) -> Result<Span<u64>, ReadError> {
+    if let Some(before) = span.from.0.checked_sub(1) {
+        ids.raise_from(first_transaction_after(session, Timestamp::from_micros(before))?);
+    }
+    match transaction_at(session, Timestamp::from_micros(span.to.0))? {
+        Some(last) => ids.lower_to(last.transaction),
+        None => ids = Span { from: 1, to: 0 },
+    }
+    Ok(ids)
 }
 
 #[cfg(test)]

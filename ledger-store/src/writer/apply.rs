@@ -12,7 +12,7 @@ use super::accounts::Place;
 use super::hints::Hints;
 use super::locate::Located;
 use super::state::State;
-use super::touched::TouchedAccounts;
+use super::touched::{AppliedLog, TouchedAccounts};
 use super::{documents, keys, locate, schema, touched, transaction};
 use crate::documents::{LEDGERS, MAPPINGS, decode_ledger, read_ledger_name};
 use crate::error::ReadError;
@@ -22,14 +22,6 @@ use crate::view::Counters;
 
 /// A date after all others, which never makes a first usage earlier.
 const AFTER_ALL: Timestamp = Timestamp::from_micros(i64::MAX);
-
-/// A log entry that is being applied.
-#[derive(Clone, Copy)]
-pub(super) struct AppliedLog<'a, 'r> {
-    pub(super) position: u64,
-    pub(super) log: &'a LogRecord<'r>,
-    pub(super) hints: &'a Hints,
-}
 
 /// Reads what applying a log will change and is not in memory yet, so that [`entry`] reads nothing.
 ///

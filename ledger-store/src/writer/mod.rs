@@ -3,8 +3,8 @@
 //! - [`command`]: a command with its context and outcome. [`execute`] runs the steps: [`load`] finds the facts, the
 //!   core decides, [`numbers`] creates the entry, and [`apply`] changes the state.
 //! - [`state`]: everything that decisions need. [`ledgers`] holds the ledgers, [`locate`] finds accounts, [`schema`] and
-//!   [`documents`] handle schemas and documents, [`undo`] takes changes back, and [`replay`] serves recovery.
-//! - [`apply`]: the effect of any entry; [`transaction`], [`touched`] and [`keys`] are parts of it.
+//!   [`document_changes`] handle schemas and documents, [`undo`] takes changes back, and [`replay`] serves recovery.
+//! - [`apply`]: the effect of any entry; [`transaction`], [`touched`], [`documents`] and [`keys`] are parts of it.
 //! - [`batch`]: the entries and rows that one append makes durable.
 //! - [`accounts`], [`recent_keys`], [`hash_prefix`]: tables in memory, and their [prefetching](prefetch).
 //! - [`import`]: logs of other stores.
@@ -13,7 +13,8 @@ mod accounts;
 pub(crate) mod apply;
 mod batch;
 mod command;
-pub(crate) mod documents;
+pub(crate) mod document_changes;
+mod documents;
 pub(crate) mod execute;
 mod fence;
 mod hash_prefix;

@@ -7,6 +7,7 @@ use ledger_journal::entry::{AddressRef, Event, LogRecord};
 use smallvec::SmallVec;
 
 use super::accounts::{DocumentState, NewState, Place};
+use super::hints::Hints;
 use super::holding::Holdings;
 use super::locate::Located;
 use super::state::State;
@@ -14,6 +15,14 @@ use super::{keys, locate, undo};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, subject_space};
 use crate::projection::{MemtableBuilder, NewAccount};
+
+/// A log entry that is being applied.
+#[derive(Clone, Copy)]
+pub(super) struct AppliedLog<'a, 'r> {
+    pub(super) position: u64,
+    pub(super) log: &'a LogRecord<'r>,
+    pub(super) hints: &'a Hints,
+}
 
 /// An account that the entry touches.
 pub(super) struct Touched {

@@ -8,10 +8,9 @@ use ledger_index::{BackdatedRow, EffectiveRow, HistoryRow, Quantity, TermRow, Tr
 use ledger_journal::entry::{HoldingRecord, NameRef, TransactionRecord};
 
 use super::accounts::Place;
-use super::apply::AppliedLog;
 use super::holding::HoldingState;
 use super::state::State;
-use super::touched::{TouchedAccounts, recorded_at};
+use super::touched::{AppliedLog, TouchedAccounts, recorded_at};
 use super::{keys, replay, touched, undo};
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;

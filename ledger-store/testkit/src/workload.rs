@@ -31,8 +31,7 @@ pub enum Step {
     RestoreBucket(BucketName),
     /// Permanently remove the ledgers that were deleted at least this long ago.
     RemoveDeleted(Duration),
-    /// Free the space of removed ledgers. The store asks repeatedly whether to stop. With a number, it is told to stop
-    /// after it has asked this often.
+    /// Free the space of removed ledgers. With a number, stop when the store asks for this time whether to stop.
     Reclaim(Option<u64>),
     /// Write commands.
     Submit(Submission),
@@ -82,7 +81,7 @@ pub struct Workload<'a> {
     /// Time of the current step, in microseconds since 1970.
     now: i64,
     /// Number of idempotency keys used so far.
-    idempotency_keys: u64,
+    keys: u64,
     /// The last submission with an idempotency key.
     last: Option<Submission>,
 }
@@ -102,20 +101,8 @@ impl<'a> Workload<'a> {
     pub fn with_accounts(rng: Rng<'a>, more_accounts: u64) -> Self {
         let now = 1_700_000_000_000_000;
         let (homes, deleted) = (BTreeMap::new(), BTreeSet::new());
-        let (created, copies, commands, idempotency_keys, deleted_at, last) = (0, 0, 0, 0, 0, None);
-        Self {
-            rng,
-            more_accounts,
-            created,
-            copies,
-            homes,
-            deleted,
-            deleted_at,
-            commands,
-            now,
-            idempotency_keys,
-            last,
-        }
+        let (created, copies, commands, keys, deleted_at, last) = (0, 0, 0, 0, 0, None);
+        Self { rng, more_accounts, created, copies, homes, deleted, deleted_at, commands, now, keys, last }
     }
 
     /// Returns whether the choices have used all bytes of a fuzzer. Always false if a seed determines them.
@@ -331,8 +318,7 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Leaves one idempotency key for several requests: that of the first one. Its hash covers all of them. Sometimes
-    /// there is none.
+    /// Leaves at most one idempotency key for several requests, whose hash covers all of them.
     fn leave_one_key(&mut self, requests: &mut [Request]) {
         let count = requests.len();
         let Some((first, others)) = requests.split_first_mut() else { return };
@@ -351,9 +337,9 @@ impl<'a> Workload<'a> {
 
     fn idempotency(&mut self) -> Idempotency {
         // Sometimes uses an earlier key, at times with another request.
-        let next = self.idempotency_keys;
+        let next = self.keys;
         let key = if self.rng.one_in(3) { self.rng.below(next + 1) } else { next };
-        self.idempotency_keys = next.max(key + 1);
+        self.keys = next.max(key + 1);
         let hash = match self.rng.below(12) {
             0..3 => format!("another-{key}"),
             _ => format!("request-{key}"),
