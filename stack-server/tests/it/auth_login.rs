@@ -188,7 +188,7 @@ fn a_session_ends_by_revocation_or_by_logging_out() {
     assert!(world.takes(&tokens), "it is another client's");
     world.app.ask(&world.server, "/revoke", &format!("token={refresh}")).is(200);
     assert!(!world.takes(&tokens));
-    let tokens = log_in();
+    let (tokens, elsewhere) = (log_in(), log_in());
     let hint = tokens["id_token"].as_str().expect("a token");
     let end = |query: &str| world.server.get(&format!("/api/auth/end_session?{query}"));
     let bye = escape("https://app.example/bye");
@@ -200,11 +200,13 @@ fn a_session_ends_by_revocation_or_by_logging_out() {
         assert_eq!(error(&end(&query).is(400)), "invalid_request", "{query}");
     }
     end("id_token_hint=nonsense").is(302);
-    assert!(world.takes(&tokens));
+    assert!(world.takes(&tokens) && world.takes(&elsewhere));
     let left = end(&format!("id_token_hint={hint}&post_logout_redirect_uri={bye}&state=x")).is(302);
     assert_eq!(left.header("location"), Some("https://app.example/bye?state=x"));
-    assert!(!world.takes(&tokens));
-    assert_eq!(error(&world.refresh(&tokens, "").is(400)), "invalid_grant");
+    for tokens in [&tokens, &elsewhere] {
+        assert!(!world.takes(tokens), "every session of the user with the client ends");
+        assert_eq!(error(&world.refresh(tokens, "").is(400)), "invalid_grant");
+    }
     let plain = end("").is(302);
     assert!(plain.header("location").is_some_and(|to| to.ends_with("/api/auth/logged-out")));
     assert_eq!(world.server.get("/api/auth/logged-out").is(200).body, "logged out\n");

@@ -1,9 +1,9 @@
-//! Secrets remain secret: the data directory, the log, errors and exports contain none, and the binary contains no
-//! private key.
+//! Secrets stay secret: none is in the data directory, a backup, the log, an error, an event or an export, and no private
+//! key is in the binary.
 
 use std::io::Read as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,6 +13,8 @@ use crate::auth::{ONE, now};
 use crate::auth_world::{ASSERTION, Provider, REDIRECT, parameters};
 use crate::client::escape;
 use crate::kill::{address_of, ask_with};
+use crate::receiver::Receiver;
+use crate::stream::EventStream;
 
 const SERVER: &str = env!("CARGO_BIN_EXE_stack-server");
 const STATIC: &str = "canary-of-the-file-5b1c";
@@ -61,8 +63,8 @@ fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
 struct Run {
     address: String,
     secrets: Vec<(&'static str, String)>,
-    /// The text of errors and exports.
-    said: String,
+    /// Texts of the server that anybody may read, by what they are.
+    said: Vec<(&'static str, String)>,
 }
 
 impl Run {
@@ -75,7 +77,7 @@ impl Run {
         let headers = if bearer.is_empty() { String::new() } else { format!("{bearer}\r\n") };
         let (status, head, body) = ask_with(&self.address, method, path, &headers, body).expect("an answer");
         if status >= 400 {
-            self.said.push_str(&format!("{head}{body}"));
+            self.said.push(("a refusal", format!("{head}{body}")));
         }
         (status, head, serde_json::from_str(&body).unwrap_or(Value::Null))
     }
@@ -109,8 +111,8 @@ impl Run {
     }
 }
 
-/// Sends all requests that need secrets, with the right secrets and with wrong ones.
-fn use_secrets(run: &mut Run, provider: &Provider, issuer: &str) {
+/// Does everything that secrets are needed for, rightly and wrongly. Returns the header of a token that is good.
+fn use_secrets(run: &mut Run, provider: &Provider, issuer: &str) -> String {
     let root = ("root".to_owned(), STATIC.to_owned());
     let (_, answer) = run.form("/oauth/token", &root, "grant_type=client_credentials&scope=openid");
     let bearer = format!("Authorization: Bearer {}", answer["access_token"].as_str().expect("a token"));
@@ -152,21 +154,42 @@ fn use_secrets(run: &mut Run, provider: &Provider, issuer: &str) {
     }
     send_wrong_secrets(run, &app);
     assert_eq!(run.ask("POST", "/api/auth/keys/rotate", &bearer, "").0, 204);
-    run.ask("POST", "/v2/main", &bearer, "");
+    for path in ["/api/auth/clients", "/api/auth/users"] {
+        let shown = show(run, "GET", path, &bearer);
+        run.said.push(("a list", shown));
+    }
+    bearer
+}
+
+/// Asks for a text that holds no secret.
+fn show(run: &Run, method: &str, path: &str, bearer: &str) -> String {
+    let headers = format!("{bearer}\r\n");
+    let (status, head, body) = ask_with(&run.address, method, path, &headers, "").expect("an answer");
+    assert_eq!(status, 200, "{path}: {body}");
+    format!("{head}{body}")
+}
+
+/// Writes to a ledger, and reads its export and its events, which are all events that there are.
+fn use_ledger(run: &mut Run, bearer: &str, receiver: &Receiver) {
+    run.ask("POST", "/v2/main", bearer, "");
     let posting =
         r#"{"postings":[{"source":"world","destination":"canary:account","amount":7,"asset":"USD"}]}"#;
-    assert_eq!(run.ask("POST", "/v2/main/transactions", &bearer, posting).0, 200);
-    let (status, _, exported) =
-        ask_with(&run.address, "POST", "/v2/main/logs/export", &format!("{bearer}\r\n"), "")
-            .expect("an export");
-    assert!(status == 200 && exported.contains("canary:account"), "{exported}");
-    run.said.push_str(&exported);
-    for path in ["/api/auth/clients", "/api/auth/users"] {
-        let (status, head, body) =
-            ask_with(&run.address, "GET", path, &format!("{bearer}\r\n"), "").expect("an answer");
-        assert_eq!(status, 200);
-        run.said.push_str(&format!("{head}{body}"));
-    }
+    assert_eq!(run.ask("POST", "/v2/main/transactions", bearer, posting).0, 200);
+    let path = "/v2/main/accounts/canary:account/metadata";
+    assert_eq!(run.ask("POST", path, bearer, r#"{"k":"v"}"#).0, 204);
+    let exported = show(run, "POST", "/v2/main/logs/export", bearer);
+    assert!(exported.contains("canary:account"), "{exported}");
+    run.said.push(("the export of a route", exported));
+    let address = run.address.parse().expect("an address");
+    let path = "/v2/main/_events?from=first";
+    let stream = EventStream::try_open_with(address, path, &format!("{bearer}\r\n"));
+    let events = stream.expect("the token is good").events(2);
+    run.said.push(("the stream of events", format!("{events:?}")));
+    // Order counts: an event of what was written before would be among these.
+    let published = receiver.taken(2);
+    assert_eq!(published.len(), 2, "only ledgers have events: {published:?}");
+    assert!(published[0].body.contains("canary:account"), "{published:?}");
+    run.said.push(("a published event", format!("{published:?}")));
 }
 
 /// Sends unknown secrets to all routes that accept one.
@@ -202,64 +225,76 @@ fn send_wrong_secrets(run: &mut Run, app: &(String, String)) {
     }
 }
 
-#[test]
-fn no_secret_is_written_or_told() {
-    let home = tempfile::tempdir().expect("a directory");
-    let (data, clients) = (home.path().join("data"), home.path().join("clients.yaml"));
+/// Starts a server that logs everything and publishes its events.
+fn start(home: &Path, provider: &Provider, receiver: &Receiver) -> Child {
+    let clients = home.join("clients.yaml");
     std::fs::write(&clients, format!("clients: [{{id: root, trusted: true, secrets: [{STATIC}]}}]\n"))
-        .expect("the file is written");
-    let provider = Provider::start();
-    let mut child = Command::new(SERVER)
-        .args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--debug",
-            "--auth-enabled",
-            "--auth-wrong-secrets",
-            "1000",
-        ])
-        .args([
-            "--auth-public-url",
-            "https://stack.example",
-            "--auth-mode",
-            "own",
-            "--delegated-client-id",
-            "stack",
-        ])
-        .args(["--delegated-client-secret", OF_PROVIDER, "--delegated-issuer", &provider.name(), "--data"])
-        .arg(&data)
+        .expect("it is written");
+    let topics = format!("*:{}", receiver.url("/in"));
+    Command::new(SERVER)
+        .args(["serve", "--listen", "127.0.0.1:0", "--debug", "--auth-enabled", "--auth-mode", "own"])
+        .args(["--auth-wrong-secrets", "1000", "--auth-public-url", "https://stack.example"])
+        .args(["--delegated-client-id", "stack", "--delegated-client-secret", OF_PROVIDER])
+        .args(["--delegated-issuer", &provider.name()])
+        .args(["--publisher-http-enabled", "--publisher-topic-mapping", &topics])
+        .arg("--data")
+        .arg(home.join("data"))
         .arg("--auth-client")
         .arg(&clients)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("the server starts");
-    // Read the log continuously, because a full pipe would block the server.
+        .expect("the server starts")
+}
+
+/// Runs a command on the stopped store. Returns what it prints.
+fn command(arguments: &[&str]) -> String {
+    let output = Command::new(SERVER).args(arguments).output().expect("it runs");
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {log}");
+    format!("{}{log}", String::from_utf8_lossy(&output.stdout))
+}
+
+#[test]
+fn no_secret_is_written_or_told() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (provider, receiver) = (Provider::start(), Receiver::start());
+    let mut child = start(home.path(), &provider, &receiver);
+    // What it logs is read all the time: a full pipe would stop it.
     let mut stderr = child.stderr.take().expect("piped");
     let log = std::thread::spawn(move || {
         let mut log = String::new();
         stderr.read_to_string(&mut log).map(|_| log)
     });
-    let address = address_of(&mut child);
     let secrets =
         vec![("secret of the file", STATIC.to_owned()), ("secret of the provider", OF_PROVIDER.to_owned())];
-    let mut run = Run { address, secrets, said: String::new() };
-    use_secrets(&mut run, &provider, "https://stack.example/api/auth");
+    let mut run = Run { address: address_of(&mut child), secrets, said: Vec::new() };
+    let bearer = use_secrets(&mut run, &provider, "https://stack.example/api/auth");
+    use_ledger(&mut run, &bearer, &receiver);
     assert!(Command::new("kill").arg(child.id().to_string()).status().expect("a signal").success());
     assert!(child.wait().expect("the process ends").success());
     let log = log.join().expect("no panic").expect("text");
     assert!(log.contains("unknown client or wrong secret"), "{log}");
+    run.said.push(("the log", log));
+    let [data, backup] = ["data", "backup"].map(|name| home.path().join(name).display().to_string());
+    for arguments in [&["export", &data, "main"][..], &["export", "--logs", &data, "main"]] {
+        run.said.push(("the export of a command", command(arguments)));
+    }
+    run.said.push(("the output of a backup", command(&["backup", &data, &backup])));
 
     let key = std::fs::read_to_string(home.path().join("data.auth-key")).expect("the key of the operator");
     let raw: Vec<u8> =
         (0..32).map(|at| u8::from_str_radix(&key[2 * at..2 * at + 2], 16).expect("a byte")).collect();
     run.secrets.push(("key of the operator", key.trim().to_owned()));
     run.secrets.push(("key of the operator", STANDARD.encode(&raw)));
-    let mut places = files(&data);
-    assert!(places.iter().any(|(_, bytes)| contains(bytes, b"canary-name")), "documents are in the clear");
-    places.push(("the log".to_owned(), log.into_bytes()));
-    places.push(("an answer".to_owned(), run.said.into_bytes()));
+    let mut places = Vec::new();
+    for directory in [&data, &backup] {
+        let found = files(Path::new(directory));
+        let is_clear = found.iter().any(|(_, bytes)| contains(bytes, b"canary-name"));
+        assert!(is_clear, "documents are in the clear in {directory}");
+        places.extend(found);
+    }
+    places.extend(run.said.into_iter().map(|(place, text)| (place.to_owned(), text.into_bytes())));
     for (place, bytes) in &places {
         for (what, secret) in &run.secrets {
             let text = String::from_utf8_lossy(bytes);

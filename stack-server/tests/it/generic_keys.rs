@@ -1,6 +1,6 @@
 //! Fixed keys allow access to the generic connector API, and to nothing else.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use stack_server::{FixedKeys, Settings};
 
 use crate::auth_enforced::guarded_with;
@@ -63,6 +63,20 @@ fn key_opens_nothing_else() {
     {
         assert_eq!((status(&server, path, KEY), status(&server, path, &token)), (401, 200), "{path}");
     }
+}
+
+#[test]
+fn the_description_offers_keys_where_they_count() {
+    let security = |server: &TestServer, path: &str| {
+        server.get("/openapi.json").is(200).json()["paths"][path]["get"]["security"].clone()
+    };
+    let (generic, others) = ("/api/generic/accounts", "/api/payments/payments");
+    let open = TestServer::with(with_key());
+    assert_eq!((security(&open, generic), security(&open, others)), (json!([{"key": []}]), Value::Null));
+    let (guarded, _) = guarded_with(with_key().generic_keys);
+    assert_eq!(security(&guarded, generic), json!([{"bearer": []}, {"key": []}]), "one of them is enough");
+    assert_eq!(security(&guarded, others), json!([{"bearer": []}]));
+    assert_eq!(security(&guarded_with(None).0, generic), json!([{"bearer": []}]));
 }
 
 #[test]

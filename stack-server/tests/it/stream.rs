@@ -36,10 +36,22 @@ impl EventStream {
         path: &str,
         last: Option<u64>,
     ) -> Result<Self, Box<dyn Error>> {
+        Self::try_open_with(
+            address,
+            path,
+            &last.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n")),
+        )
+    }
+
+    /// Opens a stream with additional header lines. The error is the refusal.
+    pub(crate) fn try_open_with(
+        address: SocketAddr,
+        path: &str,
+        headers: &str,
+    ) -> Result<Self, Box<dyn Error>> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
-        let last = last.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{last}\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         (&stream).write_all(request.as_bytes())?;
         let mut reader = BufReader::new(stream);
         let mut head = String::new();

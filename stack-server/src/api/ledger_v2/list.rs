@@ -186,7 +186,6 @@ pub(crate) fn order_of(kind: &Kind, sort: &str) -> Result<(Sort, Direction), Api
     }
     let (field, direction) = match sort.split_once(':') {
         None => (sort, kind.direction),
-        Some((field, "")) => (field, kind.direction),
         Some((field, word)) => (field, direction_of(word)?),
     };
     let name = snake_case(field);

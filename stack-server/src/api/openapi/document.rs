@@ -14,7 +14,7 @@ use crate::api::routing::reserved;
 use crate::auth::Scope;
 use crate::auth::guard::Guard;
 use crate::http::error::Profile;
-use crate::http::mount_path::MountPath;
+use crate::settings::Settings;
 
 const SCHEMAS: &str = include_str!("schemas.json");
 
@@ -55,8 +55,8 @@ impl Document {
     }
 }
 
-/// Builds the document of a server with this guard and this mount path of the generic connector API.
-pub(crate) fn document(guard: Option<&Guard>, generic: &MountPath) -> Document {
+/// Builds the document of a server with this guard and these settings.
+pub(crate) fn document(guard: Option<&Guard>, settings: &Settings) -> Document {
     let mut paths: Vec<(String, Value)> = Vec::new();
     let mut ids = BTreeSet::new();
     let mut examples = Map::new();
@@ -64,7 +64,8 @@ pub(crate) fn document(guard: Option<&Guard>, generic: &MountPath) -> Document {
     let (own, aliases): (Vec<_>, Vec<_>) = mounted().partition(|(_, prefix, _)| *prefix == 0);
     for (route, at, profile) in own.into_iter().chain(aliases) {
         let prefix = route.mount.prefixes()[at].0;
-        let shown = if route.mount == Mount::Generic { generic.to_string() } else { prefix.to_owned() };
+        let is_generic = route.mount == Mount::Generic;
+        let shown = if is_generic { settings.generic_mount.to_string() } else { prefix.to_owned() };
         let path = match route.template {
             "/" if !shown.is_empty() => shown,
             template => format!("{shown}{template}"),
@@ -72,7 +73,8 @@ pub(crate) fn document(guard: Option<&Guard>, generic: &MountPath) -> Document {
         let described = describe(route.operation);
         examples::collect(&described, &mut examples);
         let id = unique_id(&mut ids, described.id, prefix, route.template);
-        let operation = operation(route, profile, &described, &id, guard);
+        let security = security(route, guard, is_generic && settings.generic_keys.is_some());
+        let operation = operation(route, profile, &described, &id, security);
         let known = paths.iter().position(|(known, _)| *known == path);
         let known = known.unwrap_or_else(|| {
             paths.push((path, json!({})));
@@ -107,12 +109,19 @@ fn components(examples: &Map<String, Value>) -> Value {
     json!({
         "schemas": schemas,
         "examples": examples,
-        "securitySchemes": {"bearer": {
-            "type": "http",
-            "scheme": "bearer",
-            "bearerFormat": "JWT",
-            "description": "A token of a trusted issuer, where the server asks for tokens."
-        }}
+        "securitySchemes": {
+            "bearer": {
+                "type": "http",
+                "scheme": "bearer",
+                "bearerFormat": "JWT",
+                "description": "A token of a trusted issuer, where the server asks for tokens."
+            },
+            "key": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "A fixed key of the generic connector API, where the operator has chosen some."
+            }
+        }
     })
 }
 
@@ -140,7 +149,7 @@ fn operation(
     profile: Profile,
     described: &Description,
     id: &str,
-    guard: Option<&Guard>,
+    security: Option<Value>,
 ) -> Value {
     let variables = route.variables().map(|name| variable(name, route));
     let parameters: Vec<Value> = variables.chain(described.parameters.iter().map(parameter)).collect();
@@ -157,20 +166,22 @@ fn operation(
     if let Some(taken) = &described.body {
         operation["requestBody"] = body(taken);
     }
-    if let Some(security) = security(route, guard) {
+    if let Some(security) = security {
         operation["security"] = security;
     }
     operation
 }
 
-/// Returns the security requirement of a route, or `None` if the route is open or the server requires no tokens.
-fn security(route: &Route, guard: Option<&Guard>) -> Option<Value> {
-    match (route.scope, guard) {
-        (Scope::Open, _) | (_, None) => None,
-        (scope, Some(guard)) => {
-            Some(json!([{"bearer": guard.accepted_scopes(route.mount.service(), scope)}]))
-        }
+/// Returns the security requirements of a route, of which a request meets one, or `None` if the route is open or the
+/// server requires neither tokens nor keys.
+fn security(route: &Route, guard: Option<&Guard>, has_keys: bool) -> Option<Value> {
+    if route.scope == Scope::Open {
+        return None;
     }
+    let scopes = |guard: &Guard| json!({"bearer": guard.accepted_scopes(route.mount.service(), route.scope)});
+    let key = has_keys.then(|| json!({"key": []}));
+    let either: Vec<Value> = guard.map(scopes).into_iter().chain(key).collect();
+    (!either.is_empty()).then_some(Value::Array(either))
 }
 
 /// Describes a variable segment of the path.
@@ -246,12 +257,12 @@ mod tests {
 
     /// Returns the document as the server sends it.
     fn described() -> Value {
-        serde_json::from_str(&document(None, &MountPath::default()).to_json()).expect("JSON")
+        serde_json::from_str(&document(None, &Settings::default()).to_json()).expect("JSON")
     }
 
     #[test]
     fn paths_follow_routes_and_aliases_come_last() {
-        let document = document(None, &MountPath::default());
+        let document = document(None, &Settings::default());
         let paths: Vec<&str> = document.paths.iter().map(|(path, _)| path.as_str()).collect();
         let at = |path: &str| paths.iter().position(|known| *known == path).expect(path);
         let order = [

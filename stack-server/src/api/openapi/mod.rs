@@ -39,7 +39,7 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
 /// Returns the document in the requested form.
 pub(crate) fn answer(context: &Context<'_>, form: DocumentForm) -> Reply {
     let texts = context.app.description();
-    let make = || document::document(context.app.guard(), &context.app.settings().generic_mount);
+    let make = || document::document(context.app.guard(), context.app.settings());
     match form {
         DocumentForm::Json => {
             let text = texts.json.get_or_init(|| Bytes::from(format!("{}\n", make().to_json())));

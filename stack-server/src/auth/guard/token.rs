@@ -185,6 +185,8 @@ mod tests {
         {
             assert_eq!(Token::parse(text), None, "{text}");
         }
+        let long = "x".repeat(TOKEN_BYTES_MAX);
+        assert_eq!(Token::parse(&token(rs256, &format!(r#"{{"iss":"i","exp":1,"x":"{long}"}}"#))), None);
     }
 
     #[test]
