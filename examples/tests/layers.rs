@@ -112,7 +112,7 @@ const LAYERS: &[Layers] = &[
             &["backend", "room", "manifest", "fingerprint"],
             &["directory"],
             &["query", "workspace"],
-            &["error", "documents", "sections"],
+            &["error", "documents", "sections", "query_params"],
             &["lookup", "projection"],
             &["submission", "scripts"],
             &["atomic", "hashes"],

@@ -1,5 +1,6 @@
 //! The workspace as a whole: the README shows what exists, crates can be published, and dependencies are allowed.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,6 +28,22 @@ fn readme_links_and_examples_exist() {
     ] {
         assert!(readme.contains(line) && example.contains(line), "both say: {line}");
     }
+}
+
+#[test]
+fn every_v2_operation_has_a_library_method() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("it is readable");
+    let operations = read("stack-server/src/api/operations.rs");
+    let operations = operations.split("pub(crate) enum V2 {\n").nth(1).expect("the operations of v2");
+    let variants = operations.lines().take_while(|line| *line != "}");
+    let variants = variants.map(|line| line.trim().trim_end_matches(','));
+    let is_of_server = |name: &str| name.contains("Exporter") || name.contains("Pipeline");
+    let expected: BTreeSet<&str> = variants.filter(|name| !is_of_server(name)).collect();
+    let table = read("docs/library-and-http.md");
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let found: BTreeSet<&str> = rows.map(|(name, _)| name).collect();
+    assert!(expected.len() > 30, "the routes were not found: {expected:?}");
+    assert_eq!(found, expected);
 }
 
 #[test]

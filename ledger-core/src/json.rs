@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use smol_str::{SmolStr, SmolStrBuilder};
+use smol_str::{SmolStr, SmolStrBuilder, ToSmolStr};
 
 use crate::limits::JSON_DEPTH_MAX;
+use ledger_values::Timestamp;
 use ledger_values::json_text::write_json_text;
 
 /// A JSON value. Numbers keep their digits, and objects keep the order of their members. Of several members
@@ -128,6 +129,36 @@ impl Json {
                 out.push(b'}');
             }
         }
+    }
+}
+
+impl From<bool> for Json {
+    fn from(value: bool) -> Self {
+        Self::Boolean(value)
+    }
+}
+
+impl From<i64> for Json {
+    fn from(value: i64) -> Self {
+        Self::Number(value.to_smolstr())
+    }
+}
+
+impl From<&str> for Json {
+    fn from(value: &str) -> Self {
+        Self::Text(value.into())
+    }
+}
+
+impl From<String> for Json {
+    fn from(value: String) -> Self {
+        Self::Text(value.into())
+    }
+}
+
+impl From<Timestamp> for Json {
+    fn from(value: Timestamp) -> Self {
+        Self::Text(value.to_smolstr())
     }
 }
 

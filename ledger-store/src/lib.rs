@@ -25,6 +25,7 @@ mod progress;
 mod projection;
 mod quantity;
 mod query;
+mod query_params;
 mod read;
 mod readers;
 mod recovery;
@@ -59,14 +60,15 @@ pub use imported::{ImportRefusal, ImportedLog};
 pub use ledger::{
     AccountKind, AccountList, AtomicBatch, BalanceSums, Batch, ByPostings, ByScript, CommitFuture, Committed,
     DryRun, IntoRequest, Ledger, LedgerError, LedgerSnapshot, List, ListIter, ListKind, ListPage, ListStream,
-    LogKind, LogList, RevertBuilder, SchemaKind, SchemaList, TransactionBuilder, TransactionKind,
-    TransactionList, VolumeKind, VolumeList,
+    LogKind, LogList, RevertBuilder, SchemaKind, SchemaList, StoredList, TransactionBuilder, TransactionKind,
+    TransactionList, VolumeKind, VolumeList, check_queries,
 };
 pub use ledger_core;
 pub use ledger_journal::DroppedTail;
 pub use options::{Options, SystemClock, TimeSource};
 pub use progress::{LongWork, Progress, ProgressWatcher};
 pub use query::*;
+pub use query_params::{QueryParams, parse_sort};
 pub use read::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize, LedgerView, Snapshot};
 pub use readers::ReadFuture;
 pub use removal::Reclaimed;

@@ -38,6 +38,19 @@ pub enum Direction {
     Descending,
 }
 
+impl Direction {
+    /// Parses `asc` or `desc`, in any case.
+    pub fn parse(word: &str) -> Option<Self> {
+        if word.eq_ignore_ascii_case("asc") {
+            Some(Self::Ascending)
+        } else if word.eq_ignore_ascii_case("desc") {
+            Some(Self::Descending)
+        } else {
+            None
+        }
+    }
+}
+
 /// Selects a page of a list. `K` is the sort key, which identifies an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest<K> {
@@ -175,6 +188,16 @@ pub enum TransactionOrder {
 }
 
 impl TransactionOrder {
+    /// The fields by which transactions can be sorted. Insertion dates never decrease as ids grow, so both have the same
+    /// order.
+    pub const FIELDS: [(&str, Self); 5] = [
+        ("id", Self::Id),
+        ("inserted_at", Self::Id),
+        ("timestamp", Self::Timestamp),
+        ("updated_at", Self::UpdatedAt),
+        ("reverted_at", Self::RevertedAt),
+    ];
+
     /// Returns the date that determines the position of a transaction in this order. Without one, returns a date after
     /// all others.
     pub fn date_of(self, transaction: &Transaction) -> Timestamp {
@@ -205,6 +228,14 @@ pub enum AccountOrder {
 }
 
 impl AccountOrder {
+    /// The fields by which accounts can be sorted.
+    pub const FIELDS: [(&str, Self); 4] = [
+        ("address", Self::Address),
+        ("first_usage", Self::FirstUsage),
+        ("insertion_date", Self::InsertionDate),
+        ("updated_at", Self::UpdatedAt),
+    ];
+
     /// Returns the date that determines the position of an account in this order. The order by address ignores it.
     pub fn date_of(self, account: &Account) -> Timestamp {
         match self {
@@ -241,7 +272,7 @@ pub struct TransactionKey {
 }
 
 /// Explains how a page was computed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
     /// The index that supplied the candidates, as text for a person.
     pub index: String,
@@ -306,6 +337,11 @@ pub struct LogQuery {
     pub hashes: LogHashes,
     /// The page of the list.
     pub page: PageRequest<LogId>,
+}
+
+impl LogQuery {
+    /// The fields by which log entries can be sorted. Dates never decrease as ids grow, so there is only one order.
+    pub const SORT_FIELDS: [(&str, ()); 2] = [("id", ()), ("date", ())];
 }
 
 /// A version of a ledger's schema.
@@ -381,6 +417,11 @@ pub struct VolumesQuery {
     pub group_by: usize,
     /// The page of the list, which is ordered by account and asset.
     pub page: PageRequest<(String, Asset)>,
+}
+
+impl VolumesQuery {
+    /// The fields by which volumes can be sorted. Both names mean the account.
+    pub const SORT_FIELDS: [(&str, ()); 2] = [("account", ()), ("address", ())];
 }
 
 /// A row of [`VolumesQuery`].

@@ -25,7 +25,8 @@ use ledger_values::{SchemaVersion, Timestamp};
 pub struct SchemaError(String);
 
 impl SchemaError {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
+    /// Creates a refusal with this reason.
+    pub fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
 }

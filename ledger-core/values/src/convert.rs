@@ -16,6 +16,12 @@ use crate::transaction::TransactionId;
 ///
 /// Integers count the smallest unit of the asset. With the feature `decimal`, decimals count whole units: of `USD/2`,
 /// `dec!(1.50)` is the same as `150`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no amount",
+    label = "expected an integer in the smallest unit of the asset",
+    note = "of `USD/2`, `100_00` is a hundred dollars; with the feature `decimal`, so is `dec!(100)` of `rust_decimal`",
+    note = "floating-point numbers are not exact, so they are no amounts"
+)]
 pub trait IntoAmount {
     /// Returns the amount in the smallest unit of the asset.
     ///

@@ -9,7 +9,9 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 
 use super::error::LedgerError;
+use crate::atomic::AtomicWrite;
 use crate::error::WriteError;
+use crate::store::Store;
 use crate::submission::Outcome;
 
 type Answer = Result<Vec<Outcome>, WriteError>;
@@ -68,6 +70,19 @@ impl<T> CommitFuture<T> {
     {
         let shared = Shared { answer: Some(Ok(Vec::new())), waker: None };
         Self { shared: Arc::new(Mutex::new(shared)), finish: Some(Box::new(|_| Err(error))) }
+    }
+}
+
+impl Store {
+    /// As [`Store::write_atomically`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to [`LedgerError::Write`] with an error of [`Store::write_atomically`].
+    pub fn write_atomically_async(&self, write: AtomicWrite) -> CommitFuture<Vec<Outcome>> {
+        let (future, done) = CommitFuture::new(Ok);
+        self.submit_atomically(write, done);
+        future
     }
 }
 

@@ -1,16 +1,18 @@
 //! The kinds of lists: their conditions, orders and cursors.
 
+use ledger_core::schema::SchemaError;
 use ledger_core::{
     AccountAddress, Accounts, FilterOf, LogId, Logs, Operator, Timestamp, TransactionId, Transactions,
 };
 
-use super::list::sealed::Kind;
+use super::list::sealed::{Explained, Kind};
 use super::list::{List, ListKind};
 use crate::error::ReadError;
 use crate::query::{
-    Account, AccountKey, AccountOrder, AccountQuery, Direction, Expand, LogHashes, LogQuery, LogView, Page,
-    PageRequest, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,
+    Account, AccountKey, AccountOrder, AccountQuery, Direction, Expand, Explanation, LogHashes, LogQuery,
+    LogView, Page, PageRequest, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,
 };
+use crate::query_params::{QueryParams, parse_sort};
 use crate::read::LedgerView;
 
 /// A list of accounts, by address.
@@ -34,9 +36,36 @@ pub(super) fn pattern(text: &str) -> String {
 pub struct AccountKind {
     at: Option<Timestamp>,
     expand: Expand,
+    order: AccountOrder,
 }
 
 impl ListKind for AccountKind {}
+
+impl AccountKind {
+    /// Returns the list with the parameters of a stored query.
+    pub(super) fn of(params: &QueryParams) -> Result<(Self, Direction), SchemaError> {
+        let sort = params.sort.as_deref().unwrap_or_default();
+        let (order, direction) = parse_sort(sort, &AccountOrder::FIELDS, Direction::Ascending)?;
+        let (at, expand) = (params.end, params.expand.unwrap_or_default());
+        Ok((Self { at, expand, order: order.unwrap_or_default() }, direction))
+    }
+
+    fn query(&self, filter: FilterOf<Accounts>, page: PageRequest<AccountKey>) -> AccountQuery {
+        let Self { at, expand, order } = *self;
+        AccountQuery { filter, at, expand, order, page }
+    }
+}
+
+impl Explained for AccountKind {
+    fn explain(
+        &self,
+        view: &LedgerView,
+        filter: FilterOf<Accounts>,
+        page: PageRequest<AccountKey>,
+    ) -> Result<Explanation, ReadError> {
+        view.explain_accounts(&self.query(filter, page))
+    }
+}
 
 impl Kind for AccountKind {
     type Selected = Accounts;
@@ -50,8 +79,7 @@ impl Kind for AccountKind {
         filter: FilterOf<Accounts>,
         page: PageRequest<AccountKey>,
     ) -> Result<Page<Account>, ReadError> {
-        let (at, expand, order) = (self.at, self.expand, AccountOrder::Address);
-        view.accounts(&AccountQuery { filter, at, expand, order, page })
+        view.accounts(&self.query(filter, page))
     }
 
     fn count(&self, view: &LedgerView, filter: &FilterOf<Accounts>) -> Result<u64, ReadError> {
@@ -59,15 +87,23 @@ impl Kind for AccountKind {
     }
 
     fn key(&self, account: &Account) -> AccountKey {
-        account.address.clone().into()
+        AccountKey { date: self.order.date_of(account), address: account.address.clone() }
     }
 
     fn write_key(&self, key: &AccountKey) -> String {
-        key.address.to_string()
+        match self.order {
+            AccountOrder::Address => key.address.to_string(),
+            _ => format!("{}:{}", key.date.as_micros(), key.address),
+        }
     }
 
     fn read_key(&self, text: &str) -> Option<AccountKey> {
-        AccountAddress::parse(text).ok().map(AccountKey::from)
+        if self.order == AccountOrder::Address {
+            return AccountAddress::parse(text).ok().map(AccountKey::from);
+        }
+        let (date, address) = text.split_once(':')?;
+        let date = Timestamp::from_micros(date.parse().ok()?);
+        Some(AccountKey { date, address: AccountAddress::parse(address).ok()? })
     }
 }
 
@@ -102,7 +138,13 @@ impl List<AccountKind> {
         self
     }
 
-    /// Lists the last address first.
+    /// Orders the accounts by a date instead of by address.
+    pub fn order_by(mut self, order: AccountOrder) -> Self {
+        self.kind.order = order;
+        self
+    }
+
+    /// Lists the last address, or the newest date, first.
     pub fn descending(mut self) -> Self {
         self.direction = Direction::Descending;
         self
@@ -119,6 +161,32 @@ pub struct TransactionKind {
 
 impl ListKind for TransactionKind {}
 
+impl TransactionKind {
+    /// Returns the list with the parameters of a stored query.
+    pub(super) fn of(params: &QueryParams) -> Result<(Self, Direction), SchemaError> {
+        let sort = params.sort.as_deref().unwrap_or_default();
+        let (order, direction) = parse_sort(sort, &TransactionOrder::FIELDS, Direction::Descending)?;
+        let effective_volumes = params.expand.unwrap_or_default().effective_volumes;
+        Ok((Self { at: params.end, effective_volumes, order: order.unwrap_or_default() }, direction))
+    }
+
+    fn query(&self, filter: FilterOf<Transactions>, page: PageRequest<TransactionKey>) -> TransactionQuery {
+        let Self { at, effective_volumes, order } = *self;
+        TransactionQuery { filter, at, effective_volumes, order, page }
+    }
+}
+
+impl Explained for TransactionKind {
+    fn explain(
+        &self,
+        view: &LedgerView,
+        filter: FilterOf<Transactions>,
+        page: PageRequest<TransactionKey>,
+    ) -> Result<Explanation, ReadError> {
+        view.explain_transactions(&self.query(filter, page))
+    }
+}
+
 impl Kind for TransactionKind {
     type Selected = Transactions;
     type Item = TransactionView;
@@ -131,8 +199,7 @@ impl Kind for TransactionKind {
         filter: FilterOf<Transactions>,
         page: PageRequest<TransactionKey>,
     ) -> Result<Page<TransactionView>, ReadError> {
-        let Self { at, effective_volumes, order } = *self;
-        view.transactions(&TransactionQuery { filter, at, effective_volumes, order, page })
+        view.transactions(&self.query(filter, page))
     }
 
     fn count(&self, view: &LedgerView, filter: &FilterOf<Transactions>) -> Result<u64, ReadError> {
@@ -213,8 +280,13 @@ impl List<TransactionKind> {
     }
 
     /// Orders by effective date instead of by id.
-    pub fn by_effective_date(mut self) -> Self {
-        self.kind.order = TransactionOrder::Timestamp;
+    pub fn by_effective_date(self) -> Self {
+        self.order_by(TransactionOrder::Timestamp)
+    }
+
+    /// Orders the transactions by a date.
+    pub fn order_by(mut self, order: TransactionOrder) -> Self {
+        self.kind.order = order;
         self
     }
 
@@ -232,6 +304,26 @@ pub struct LogKind {
 }
 
 impl ListKind for LogKind {}
+
+impl LogKind {
+    /// Returns the list with the parameters of a stored query.
+    pub(super) fn of(params: &QueryParams) -> Result<(Self, Direction), SchemaError> {
+        let sort = params.sort.as_deref().unwrap_or_default();
+        let (_, direction) = parse_sort(sort, &LogQuery::SORT_FIELDS, Direction::Descending)?;
+        Ok((Self::default(), direction))
+    }
+}
+
+impl Explained for LogKind {
+    fn explain(
+        &self,
+        view: &LedgerView,
+        filter: FilterOf<Logs>,
+        page: PageRequest<LogId>,
+    ) -> Result<Explanation, ReadError> {
+        view.explain_logs(&LogQuery { filter, hashes: self.hashes, page })
+    }
+}
 
 impl Kind for LogKind {
     type Selected = Logs;

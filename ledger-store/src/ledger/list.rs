@@ -7,7 +7,7 @@ use ledger_core::{FilterError, FilterOf, Operator, Selects, Timestamp};
 
 use super::error::LedgerError;
 use crate::error::ReadError;
-use crate::query::{Direction, Page, PageRequest, Start};
+use crate::query::{Direction, Explanation, Page, PageRequest, Start};
 use crate::read::LedgerView;
 use crate::readers::{ReadFuture, Readers};
 
@@ -21,7 +21,8 @@ pub(super) mod sealed {
     use std::fmt::Debug;
 
     use super::{
-        Direction, FETCHED_ITEMS, FilterOf, LedgerView, Page, PageRequest, ReadError, Selects, Start,
+        Direction, Explanation, FETCHED_ITEMS, FilterOf, LedgerView, Page, PageRequest, ReadError, Selects,
+        Start,
     };
 
     /// Reads one kind of list.
@@ -58,6 +59,16 @@ pub(super) mod sealed {
         fn write_key(&self, key: &Self::Key) -> String;
 
         fn read_key(&self, text: &str) -> Option<Self::Key>;
+    }
+
+    /// Explains how one kind of list is read.
+    pub trait Explained: Kind {
+        fn explain(
+            &self,
+            view: &LedgerView,
+            filter: FilterOf<Self::Selected>,
+            page: PageRequest<Self::Key>,
+        ) -> Result<Explanation, ReadError>;
     }
 }
 
@@ -189,14 +200,19 @@ impl<K: ListKind> List<K> {
     }
 
     fn fetch(&self, size: usize, start: Start<K::Key>) -> Result<Page<K::Item>, LedgerError> {
-        if let Some(fault) = &self.fault {
-            return Err(fault.clone());
-        }
-        let Some(view) = &self.view else {
+        let Some(view) = self.readable()? else {
             return Ok(Page { items: Vec::new(), has_next: false, has_previous: false });
         };
         let page = PageRequest { size, direction: self.direction, start };
         Ok(self.kind.fetch(view, self.filter.clone(), page)?)
+    }
+
+    /// Returns the view, or `None` if the ledger did not exist.
+    fn readable(&self) -> Result<Option<&LedgerView>, LedgerError> {
+        match &self.fault {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(self.view.as_ref()),
+        }
     }
 
     /// Counts the items of the whole list.
@@ -205,11 +221,35 @@ impl<K: ListKind> List<K> {
     ///
     /// As [`List::page`].
     pub fn count(&self) -> Result<u64, LedgerError> {
-        match (&self.fault, &self.view) {
-            (Some(fault), _) => Err(fault.clone()),
-            (None, None) => Ok(0),
-            (None, Some(view)) => Ok(self.kind.count(view, &self.filter)?),
+        match self.readable()? {
+            None => Ok(0),
+            Some(view) => Ok(self.kind.count(view, &self.filter)?),
         }
+    }
+}
+
+impl<K: ListKind + sealed::Explained> List<K> {
+    /// Reads a page of at most `size` items, and returns which index supplied them and how many rows were read: for a
+    /// list that is slower than expected.
+    ///
+    /// ```
+    /// let ledger = ledger_store::Store::in_memory().ledger("main")?;
+    /// for number in 1..=5 {
+    ///     ledger.transaction().posting("world", format!("users:{number}"), 100, "USD/2").commit()?;
+    /// }
+    /// let explanation = ledger.transactions().destination("users:4").explain(10)?;
+    /// assert_eq!((explanation.rows_returned, explanation.is_exact), (1, true));
+    /// # Ok::<(), ledger_store::LedgerError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`List::page`].
+    pub fn explain(&self, size: usize) -> Result<Explanation, LedgerError> {
+        let Some(view) = self.readable()? else { return Ok(Explanation::default()) };
+        let start = self.start.clone().unwrap_or(Start::First);
+        let page = PageRequest { size, direction: self.direction, start };
+        Ok(self.kind.explain(view, self.filter.clone(), page)?)
     }
 }
 

@@ -13,6 +13,7 @@ mod more_kinds;
 mod reads;
 mod registry;
 mod snapshot;
+mod stored_list;
 mod stream;
 mod write;
 
@@ -25,5 +26,6 @@ pub use self::kinds::{AccountKind, AccountList, LogKind, LogList, TransactionKin
 pub use self::list::{List, ListIter, ListKind, ListPage};
 pub use self::more_kinds::{SchemaKind, SchemaList, VolumeKind, VolumeList};
 pub use self::snapshot::{BalanceSums, LedgerSnapshot};
+pub use self::stored_list::{StoredList, check_queries};
 pub use self::stream::ListStream;
 pub use self::write::{ByPostings, ByScript, IntoRequest, RevertBuilder, TransactionBuilder};

@@ -1,14 +1,16 @@
 //! Lists of volumes and of schemas: their conditions, orders and cursors.
 
+use ledger_core::schema::SchemaError;
 use ledger_core::{Asset, FilterOf, Operator, SchemaVersion, Schemas, Timestamp, VolumeRows};
 
-use super::list::sealed::Kind;
+use super::list::sealed::{Explained, Kind};
 use super::list::{List, ListKind};
 use crate::error::ReadError;
 use crate::query::{
-    Direction, Page, PageRequest, SchemaKey, SchemaOrder, SchemaQuery, SchemaView, TimeAxis, VolumesQuery,
-    VolumesRow,
+    Direction, Explanation, Page, PageRequest, SchemaKey, SchemaOrder, SchemaQuery, SchemaView, TimeAxis,
+    VolumesQuery, VolumesRow,
 };
+use crate::query_params::{QueryParams, parse_sort};
 use crate::read::LedgerView;
 
 /// A list of what accounts received and sent, by account and asset.
@@ -28,32 +30,61 @@ pub struct VolumeKind {
 
 impl ListKind for VolumeKind {}
 
+/// The key of a row of volumes: the account and the asset.
+type VolumeKey = (String, Asset);
+
+impl VolumeKind {
+    /// Returns the list with the parameters of a stored query.
+    pub(super) fn of(params: &QueryParams) -> Result<(Self, Direction), SchemaError> {
+        let sort = params.sort.as_deref().unwrap_or_default();
+        let (_, direction) = parse_sort(sort, &VolumesQuery::SORT_FIELDS, Direction::Ascending)?;
+        let group_by = params.group_by.unwrap_or_default() as usize;
+        let axis = params.axis.unwrap_or_default();
+        Ok((Self { from: params.start, to: params.end, axis, group_by }, direction))
+    }
+
+    fn query(&self, filter: FilterOf<VolumeRows>, page: PageRequest<VolumeKey>) -> VolumesQuery {
+        let Self { from, to, axis, group_by } = *self;
+        VolumesQuery { filter, from, to, axis, group_by, page }
+    }
+}
+
+impl Explained for VolumeKind {
+    fn explain(
+        &self,
+        view: &LedgerView,
+        filter: FilterOf<VolumeRows>,
+        page: PageRequest<VolumeKey>,
+    ) -> Result<Explanation, ReadError> {
+        view.explain_volumes(&self.query(filter, page))
+    }
+}
+
 impl Kind for VolumeKind {
     type Selected = VolumeRows;
     type Item = VolumesRow;
-    type Key = (String, Asset);
+    type Key = VolumeKey;
     const LETTER: char = 'v';
 
     fn fetch(
         &self,
         view: &LedgerView,
         filter: FilterOf<VolumeRows>,
-        page: PageRequest<(String, Asset)>,
+        page: PageRequest<VolumeKey>,
     ) -> Result<Page<VolumesRow>, ReadError> {
-        let Self { from, to, axis, group_by } = *self;
-        view.volumes(&VolumesQuery { filter, from, to, axis, group_by, page })
+        view.volumes(&self.query(filter, page))
     }
 
-    fn key(&self, row: &VolumesRow) -> (String, Asset) {
+    fn key(&self, row: &VolumesRow) -> VolumeKey {
         (row.account.clone(), row.asset.clone())
     }
 
     /// Assets have no hyphens, which stand for their slash here.
-    fn write_key(&self, (account, asset): &(String, Asset)) -> String {
+    fn write_key(&self, (account, asset): &VolumeKey) -> String {
         format!("{account}:{}", asset.as_str().replace('/', "-"))
     }
 
-    fn read_key(&self, text: &str) -> Option<(String, Asset)> {
+    fn read_key(&self, text: &str) -> Option<VolumeKey> {
         let (account, asset) = text.rsplit_once(':')?;
         Some((account.to_owned(), Asset::parse(&asset.replace('-', "/")).ok()?))
     }
@@ -111,7 +142,9 @@ impl List<VolumeKind> {
 
 /// Lists schema versions. See [`SchemaList`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SchemaKind;
+pub struct SchemaKind {
+    order: SchemaOrder,
+}
 
 impl ListKind for SchemaKind {}
 
@@ -127,7 +160,7 @@ impl Kind for SchemaKind {
         filter: FilterOf<Schemas>,
         page: PageRequest<SchemaKey>,
     ) -> Result<Page<SchemaView>, ReadError> {
-        view.schemas(&SchemaQuery { filter, order: SchemaOrder::Created, page })
+        view.schemas(&SchemaQuery { filter, order: self.order, page })
     }
 
     fn key(&self, schema: &SchemaView) -> SchemaKey {
@@ -149,7 +182,13 @@ impl Kind for SchemaKind {
 }
 
 impl List<SchemaKind> {
-    /// Lists the newest first.
+    /// Orders by the names of the versions instead of by the dates when they were added.
+    pub fn by_version(mut self) -> Self {
+        self.kind.order = SchemaOrder::Version;
+        self
+    }
+
+    /// Lists the newest, or the last name, first.
     pub fn newest_first(mut self) -> Self {
         self.direction = Direction::Descending;
         self

@@ -57,6 +57,19 @@ impl Ledger {
         self.snapshot().account(account)
     }
 
+    /// Calls [`LedgerSnapshot::account_at`] on a new snapshot.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`LedgerSnapshot::account_at`].
+    pub fn account_at(
+        &self,
+        account: impl AsRef<str>,
+        at: Timestamp,
+    ) -> Result<Option<Account>, LedgerError> {
+        self.snapshot().account_at(account, at)
+    }
+
     /// Calls [`LedgerSnapshot::get_account`] on a new snapshot.
     ///
     /// # Errors
@@ -73,6 +86,19 @@ impl Ledger {
     /// The errors of [`LedgerSnapshot::get_transaction`].
     pub fn get_transaction(&self, id: impl Into<TransactionId>) -> Result<TransactionView, LedgerError> {
         self.snapshot().get_transaction(id)
+    }
+
+    /// Calls [`LedgerSnapshot::transaction_at`] on a new snapshot.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`LedgerSnapshot::transaction_at`].
+    pub fn transaction_at(
+        &self,
+        id: impl Into<TransactionId>,
+        at: Timestamp,
+    ) -> Result<Option<TransactionView>, LedgerError> {
+        self.snapshot().transaction_at(id, at)
     }
 
     /// As [`LedgerSnapshot::transaction_by_reference`].

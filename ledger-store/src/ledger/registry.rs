@@ -5,6 +5,7 @@ use ledger_core::{Command, FilterOf, InsertSchema, LedgerOptions, SchemaVersion}
 
 use super::error::LedgerError;
 use super::handle::Ledger;
+use super::stored_list::check_queries;
 use crate::query::{Deleted, Direction, LedgerInfo, PageRequest, Start};
 use crate::store::Store;
 use crate::submission::Detail;
@@ -93,11 +94,12 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`LedgerError::Name`] for a malformed version, [`LedgerError::Schema`] for a malformed schema,
+    /// [`LedgerError::Name`] for a malformed version, [`LedgerError::Schema`] for a malformed schema or a query that cannot run,
     /// [`LedgerError::Refused`] if the ledger has the version already, and the errors of every write.
     pub fn insert_schema(&self, version: impl AsRef<str>, schema: &str) -> Result<(), LedgerError> {
         let version = SchemaVersion::parse(version.as_ref())?;
         let schema = Box::new(Schema::parse(schema)?);
+        check_queries(&schema)?;
         let command = Command::InsertSchema(InsertSchema { version, schema });
         self.execute(command.into(), Detail::Ids).map(drop)
     }

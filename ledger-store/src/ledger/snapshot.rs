@@ -8,11 +8,12 @@ use ledger_core::{
 };
 
 use super::error::LedgerError;
-use super::kinds::{AccountKind, AccountList, LogKind, LogList, TransactionKind, TransactionList};
+use super::kinds::{AccountKind, AccountList, LogKind, LogList, TransactionKind, TransactionList, pattern};
 use super::list::List;
 use super::more_kinds::{SchemaKind, SchemaList, VolumeKind, VolumeList};
 use crate::query::{
-    Account, Balances, BalancesQuery, Expand, LedgerInfo, SchemaView, Stats, TimeAxis, TransactionView,
+    Account, Balances, BalancesQuery, Expand, Explanation, LedgerInfo, SchemaView, Stats, TimeAxis,
+    TransactionView,
 };
 use crate::read::LedgerView;
 use crate::readers::Readers;
@@ -55,6 +56,10 @@ impl LedgerSnapshot {
     /// Returns the view for lower-level reads, or `None` if the ledger did not exist.
     pub fn view(&self) -> Option<&LedgerView> {
         self.view.as_ref()
+    }
+
+    pub(super) fn readers(&self) -> &Arc<Readers> {
+        &self.readers
     }
 
     /// Returns the view for lower-level reads, or [`LedgerError::LedgerNotFound`] if the ledger did not exist.
@@ -118,6 +123,22 @@ impl LedgerSnapshot {
         Ok(view.account(&account, None, Expand { volumes: true, effective_volumes: false })?)
     }
 
+    /// Returns an account as of an effective date, with its metadata then and both kinds of volumes, or `None` if it did
+    /// not exist yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerSnapshot::balance_at`].
+    pub fn account_at(
+        &self,
+        account: impl AsRef<str>,
+        at: Timestamp,
+    ) -> Result<Option<Account>, LedgerError> {
+        let account = AccountAddress::parse(account.as_ref())?;
+        let Some(view) = &self.view else { return Ok(None) };
+        Ok(view.account(&account, Some(at), Expand { volumes: true, effective_volumes: true })?)
+    }
+
     /// Returns an account with its volumes.
     ///
     /// # Errors
@@ -142,6 +163,20 @@ impl LedgerSnapshot {
             None => None,
         };
         found.ok_or_else(|| LedgerError::TransactionNotFound { ledger: self.name.clone(), id })
+    }
+
+    /// Returns a transaction with its metadata as of an effective date, or `None` if it did not exist then.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Read`].
+    pub fn transaction_at(
+        &self,
+        id: impl Into<TransactionId>,
+        at: Timestamp,
+    ) -> Result<Option<TransactionView>, LedgerError> {
+        let Some(view) = &self.view else { return Ok(None) };
+        Ok(view.transaction(id.into(), Some(at), false)?)
     }
 
     /// The transaction with a reference. `None` if no transaction has it.
@@ -188,7 +223,7 @@ impl LedgerSnapshot {
 
     /// The list of schema versions.
     pub fn schemas(&self) -> SchemaList {
-        List::new(self.view.clone(), self.readers.clone(), SchemaKind)
+        List::new(self.view.clone(), self.readers.clone(), SchemaKind::default())
     }
 
     /// A version of the schema. `None` if the ledger does not have it.
@@ -260,9 +295,23 @@ impl BalanceSums {
         self.select(FilterOf::field("address", Operator::Match, pattern))
     }
 
+    /// Selects accounts by a pattern, or one account by its address. See [`AccountList`].
+    pub fn matching(self, address: &str) -> Self {
+        self.select(FilterOf::field("address", Operator::Match, pattern(address)))
+    }
+
     /// Selects accounts by a filter, in addition to the earlier conditions.
     pub fn filter(self, filter: FilterOf<AggregatedBalances>) -> Self {
         self.select(Ok(filter))
+    }
+
+    /// Selects accounts by a filter in the JSON form of the HTTP API, in addition to the earlier conditions.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Filter`] with the defect of the text.
+    pub fn filter_json(self, json: &str) -> Result<Self, LedgerError> {
+        Ok(self.filter(FilterOf::parse(json)?))
     }
 
     fn select(self, more: Result<FilterOf<AggregatedBalances>, FilterError>) -> Self {
@@ -286,6 +335,17 @@ impl BalanceSums {
     /// As [`BalanceSums::now`].
     pub fn at(self, at: Timestamp, axis: TimeAxis) -> Result<Balances, LedgerError> {
         self.sums(Some(at), axis)
+    }
+
+    /// Computes the sums as of the snapshot, and returns which index supplied the accounts and how many rows were read.
+    ///
+    /// # Errors
+    ///
+    /// As [`BalanceSums::now`].
+    pub fn explain(self) -> Result<Explanation, LedgerError> {
+        let (filter, at, axis) = (self.filter?, None, TimeAxis::Inserted);
+        let Some(view) = self.view else { return Ok(Explanation::default()) };
+        Ok(view.explain_balances(&BalancesQuery { filter, at, axis })?)
     }
 
     fn sums(self, at: Option<Timestamp>, axis: TimeAxis) -> Result<Balances, LedgerError> {

@@ -11,6 +11,7 @@ use crate::documents::{DocumentChange, DocumentVersion};
 use crate::engine::{BucketChange, BucketState, Done, LedgerEdit, Work, lead};
 use crate::error::WriteError;
 use crate::query::LedgerInfo;
+use crate::scripts::Programs;
 use crate::submission::{Outcome, Submission};
 
 /// Assumed memory of work on whole ledgers in bytes, for the bound of the queue.
@@ -157,11 +158,26 @@ impl Store {
     /// [`WriteError::Document`] if a document is not in the expected state, a unique key is taken, or a limit is
     /// exceeded; [`WriteError::LedgerNotFound`]; and the errors that any write can have.
     pub fn write_atomically(&self, mut write: AtomicWrite) -> Result<Vec<Outcome>, WriteError> {
+        let (bytes, programs) = self.prepare(&mut write);
+        self.run(bytes, |done| Work::WriteAtomically(write, programs, done))
+    }
+
+    /// Does what [`Store::write_atomically`] does, without blocking. Calls `done` like [`Store::submit`].
+    pub fn submit_atomically(
+        &self,
+        mut write: AtomicWrite,
+        done: impl FnOnce(Result<Vec<Outcome>, WriteError>) + Send + 'static,
+    ) {
+        let (bytes, programs) = self.prepare(&mut write);
+        self.engine().submit(Work::WriteAtomically(write, programs, Done::new(done)), bytes);
+    }
+
+    /// Hashes the commands of a write. Returns its size in the queue, and its programs.
+    fn prepare(&self, write: &mut AtomicWrite) -> (usize, Programs) {
         write.commands.iter_mut().for_each(|command| command.request.fill_in_hash());
-        let bytes = write.bytes();
         let requests = write.commands.iter().map(|command| &command.request);
         let programs = self.engine().scripts.of_requests(requests);
-        self.run(bytes, |done| Work::WriteAtomically(write, programs, done))
+        (write.bytes(), programs)
     }
 
     /// Executes commands without blocking. Calls `done` once with the answer, after everything is on disk. The call

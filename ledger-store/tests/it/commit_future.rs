@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use ledger_store::{LedgerError, Store, WriteError};
+use ledger_core::LedgerOptions;
+use ledger_store::{
+    AtomicWrite, Collection, DocumentAction, DocumentChange, Expected, IntoRequest, LedgerCommand,
+    LedgerError, Outcome, Store, WriteError,
+};
 
 /// Wakes the thread that waits in [`block_on`].
 struct Unpark(Thread);
@@ -55,6 +59,35 @@ fn batch_resolves_to_its_answers() {
     let refused = block_on(ledger.batch().push(pay("world")).push(pay("b")).atomic().commit_async());
     assert!(matches!(refused, Err(LedgerError::Refused(_))), "{refused:?}");
     assert_eq!(ledger.balance("a", "USD").expect("the read succeeds"), 5);
+}
+
+#[test]
+fn atomic_write_resolves_to_its_outcomes() {
+    let store = Store::in_memory();
+    let ledger = store.ledger("main").expect("a name");
+    ledger.create(LedgerOptions::default()).expect("it is new");
+    let collection = Collection::new(100).expect("a collection");
+    let write = || AtomicWrite {
+        documents: vec![DocumentChange {
+            collection,
+            key: b"wallet-1".to_vec(),
+            expected: Expected::Absent,
+            action: DocumentAction::Put { value: Vec::new(), keys: Vec::new() },
+        }],
+        commands: vec![LedgerCommand {
+            ledger: ledger.name().clone(),
+            request: ledger
+                .transaction()
+                .posting("world", "a", 5, "USD")
+                .into_request()
+                .expect("it is valid"),
+        }],
+    };
+    let outcomes = block_on(store.write_atomically_async(write())).expect("it is written");
+    assert!(matches!(outcomes[..], [Outcome::Done(_)]), "{outcomes:?}");
+    let again = block_on(store.write_atomically_async(write()));
+    assert!(matches!(again, Err(LedgerError::Write(WriteError::Document(_)))), "{again:?}");
+    assert_eq!(ledger.balance("a", "USD").expect("it reads"), 5);
 }
 
 #[test]

@@ -28,5 +28,6 @@ mod removal;
 mod running_store;
 mod schemas;
 mod serde_forms;
+mod stored_queries;
 mod transfer;
 mod uniqueness;

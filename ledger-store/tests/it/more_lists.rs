@@ -59,6 +59,28 @@ fn volumes_end_before_their_bound() {
 }
 
 #[test]
+fn reads_answer_as_of_a_date() {
+    let ledger = Store::in_memory().ledger("main").expect("a name");
+    let noon: Timestamp = "2024-05-01T12:00:00Z".parse().expect("a date");
+    let early = noon - Duration::from_hours(1);
+    ledger.transaction().posting("world", "a:1", 5, "USD").timestamp(noon).commit().expect("it is accepted");
+    ledger.transaction().posting("world", "a:1", 7, "EUR").commit().expect("it is accepted");
+    let then = ledger.account_at("a:1", noon).expect("it reads").expect("it exists");
+    let volumes = then.effective_volumes.expect("they are included");
+    assert_eq!(volumes.len(), 1);
+    assert_eq!((volumes[0].0.as_str(), volumes[0].1.balance()), ("USD", Balance::from(5)));
+    assert!(ledger.account_at("a:1", early).expect("it reads").is_none());
+    assert!(ledger.transaction_at(1, noon).expect("it reads").is_some());
+    assert!(ledger.transaction_at(1, early).expect("it reads").is_none());
+    assert!(ledger.transaction_at(2, noon).expect("it reads").is_none());
+    let of_one =
+        |address: &str| ledger.balances().matching(address).at(noon, TimeAxis::Effective).expect("it reads");
+    assert_eq!(of_one("a:1").len(), 1);
+    assert_eq!(of_one("a:*"), of_one("a:1"));
+    assert!(of_one("a:2").is_empty());
+}
+
+#[test]
 fn schemas_page_by_cursor() {
     let ledger = paid();
     let schema = r#"{"chart": {"users": {}}}"#;

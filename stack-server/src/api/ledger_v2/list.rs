@@ -1,7 +1,7 @@
 //! Shared handling of v2 lists: parameters, cursors, and the response envelope.
 
 use ledger_core::{Filter, FilterOf, Resource, Selects, Switch};
-use ledger_store::{Direction, Expand, LedgerView, Page, PageRequest, Start, TimeAxis};
+use ledger_store::{Direction, Expand, LedgerView, Page, PageRequest, Start, TimeAxis, parse_sort};
 
 use crate::api::context::Context;
 use crate::api::cursor::{ListQuery, Place, Sort};
@@ -181,39 +181,13 @@ fn order(context: &Context<'_>, kind: &Kind) -> Result<(Sort, Direction), ApiErr
 ///
 /// `VALIDATION` for a field by which the list cannot be sorted, and for an unknown direction.
 pub(crate) fn order_of(kind: &Kind, sort: &str) -> Result<(Sort, Direction), ApiError> {
-    if sort.is_empty() {
-        return Ok((Sort::Natural, kind.direction));
-    }
-    let (field, direction) = match sort.split_once(':') {
-        None => (sort, kind.direction),
-        Some((field, word)) => (field, direction_of(word)?),
-    };
-    let name = snake_case(field);
-    match kind.sortable.iter().find(|(sortable, _)| *sortable == name) {
-        Some((_, order)) => Ok((*order, direction)),
-        None => Err(ApiError::validation(format!("field {field} is not paginated"))),
-    }
+    let (order, direction) = parse_sort(sort, kind.sortable, kind.direction)
+        .map_err(|error| ApiError::validation(error.to_string()))?;
+    Ok((order.unwrap_or(Sort::Natural), direction))
 }
 
 fn direction_of(word: &str) -> Result<Direction, ApiError> {
-    if word.eq_ignore_ascii_case("asc") {
-        Ok(Direction::Ascending)
-    } else if word.eq_ignore_ascii_case("desc") {
-        Ok(Direction::Descending)
-    } else {
-        Err(ApiError::validation(format!("invalid order: {word}")))
-    }
-}
-
-fn snake_case(field: &str) -> String {
-    let mut name = String::with_capacity(field.len() + 2);
-    for c in field.chars() {
-        if c.is_ascii_uppercase() {
-            name.push('_');
-        }
-        name.push(c.to_ascii_lowercase());
-    }
-    name
+    Direction::parse(word).ok_or_else(|| ApiError::validation(format!("invalid order: {word}")))
 }
 
 /// Reads the parameter `expand`, which may be repeated or contain commas. Ignores unknown words, and volumes that the

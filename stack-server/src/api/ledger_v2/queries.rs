@@ -1,8 +1,8 @@
 //! Stored queries: lists that a schema defines under a name.
 
 use ledger_core::schema::StoredQuery;
-use ledger_core::{Filter, Json as JsonValue, Resource, SchemaVersion, Timestamp};
-use ledger_store::{Expand, Start, TimeAxis};
+use ledger_core::{Filter, Json as JsonValue, Resource, SchemaVersion};
+use ledger_store::{QueryParams, Start};
 use serde_json::value::RawValue;
 
 use crate::api::context::Context;
@@ -12,7 +12,7 @@ use crate::api::ledger_v2::{accounts, logs, query, transactions, volumes};
 use crate::http::error::{ApiError, Profile};
 use crate::http::json;
 use crate::http::response::Reply;
-use crate::limits::{FILTER_BYTES_MAX, PAGE_SIZE_NUMBER_MAX};
+use crate::limits::FILTER_BYTES_MAX;
 
 /// The list name in cursors of stored queries.
 const PLACE: &str = "queries";
@@ -31,7 +31,7 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
         .ok_or_else(|| ApiError::validation(format!("schema version '{version}' has no such query")))?;
     // Names of ledgers contain no line feeds.
     let place = format!("{}\n{version}\n{id}", ledger.info().name);
-    let given = Params::of(body.get("params"))?;
+    let given = params_of(body.get("params"))?;
     let list = match text(&body, "cursor")? {
         Some(cursor) if !cursor.is_empty() => resumed(context, stored, cursor, place, &given)?,
         _ => begun(context, stored, &body, place, given)?,
@@ -42,25 +42,6 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
         Resource::Volumes => volumes::page(context, ledger, &list).await,
         _ => transactions::page(context, ledger, &list).await,
     }
-}
-
-/// Checks that a stored query can run: its parameters are valid, and so is its filter for its resource, independently
-/// of the values of variables.
-///
-/// # Errors
-///
-/// `VALIDATION` with the reason.
-pub(crate) fn check(context: &Context<'_>, stored: &StoredQuery) -> Result<(), ApiError> {
-    Params::of(stored.params())?.into_query(context, kind(stored.resource()), String::new())?;
-    let mut fault = None;
-    for sample in stored.samples() {
-        let text = sample.map_or(String::new(), |sample| sample.to_string());
-        match query::parse(Profile::Ledger, stored.resource(), &text) {
-            Ok(_) => return Ok(()),
-            Err(error) => fault = fault.or(Some(error)),
-        }
-    }
-    fault.map_or(Ok(()), Err)
 }
 
 fn kind(resource: Resource) -> &'static Kind {
@@ -78,7 +59,7 @@ fn begun(
     stored: &StoredQuery,
     body: &JsonValue,
     place: String,
-    given: Params,
+    given: QueryParams,
 ) -> Result<List, ApiError> {
     let values = match body.get("vars") {
         None | Some(JsonValue::Null) => &[],
@@ -91,7 +72,7 @@ fn begun(
         return Err(ApiError::validation(format!("a filter has at most {FILTER_BYTES_MAX} bytes")));
     }
     let kind = kind(stored.resource());
-    let query = Params::of(stored.params())?.with(given).into_query(context, kind, filter)?;
+    let query = list_query(context, &params_of(stored.params())?.with(given), kind, filter)?;
     built(stored, query, place)
 }
 
@@ -101,11 +82,11 @@ fn resumed(
     stored: &StoredQuery,
     cursor: &str,
     place: String,
-    given: &Params,
+    given: &QueryParams,
 ) -> Result<List, ApiError> {
     let at = Place { list: PLACE, ledger: &place };
     let query = ListQuery::from_cursor(cursor, context.app.cursor_key(), at)?;
-    let page_size = given.page_size(context).unwrap_or(query.page_size);
+    let page_size = page_size(context, given).unwrap_or(query.page_size);
     built(stored, ListQuery { page_size, ..query }, place)
 }
 
@@ -114,89 +95,37 @@ fn built(stored: &StoredQuery, query: ListQuery, place: String) -> Result<List, 
     Ok(List::stored(PLACE, stored.resource_name(), place, query, filter))
 }
 
-/// The parameters of a stored query. A missing one has the default of the list.
-#[derive(Default)]
-struct Params {
-    page_size: Option<u64>,
-    sort: Option<String>,
-    expand: Option<Expand>,
-    start: Option<Timestamp>,
-    end: Option<Timestamp>,
-    group_by: Option<u32>,
-    clock: Option<TimeAxis>,
+/// Returns the requested page size, if there is one.
+fn page_size(context: &Context<'_>, params: &QueryParams) -> Option<u32> {
+    params.page_size.filter(|size| *size > 0).map(|size| size.min(context.app.settings().max_page_size))
 }
 
-impl Params {
-    /// Parses the parameters.
-    ///
-    /// # Errors
-    ///
-    /// `VALIDATION` for a parameter of the wrong type.
-    fn of(json: Option<&JsonValue>) -> Result<Self, ApiError> {
-        let json = match json {
-            None | Some(JsonValue::Null) => return Ok(Self::default()),
-            Some(object @ JsonValue::Object(_)) => object,
-            Some(_) => return Err(ApiError::validation("'params' is an object")),
-        };
-        Ok(Self {
-            page_size: match integer(json, "pageSize")? {
-                None => None,
-                Some(size) => match u64::try_from(size) {
-                    Ok(size) if size <= PAGE_SIZE_NUMBER_MAX => Some(size),
-                    _ => return Err(ApiError::validation("invalid 'pageSize'")),
-                },
-            },
-            sort: text(json, "sort")?.map(str::to_owned),
-            expand: expand(json)?,
-            start: date(json, "startTime")?,
-            end: date(json, "endTime")?,
-            group_by: integer(json, "groupBy")?.map(|segments| segments.clamp(0, u32::MAX.into()) as u32),
-            clock: match json.get("insertionDate") {
-                None | Some(JsonValue::Null) => None,
-                Some(JsonValue::Boolean(true)) => Some(TimeAxis::Inserted),
-                Some(JsonValue::Boolean(false)) => Some(TimeAxis::Effective),
-                Some(_) => return Err(ApiError::validation("'insertionDate' is a boolean")),
-            },
-        })
-    }
+fn list_query(
+    context: &Context<'_>,
+    params: &QueryParams,
+    kind: &Kind,
+    filter: String,
+) -> Result<ListQuery, ApiError> {
+    let settings = context.app.settings();
+    let page_size = page_size(context, params);
+    let (order, direction) = order_of(kind, params.sort.as_deref().unwrap_or_default())?;
+    Ok(ListQuery {
+        page_size: page_size.unwrap_or(settings.default_page_size.min(settings.max_page_size)),
+        filter,
+        at: params.end,
+        from: params.start,
+        expand: kept_by_ledger(context, params.expand.unwrap_or_default()),
+        clock: params.axis.unwrap_or_default(),
+        order,
+        direction,
+        group_by: params.group_by.unwrap_or_default(),
+        include_deleted: false,
+        start: Start::First,
+    })
+}
 
-    /// Returns these parameters, overridden by those in `over`.
-    fn with(self, over: Self) -> Self {
-        Self {
-            page_size: over.page_size.or(self.page_size),
-            sort: over.sort.or(self.sort),
-            expand: over.expand.or(self.expand),
-            start: over.start.or(self.start),
-            end: over.end.or(self.end),
-            group_by: over.group_by.or(self.group_by),
-            clock: over.clock.or(self.clock),
-        }
-    }
-
-    /// Returns the requested page size, if there is one.
-    fn page_size(&self, context: &Context<'_>) -> Option<u32> {
-        let max = context.app.settings().max_page_size;
-        self.page_size.filter(|size| *size > 0).map(|size| size.min(max.into()) as u32)
-    }
-
-    fn into_query(self, context: &Context<'_>, kind: &Kind, filter: String) -> Result<ListQuery, ApiError> {
-        let settings = context.app.settings();
-        let page_size = self.page_size(context);
-        let (order, direction) = order_of(kind, self.sort.as_deref().unwrap_or_default())?;
-        Ok(ListQuery {
-            page_size: page_size.unwrap_or(settings.default_page_size.min(settings.max_page_size)),
-            filter,
-            at: self.end,
-            from: self.start,
-            expand: kept_by_ledger(context, self.expand.unwrap_or_default()),
-            clock: self.clock.unwrap_or_default(),
-            order,
-            direction,
-            group_by: self.group_by.unwrap_or_default(),
-            include_deleted: false,
-            start: Start::First,
-        })
-    }
+fn params_of(json: Option<&JsonValue>) -> Result<QueryParams, ApiError> {
+    QueryParams::of(json).map_err(|error| ApiError::validation(error.to_string()))
 }
 
 fn text<'a>(json: &'a JsonValue, name: &str) -> Result<Option<&'a str>, ApiError> {
@@ -205,42 +134,6 @@ fn text<'a>(json: &'a JsonValue, name: &str) -> Result<Option<&'a str>, ApiError
         Some(JsonValue::Text(text)) => Ok(Some(text)),
         Some(_) => Err(ApiError::validation(format!("'{name}' is a string"))),
     }
-}
-
-fn date(json: &JsonValue, name: &str) -> Result<Option<Timestamp>, ApiError> {
-    let Some(text) = text(json, name)?.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let invalid = |error| ApiError::validation(format!("parsing time \"{text}\": {error}"));
-    Timestamp::parse(text).map(Some).map_err(invalid)
-}
-
-fn integer(json: &JsonValue, name: &str) -> Result<Option<i64>, ApiError> {
-    match json.get(name) {
-        None | Some(JsonValue::Null) => Ok(None),
-        Some(JsonValue::Number(digits)) => match digits.parse() {
-            Ok(number) => Ok(Some(number)),
-            Err(_) => Err(ApiError::validation(format!("invalid '{name}'"))),
-        },
-        Some(_) => Err(ApiError::validation(format!("'{name}' is an integer"))),
-    }
-}
-
-/// Reads the list of expansions. Ignores unknown words.
-fn expand(json: &JsonValue) -> Result<Option<Expand>, ApiError> {
-    let words = match json.get("expand") {
-        None | Some(JsonValue::Null) => return Ok(None),
-        Some(JsonValue::Array(words)) => words.as_slice(),
-        Some(_) => return Err(ApiError::validation("'expand' is an array")),
-    };
-    let mut expand = Expand::default();
-    for word in words {
-        match word.as_text() {
-            Some("volumes") => expand.volumes = true,
-            Some("effectiveVolumes") => expand.effective_volumes = true,
-            Some(_) => {}
-            None => return Err(ApiError::validation("'expand' is an array of strings")),
-        }
-    }
-    Ok(Some(expand))
 }
 
 /// Parses the JSON value at the beginning of a body. An empty body counts as an empty object.

@@ -3,13 +3,13 @@
 use hyper::StatusCode;
 use ledger_core::schema::Schema;
 use ledger_core::{Command, InsertSchema, Resource, SchemaVersion};
-use ledger_store::{Direction, SchemaKey, SchemaOrder, SchemaQuery, SchemaView};
+use ledger_store::{Direction, SchemaKey, SchemaOrder, SchemaQuery, SchemaView, check_queries};
 use serde_json::value::RawValue;
 
 use crate::api::context::Context;
 use crate::api::cursor::Sort;
 use crate::api::ledger_v2::list::{Kind, List};
-use crate::api::ledger_v2::{queries, write};
+use crate::api::ledger_v2::write;
 use crate::http::error::ApiError;
 use crate::http::json;
 use crate::http::response::{Json, Reply};
@@ -33,12 +33,7 @@ fn insert_command(context: &Context<'_>) -> Result<Command, ApiError> {
     let version = SchemaVersion::parse(context.variable(1)).map_err(|error| invalid(&error))?;
     let body = json::first::<&RawValue>(&context.body).map_err(|error| invalid(&error))?;
     let schema = Schema::parse(body.get()).map_err(|error| invalid(&error))?;
-    for (name, query) in schema.queries() {
-        queries::check(context, query).map_err(|error| {
-            let name: String = name.chars().take(100).collect();
-            invalid(&format!("queries '{name}': {}", error.message))
-        })?;
-    }
+    check_queries(&schema).map_err(|error| invalid(&error))?;
     Ok(Command::InsertSchema(InsertSchema { version, schema: Box::new(schema) }))
 }
 
