@@ -120,6 +120,34 @@ fn refuses_too_large_and_repeated_changes() {
     assert_eq!(Collection::new(1), None, "the directory of ledgers is not to be changed");
 }
 
+#[test]
+fn flush_keeps_newest_change_of_each_document() {
+    let store = Store::in_memory();
+    let change = |changes| {
+        store.change_documents(changes).expect("a change");
+    };
+    let set = |key: &[u8], value: &[u8]| {
+        let time = DocumentKey { index: TIMES, key: value.to_vec(), unique: false };
+        change(vec![put(key, Expected::Anything, value, vec![time])]);
+    };
+    set(b"changed", b"1");
+    set(b"removed", b"1");
+    store.flush();
+    // Each commit is a memtable of its own, and one flush writes all of them.
+    set(b"changed", b"3");
+    set(b"changed", b"2");
+    change(vec![delete(b"removed", Expected::Anything)]);
+    set(b"new and removed", b"1");
+    change(vec![delete(b"new and removed", Expected::Anything)]);
+    store.flush();
+    let snapshot = store.snapshot();
+    let by_time = snapshot.documents_by(collection(), TIMES, &DocumentRange::default()).expect("it reads");
+    let all = snapshot.documents(collection(), &DocumentRange::default()).expect("it reads");
+    assert_eq!((&*all[0].key, &*all[0].value), (&b"changed"[..], &b"2"[..]));
+    assert_eq!((all.len(), &by_time), (1, &all));
+    assert!(store.verify().expect("there is room").is_clean());
+}
+
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Vec<DocumentKey>, DocumentVersion)>;
 
 /// Compares every possible answer with the model.
