@@ -1,6 +1,6 @@
 //! DUMMY-PAY: a provider that consists of JSON files in a directory of the server.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,16 +72,8 @@ struct DummyPay {
     payments: u64,
     /// References of the generated accounts.
     generated: Mutex<Vec<String>>,
-    listed: Mutex<Listed>,
-}
-
-/// Progress of the listing of files.
-#[derive(Default)]
-struct Listed {
-    /// Files whose tasks are recorded.
-    begun: BTreeSet<String>,
-    /// The files of the last page, and the number in the state after the page is recorded.
-    last: (u64, Vec<String>),
+    /// The listed files, each with the number of its page.
+    listed: Mutex<BTreeMap<String, u64>>,
 }
 
 fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
@@ -285,23 +277,20 @@ impl DummyPay {
         Ok(record)
     }
 
-    /// Starts a task for each file that has none. The state counts the pages with files, so that it tells whether the
-    /// last page was recorded.
+    /// Starts a task for each file that has none. The state counts the pages with files, so that it tells which of
+    /// them are recorded.
     fn list(&self, work: &Work) -> Result<Page, Failure> {
         let entries = fs::read_dir(&self.directory).map_err(|error| failed(&self.directory, &error))?;
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let recorded = work.kept("pages").parse::<u64>().unwrap_or(0);
-        let (number, names) = std::mem::take(&mut listed.last);
-        if number == recorded {
-            listed.begun.extend(names);
-        }
-        let (mut page, mut names) = (Page::default(), Vec::new());
+        listed.retain(|_, number| *number <= recorded);
+        let mut page = Page::default();
         for entry in entries {
             let entry = entry.map_err(|error| failed(&self.directory, &error))?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             let is_file = fs::metadata(entry.path()).is_ok_and(|found| found.is_file());
             let is_wanted = is_file && !name.starts_with(GENERATED) && name.starts_with(&self.prefix);
-            if !is_wanted || listed.begun.contains(&name) {
+            if !is_wanted || listed.contains_key(&name) {
                 continue;
             }
             if page.children.len() as u64 >= STEP {
@@ -310,12 +299,10 @@ impl DummyPay {
             }
             let task = descriptor("Ingest accounts and payments from read files", "ingest", &name);
             page.children.push(Start::once(task, Restart::Never));
-            names.push(name);
+            listed.insert(name, recorded + 1);
         }
-        if !names.is_empty() {
-            let number = recorded + 1;
-            page.state = Some(object(&[("pages", &number.to_string())]));
-            listed.last = (number, names);
+        if !page.children.is_empty() {
+            page.state = Some(object(&[("pages", &(recorded + 1).to_string())]));
         }
         Ok(page)
     }

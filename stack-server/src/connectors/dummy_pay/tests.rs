@@ -77,6 +77,8 @@ fn file_is_listed_until_its_task_is_recorded() {
     std::fs::write(folder.path().join("b.json"), "{}").expect("written");
     let next = connector.list(&Work { state, ..work() }).expect("a page");
     assert_eq!(next.children.len(), 1);
+    // The second page was asked for before the first was recorded, and then neither was.
+    assert_eq!(connector.list(&work()).expect("a page").children.len(), 2);
 }
 
 #[test]
