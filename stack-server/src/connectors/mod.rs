@@ -2,7 +2,7 @@
 //!
 //! A connector is a row of [`registry`], a configuration, and an implementation of [`Connector`] in a file of its own.
 //! It fetches one page at a time and stores nothing: the engine records the page, the state behind it and the tasks
-//! that follow in one commit, so that a crash at any point repeats a page at most.
+//! that follow in one commit, so that a crash at any point repeats two pages at most.
 
 mod banking_circle;
 pub(crate) mod clock;
@@ -66,7 +66,8 @@ pub(crate) trait Connector: Send + Sync {
         Ok(())
     }
 
-    /// Does one step of a task: fetches a page, from the place that the state tells.
+    /// Does one step of a task: fetches a page, from the place that the state tells. The page before it may not be recorded
+    /// yet, and may never be: the task then goes back to the state before that page.
     fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page>;
 
     /// Moves money, or asks what became of it.

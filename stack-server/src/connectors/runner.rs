@@ -108,8 +108,9 @@ impl Runner {
 
     /// Runs a task to its end, for somebody who waits for it.
     pub(super) async fn run_to_end(self: Arc<Self>, mut task: Task) -> Result<(), TaskError> {
+        let mut next_page = None;
         loop {
-            match self.step(&mut task, &mut 0).await {
+            match self.step(&mut task, &mut 0, &mut next_page).await {
                 Stepped::GoesOn => {}
                 Stepped::Done => return Ok(()),
                 Stepped::Failed | Stepped::Pause(_) => return Err(TaskError::Failed(task.error)),
@@ -119,14 +120,14 @@ impl Runner {
     }
 
     async fn run(self: Arc<Self>, mut task: Task, _alive: OwnedSemaphorePermit) {
-        let mut failures = 0;
+        let (mut failures, mut next_page) = (0, None);
         loop {
             if let Schedule::Once(Some(at)) = task.schedule
                 && !self.wait_until(at).await
             {
                 return;
             }
-            let pause = match self.step(&mut task, &mut failures).await {
+            let pause = match self.step(&mut task, &mut failures, &mut next_page).await {
                 Stepped::GoesOn => continue,
                 Stepped::Stopped => return,
                 Stepped::Done if task.schedule == Schedule::Periodic => self.period,
@@ -170,8 +171,14 @@ impl Runner {
         left <= 0 || self.sleep(Duration::from_micros(left as u64)).await
     }
 
-    /// Fetches a page and records it.
-    async fn step(self: &Arc<Self>, task: &mut Task, failures: &mut u32) -> Stepped {
+    /// Fetches a page and records it. While it is recorded, the next page is fetched, and left in `next_page` for the next
+    /// step.
+    async fn step(
+        self: &Arc<Self>,
+        task: &mut Task,
+        failures: &mut u32,
+        next_page: &mut Option<Fetching>,
+    ) -> Stepped {
         let mut stopped = self.stop.subscribe();
         if *stopped.borrow() {
             return Stepped::Stopped;
@@ -179,20 +186,26 @@ impl Runner {
         if let Some(subject) = Subject::of_task(task) {
             return self.move_money(task, subject, failures).await;
         }
+        let fetching = next_page.take().unwrap_or_else(|| self.fetch(task, &task.state));
         let fetched = tokio::select! {
             biased;
             _ = stopped.wait_for(|stop| *stop) => return Stepped::Stopped,
-            fetched = self.fetch(task) => fetched,
+            fetched = fetching.finish() => {
+                fetched.unwrap_or_else(|_| Err(Failure::final_("the connector failed; see the log")))
+            }
         };
-        match fetched {
-            Ok(page) => match self.record(task, page).await {
-                Ok(has_more) => {
-                    *failures = 0;
-                    if has_more { Stepped::GoesOn } else { Stepped::Done }
-                }
-                Err(error) => self.failed(task, later(error), failures).await,
-            },
-            Err(failure) => self.failed(task, failure, failures).await,
+        let page = match fetched {
+            Ok(page) => page,
+            Err(failure) => return self.failed(task, failure, failures).await,
+        };
+        // A page that follows one that could not be recorded is dropped: both are fetched again.
+        let next = page.state.as_ref().filter(|_| page.has_more).map(|state| self.fetch(task, state));
+        match self.record(task, page).await {
+            Ok(has_more) => {
+                (*failures, *next_page) = (0, next);
+                if has_more { Stepped::GoesOn } else { Stepped::Done }
+            }
+            Err(error) => self.failed(task, later(error), failures).await,
         }
     }
 
@@ -246,18 +259,15 @@ impl Runner {
         }
     }
 
-    async fn fetch(&self, task: &Task) -> Result<Page, Failure> {
-        let _slot = self.slots.acquire().await.expect("the semaphore is never closed");
-        let work = Work {
-            connector: self.installation.clone(),
-            descriptor: task.descriptor.clone(),
-            state: task.state.clone(),
-            now: self.context.clock.now(),
-        };
-        let connector = self.connector.clone();
+    /// Begins to fetch a page of a task, after a state of it.
+    fn fetch(self: &Arc<Self>, task: &Task, state: &str) -> Fetching {
+        let (runner, descriptor, state) = (self.clone(), task.descriptor.clone(), state.to_owned());
         // On a task of its own, so that a panic ends this task alone.
-        let fetching = AbortOnDrop(tokio::spawn(async move { connector.poll(&work).await }));
-        fetching.finish().await.unwrap_or_else(|_| Err(Failure::final_("the connector failed; see the log")))
+        AbortOnDrop(tokio::spawn(async move {
+            let _slot = runner.slots.acquire().await.expect("the semaphore is never closed");
+            let (connector, now) = (runner.installation.clone(), runner.context.clock.now());
+            runner.connector.poll(&Work { connector, descriptor, state, now }).await
+        }))
     }
 
     /// Records a page with the state behind it and the tasks that follow, and begins those. Says whether there is more.
@@ -339,6 +349,9 @@ fn jittered(pause: Duration) -> Duration {
     let _ = getrandom::fill(&mut random);
     pause + pause * u32::from(random[0]) / (5 * 256)
 }
+
+/// A page that is being fetched.
+type Fetching = AbortOnDrop<Result<Page, Failure>>;
 
 /// A task of the runtime that is aborted when its waiter is dropped.
 struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);

@@ -25,6 +25,7 @@ use crate::payments::words::{PaymentStatus, PaymentType, Scheme, TaskStatus};
 use crate::sealing::Sealer;
 
 mod changes;
+mod next_page;
 mod orders;
 mod power_cuts;
 mod random_work;
