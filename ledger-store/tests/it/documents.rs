@@ -124,8 +124,7 @@ fn refuses_too_large_and_repeated_changes() {
 
 #[test]
 fn flush_keeps_newest_change_of_each_document() {
-    let disk = SimDisk::new();
-    let store = open(&disk);
+    let store = Store::in_memory();
     let change = |changes| {
         store.change_documents(changes).expect("a change");
     };
@@ -143,10 +142,6 @@ fn flush_keeps_newest_change_of_each_document() {
     set(b"new and removed", b"1");
     change(vec![delete(b"new and removed", Expected::Anything)]);
     store.flush();
-    let store = {
-        store.close().expect("it closes");
-        open(&disk)
-    };
     let snapshot = store.snapshot();
     let by_time = snapshot.documents_by(collection(), TIMES, &DocumentRange::default()).expect("it reads");
     let all = snapshot.documents(collection(), &DocumentRange::default()).expect("it reads");
