@@ -169,7 +169,7 @@ impl Store {
         done: impl FnOnce(Result<Vec<Outcome>, WriteError>) + Send + 'static,
     ) {
         let (bytes, programs) = self.prepare(&mut write);
-        self.engine().submit(Work::WriteAtomically(write, programs, Done::new(done)), bytes);
+        lead::submit(self.engine(), Work::WriteAtomically(write, programs, Done::new(done)), bytes);
     }
 
     /// Hashes the commands of a write. Returns its size in the queue, and its programs.
