@@ -198,10 +198,10 @@ mod tests {
         let parse = |sort| parse_sort(sort, &TransactionOrder::FIELDS, Direction::Descending);
         let (ascending, descending) = (Direction::Ascending, Direction::Descending);
         assert_eq!(parse(""), Ok((None, descending)));
-        assert_eq!(parse("id:"), Ok((Some(TransactionOrder::Id), descending)));
+        assert_eq!(parse("id"), Ok((Some(TransactionOrder::Id), descending)));
         assert_eq!(parse("revertedAt:ASC"), Ok((Some(TransactionOrder::RevertedAt), ascending)));
         assert_eq!(parse("updated_at"), Ok((Some(TransactionOrder::UpdatedAt), descending)));
-        for wrong in ["amount", "id:up", ":asc"] {
+        for wrong in ["amount", "id:", "id:up", ":asc"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }
