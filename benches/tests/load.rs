@@ -1,5 +1,6 @@
 //! Tests of the load program's command line: every sub-command ends with its figures.
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
@@ -25,6 +26,18 @@ fn load(arguments: &str) -> Result<Value, ErrorOutput> {
     let printed = String::from_utf8(output.stdout).expect("text");
     let last = printed.lines().last().expect("a last line");
     Ok(serde_json::from_str(last).expect("one JSON object"))
+}
+
+/// Returns the path of the server, if it is built. Else says that the running test is skipped; the harness does not
+/// capture this line.
+fn server() -> Option<String> {
+    let server = Path::new(env!("CARGO_BIN_EXE_load")).with_file_name("stack-server");
+    if server.exists() {
+        return Some(server.display().to_string());
+    }
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    writeln!(std::io::stderr(), "skipped: {name}: {} is not built", server.display()).expect("it is open");
+    None
 }
 
 fn number(figures: &Value, name: &str) -> f64 {
@@ -93,12 +106,8 @@ fn measures_every_kind_of_list() {
 
 #[test]
 fn measures_event_consumers_against_none() {
-    let server = Path::new(env!("CARGO_BIN_EXE_load")).with_file_name("stack-server");
-    if !server.exists() {
-        println!("skipped: the server is not built");
-        return;
-    }
-    let arguments = format!("events --spawn {} --turns 1 --seconds 1 --accounts 50", server.display());
+    let Some(server) = server() else { return };
+    let arguments = format!("events --spawn {server} --turns 1 --seconds 1 --accounts 50");
     let figures = load(&arguments).expect("figures");
     for name in ["ratio_dead_consumer", "ratio_live_consumer", "events_received"] {
         assert!(number(&figures, name) > 0.0, "{name}: {figures}");
@@ -108,12 +117,8 @@ fn measures_event_consumers_against_none() {
 
 #[test]
 fn measures_deliveries_of_events() {
-    let server = Path::new(env!("CARGO_BIN_EXE_load")).with_file_name("stack-server");
-    if !server.exists() {
-        println!("skipped: the server is not built");
-        return;
-    }
-    let figures = load(&format!("deliveries --spawn {} --events 5", server.display())).expect("figures");
+    let Some(server) = server() else { return };
+    let figures = load(&format!("deliveries --spawn {server} --events 5")).expect("figures");
     for name in ["stream_p99_ms", "http_p99_ms", "http_first_ms"] {
         assert!(number(&figures, name) > 0.0, "{name}: {figures}");
     }
@@ -122,13 +127,8 @@ fn measures_deliveries_of_events() {
 
 #[test]
 fn measures_the_cost_of_tokens() {
-    let server = Path::new(env!("CARGO_BIN_EXE_load")).with_file_name("stack-server");
-    if !server.exists() {
-        println!("skipped: the server is not built");
-        return;
-    }
-    let arguments =
-        format!("auth --spawn {} --turns 1 --seconds 1 --accounts 50 --connections 4", server.display());
+    let Some(server) = server() else { return };
+    let arguments = format!("auth --spawn {server} --turns 1 --seconds 1 --accounts 50 --connections 4");
     let figures = load(&arguments).expect("figures");
     for name in ["writes_per_s_with_token", "reads_per_s_with_token", "tokens_per_s"] {
         assert!(number(&figures, name) > 0.0, "{name}: {figures}");

@@ -10,6 +10,16 @@ use super::file::options;
 use crate::disk::DiskFile;
 use crate::disk::{AlignedBuffer, BLOCK_BYTES, Disk, DiskLock, LockOutcome, OpenMode, Space, temporary_name};
 
+/// Says that the running test is skipped, because the file system of this directory lacks something. The harness does
+/// not capture this line.
+#[cfg(target_os = "linux")]
+fn skipped(directory: &Path, lack: &str) {
+    use std::io::Write as _;
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    let line = format!("skipped: {name}: the file system of {} {lack}", directory.display());
+    writeln!(io::stderr(), "{line}").expect("it is open");
+}
+
 #[test]
 fn durable_writes_and_space_set_aside_read_back() {
     let dir = tempfile::tempdir().unwrap();
@@ -64,7 +74,7 @@ fn synced_bytes_are_on_the_disk() {
     let file = RealDisk.open(&path, OpenMode::CreateNew).unwrap();
     let unsynced = unwritten_after(&*file, |file, bytes| file.write_at(0, bytes).unwrap());
     if unsynced.is_none_or(|bytes| bytes == 0) {
-        eprintln!("skipped: the file system of {} does not count unwritten bytes", home.path().display());
+        skipped(home.path(), "does not count unwritten bytes");
         return;
     }
     let synced = unwritten_after(&*file, |file, bytes| {
@@ -89,7 +99,7 @@ fn direct_writes_are_opened_to_be_durable() {
     let path = home.path().join("file");
     fs::write(&path, [0; BLOCK_BYTES]).unwrap();
     let Some(direct) = open_direct(&path) else {
-        eprintln!("skipped: the file system of {} offers no direct writes", home.path().display());
+        skipped(home.path(), "offers no direct writes");
         return;
     };
     let flags = fcntl_getfl(&direct).unwrap();
