@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use ledger_journal::entry::{Body, DocumentRecord, LedgerBase, Record, SecondaryKey};
 use ledger_journal::{Position, SectionId};
@@ -158,7 +159,7 @@ impl State {
     }
 
     fn put_row(&mut self, key: Vec<u8>, value: Option<Box<[u8]>>, rows: &mut MemtableBuilder) {
-        let key = key.into_boxed_slice();
+        let key: Arc<[u8]> = key.into();
         rows.documents.push(StoredDocument { key: key.clone(), value: value.clone() });
         self.keep_document(key, value);
     }
