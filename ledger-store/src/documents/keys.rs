@@ -52,6 +52,11 @@ fn after_prefix(collection: u32, space: Space) -> Vec<u8> {
     key
 }
 
+/// Returns whether a full key is that of a document, and not of an index entry.
+pub(crate) fn is_document(full: &[u8]) -> bool {
+    full.get(4..12) == Some(&[0; 8])
+}
+
 /// Returns the full key of a document.
 pub(crate) fn document_key(collection: u32, key: &[u8]) -> Vec<u8> {
     let mut full = prefix(collection, Space::Documents);
@@ -197,6 +202,7 @@ mod tests {
             for key in keys {
                 let full = index_key(20, 3, secondary, key);
                 assert_eq!(document_of(20, 3, &full), Ok(key));
+                assert!(!is_document(&full) && is_document(&document_key(20, key)));
             }
         }
         let mut sorted: Vec<(Vec<u8>, &[u8], &[u8])> = Vec::new();

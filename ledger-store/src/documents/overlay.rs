@@ -2,19 +2,20 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use ledger_index::{IndexSnapshot, Way, tables};
 
 use crate::error::ReadError;
 
 /// A key and its new value; `None` if the key was removed.
-pub(crate) type Change = (Box<[u8]>, Option<Box<[u8]>>);
+pub(crate) type Change = (Arc<[u8]>, Option<Box<[u8]>>);
 
 /// Changes of the same age in key order, each key once.
 pub(crate) type Changes<'a> = Box<dyn Iterator<Item = Result<Change, ReadError>> + 'a>;
 
 /// The changes that one flush will write.
-type FlushChanges = BTreeMap<Box<[u8]>, Option<Box<[u8]>>>;
+type FlushChanges = BTreeMap<Arc<[u8]>, Option<Box<[u8]>>>;
 
 /// State of a key in the current flush before a change.
 pub(crate) enum Before {
@@ -25,7 +26,7 @@ pub(crate) enum Before {
 }
 
 /// A key and its current value.
-pub(crate) type KeyValue = (Box<[u8]>, Box<[u8]>);
+pub(crate) type KeyValue = (Arc<[u8]>, Box<[u8]>);
 
 /// Document changes by the writer, grouped by the flush that will write them.
 pub(crate) struct Overlay(VecDeque<(u64, FlushChanges)>);
@@ -49,7 +50,7 @@ impl Overlay {
     }
 
     /// Sets or removes the value of a key. Returns what [`Overlay::undo`] needs to take the change back.
-    pub(crate) fn put(&mut self, key: Box<[u8]>, value: Option<Box<[u8]>>) -> Before {
+    pub(crate) fn put(&mut self, key: Arc<[u8]>, value: Option<Box<[u8]>>) -> Before {
         match self.newest().insert(key, value) {
             Some(value) => Before::Changed(value),
             None => Before::Unchanged,
@@ -106,7 +107,7 @@ pub(crate) fn stored<'a>(
     let range = index.range(tables::DOCUMENTS, Bound::Included(from), Bound::Excluded(to))?;
     let change = |entry: Result<(Vec<u8>, Vec<u8>), _>| {
         let (key, value) = entry.map_err(ReadError::from)?;
-        Ok((key.into_boxed_slice(), Some(value.into_boxed_slice())))
+        Ok((key.into(), Some(value.into_boxed_slice())))
     };
     Ok(match way {
         Way::Ascending => Box::new(range.map(change)),

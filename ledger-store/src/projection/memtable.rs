@@ -8,6 +8,8 @@ use ledger_index::{
 };
 use smol_str::SmolStr;
 
+use super::document_table::{DocumentHash, DocumentTable, StoredDocument};
+
 /// An account that an entry of this memtable was the first to name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewAccount {
@@ -32,15 +34,6 @@ pub(crate) struct NewHolding {
     pub(crate) asset: u32,
 }
 
-/// The value of a document's or index entry's key after an entry; `None` if the entry removed it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StoredDocument {
-    /// Full key of the document or index entry.
-    pub(crate) key: Box<[u8]>,
-    /// New value, or `None` after a removal.
-    pub(crate) value: Option<Box<[u8]>>,
-}
-
 /// A memtable: the sorted rows of every table.
 #[derive(Clone, Debug)]
 pub(crate) struct Memtable {
@@ -62,6 +55,7 @@ pub(crate) struct Memtable {
     pub(crate) holdings_by_account: Arc<[u32]>,
     /// Ascending by key, each once.
     pub(crate) documents: Arc<[StoredDocument]>,
+    document_table: DocumentTable,
     /// Number of rows in all tables.
     pub(crate) rows: usize,
     /// Size in memory, in bytes.
@@ -270,7 +264,8 @@ impl Parts {
 
 impl Memtable {
     fn from_parts(parts: Parts) -> Self {
-        let (rows, bytes) = (parts.rows(), parts.bytes());
+        let document_table = DocumentTable::of(&parts.documents);
+        let (rows, bytes) = (parts.rows(), parts.bytes() + document_table.bytes());
         let Parts {
             history,
             backdated,
@@ -308,6 +303,7 @@ impl Memtable {
             holdings: holdings.into(),
             holdings_by_account: holdings_by_account.into(),
             documents: documents.into(),
+            document_table,
             rows,
             bytes,
         }
@@ -370,9 +366,9 @@ impl Memtable {
         Some(account_at(&by_number[found]))
     }
 
-    /// Returns the change of a document key, if the memtable has one.
-    pub(crate) fn document(&self, key: &[u8]) -> Option<&StoredDocument> {
-        self.documents.binary_search_by(|have| (*have.key).cmp(key)).ok().map(|at| &self.documents[at])
+    /// Returns the change of a document, if the memtable has one. `hash` is that of its full key.
+    pub(crate) fn document(&self, key: &[u8], hash: DocumentHash) -> Option<&StoredDocument> {
+        self.document_table.find(&self.documents, key, hash).map(|at| &self.documents[at])
     }
 
     /// Returns the changes of document keys from one key up to another.

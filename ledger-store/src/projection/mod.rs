@@ -1,10 +1,12 @@
 //! Turns entries into rows: memtables, and the pages of accounts and holdings in the index.
 
+mod document_table;
 mod memtable;
 mod pages;
 mod values;
 
-pub(crate) use memtable::{Memtable, MemtableBuilder, MemtableSizes, NewAccount, NewHolding, StoredDocument};
+pub(crate) use document_table::{DocumentHash, StoredDocument};
+pub(crate) use memtable::{Memtable, MemtableBuilder, MemtableSizes, NewAccount, NewHolding};
 pub(crate) use pages::{
     ACCOUNT_PLACES, AccountPage, BEFORE_ALL, FoundHolding, HOLDING_PLACES, HoldingPage, StoredAccount,
     StoredHolding, UsagePage,

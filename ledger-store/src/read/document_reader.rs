@@ -7,7 +7,7 @@ use crate::documents::overlay::{Changes, Merged, stored};
 use crate::documents::{DOCUMENTS_PAGE_MAX, Document, DocumentRange, decode_value};
 use crate::error::ReadError;
 use crate::lookup::missing;
-use crate::projection::StoredDocument;
+use crate::projection::{DocumentHash, StoredDocument};
 use crate::query::Direction;
 use crate::view::View;
 
@@ -85,10 +85,10 @@ impl<'a> DocumentReader<'a> {
         Ok(found)
     }
 
-    /// Returns the current value of a full key in the table of documents.
+    /// Returns the current value of a document's full key.
     fn value_at(&self, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
-        let view = self.view;
-        match view.memtables.iter().rev().find_map(|memtable| memtable.memtable.document(key)) {
+        let (view, hash) = (self.view, DocumentHash::of(key));
+        match view.memtables.iter().rev().find_map(|memtable| memtable.memtable.document(key, hash)) {
             Some(found) => Ok(found.value.clone()),
             None => Ok(view.index.get(tables::DOCUMENTS, key)?.map(Into::into)),
         }

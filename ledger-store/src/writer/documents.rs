@@ -1,5 +1,7 @@
 //! Projects documents: their own rows, and those of their secondary keys.
 
+use std::sync::Arc;
+
 use ledger_journal::entry::DocumentRecord;
 
 use super::hints::Prior;
@@ -41,7 +43,7 @@ pub(super) fn put(
 }
 
 fn put_row(state: &mut State, key: Vec<u8>, value: Option<Box<[u8]>>, rows: &mut MemtableBuilder) {
-    let key = key.into_boxed_slice();
+    let key: Arc<[u8]> = key.into();
     rows.documents.push(StoredDocument { key: key.clone(), value: value.clone() });
     state.keep_document(key, value);
 }

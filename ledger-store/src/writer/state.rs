@@ -39,7 +39,7 @@ pub(crate) struct Undo {
     pub(crate) keys: Vec<RecentKey>,
     pub(crate) documents: Vec<((u32, u64), Option<TransactionDocument>)>,
     /// Keyed documents, as the current flush had them before the change.
-    pub(crate) keyed: Vec<(Box<[u8]>, Before)>,
+    pub(crate) keyed: Vec<(Arc<[u8]>, Before)>,
 }
 
 /// Everything that a decision needs.
@@ -250,7 +250,7 @@ impl State {
     }
 
     /// Sets or removes the stored value of a document key.
-    pub(crate) fn keep_document(&mut self, key: Box<[u8]>, value: Option<Box<[u8]>>) {
+    pub(crate) fn keep_document(&mut self, key: Arc<[u8]>, value: Option<Box<[u8]>>) {
         let previous = self.keyed.put(key.clone(), value);
         if let Some(undo) = &mut self.undo {
             undo.keyed.push((key, previous));

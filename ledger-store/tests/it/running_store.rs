@@ -70,7 +70,7 @@ impl Running {
         }
     }
 
-    /// Works even if commands are refused for a while. Refused commands had no effect.
+    /// Works even if commands are refused for a while, or answers cannot be read. Refused commands had no effect.
     #[track_caller]
     pub(crate) fn work_with_retry(&mut self, store: &Store, steps: u32) {
         let until = Instant::now() + TIMEOUT;
@@ -79,7 +79,8 @@ impl Running {
             loop {
                 let before = self.oracle.clone();
                 match self.step(store, &step, now) {
-                    None => break,
+                    // The write is durable: a failed commit would stop the store.
+                    None | Some(WriteError::OutcomeUnknown { .. }) => break,
                     Some(WriteError::Read(_) | WriteError::Storage { .. } | WriteError::DiskNearlyFull) => {
                         assert!(Instant::now() < until, "it goes on refusing");
                         self.oracle = before;
