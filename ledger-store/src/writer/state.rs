@@ -3,6 +3,8 @@
 //! It is ahead of the disk by the batches that are not durable yet. It never relies on data that lags behind: changes
 //! since the last flush are in memory, and the index holds the exact state of everything else.
 
+use std::sync::Arc;
+
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use ledger_core::schema::Enforcement;
