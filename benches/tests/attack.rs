@@ -11,5 +11,5 @@ fn server_survives_short_attacks() {
         .expect("the program runs");
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{table}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(table.lines().count(), 7, "{table}");
+    assert_eq!(table.lines().count(), 10, "{table}");
 }

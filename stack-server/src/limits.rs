@@ -143,6 +143,10 @@ pub(crate) const LONG_READS_MAX: usize = 4;
 /// Maximum number of long reads that wait for a slot. The server answers 503 to more.
 pub(crate) const LONG_READS_WAITING_MAX: usize = 256;
 
+/// Maximum number of submissions with more than [`BULK_PART`] commands that are at the writer at the same time. One is
+/// decided while the one before it becomes durable; more would only delay shorter submissions.
+pub(crate) const LONG_WRITES_MAX: usize = 2;
+
 /// Maximum number of HTTP threads.
 pub(crate) const HTTP_THREADS_MAX: usize = 64;
 

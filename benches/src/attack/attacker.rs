@@ -9,8 +9,9 @@ use tokio::net::tcp::OwnedWriteHalf;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::cases::{Case, Request};
+use super::cases::{Case, Request, Then};
 use crate::Failure;
+use crate::http_client::Connection;
 
 /// Time between two bytes of a client that sends one now and then.
 const TRICKLE: Duration = Duration::from_secs(5);
@@ -23,7 +24,13 @@ pub(super) fn run(address: &str, case: &Case, connections: u64, hold: Duration) 
         let mut clients = JoinSet::new();
         for number in 0..connections {
             let (address, request) = (address.to_owned(), (case.request)(number));
-            clients.spawn(async move { hold_connection(&address, request, until).await });
+            clients.spawn(async move {
+                match request.then {
+                    Then::Repeats => repeat(&address, &request, until).await,
+                    Then::Leaves => leave(&address, &request, until).await,
+                    Then::Waits | Then::Trickles => hold_connection(&address, request, until).await,
+                }
+            });
         }
         clients.join_all().await
     });
@@ -64,6 +71,28 @@ async fn hold_connection(address: &str, request: Request, until: Instant) -> Str
     end
 }
 
+/// Sends a request again and again. Returns the status of the last answer.
+async fn repeat(address: &str, request: &Request, until: Instant) -> String {
+    let Ok(mut connection) = Connection::connect(address).await else { return "refused".to_owned() };
+    loop {
+        match connection.exchange(request.head.as_bytes()).await {
+            Ok(_) if Instant::now() < until => {}
+            Ok(answer) => return answer.status.to_string(),
+            Err(_) => return "closed".to_owned(),
+        }
+    }
+}
+
+/// Sends a request on one connection after the other, each of which ends at once.
+async fn leave(address: &str, request: &Request, until: Instant) -> String {
+    while Instant::now() < until {
+        let Ok(mut stream) = TcpStream::connect(address).await else { return "refused".to_owned() };
+        // The server may close the connection first.
+        let _ = stream.write_all(request.head.as_bytes()).await;
+    }
+    "left".to_owned()
+}
+
 async fn send(writer: &mut OwnedWriteHalf, request: &Request) -> std::io::Result<()> {
     static FILLING: [u8; 64 << 10] = [b'x'; 64 << 10];
     writer.write_all(request.head.as_bytes()).await?;
@@ -73,7 +102,7 @@ async fn send(writer: &mut OwnedWriteHalf, request: &Request) -> std::io::Result
         writer.write_all(&FILLING[..count]).await?;
         left -= count;
     }
-    if !request.trickles {
+    if request.then != Then::Trickles {
         return Ok(());
     }
     loop {

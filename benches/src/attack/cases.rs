@@ -14,9 +14,11 @@ pub struct Case {
     pub name: &'static str,
     /// Number of connections of a whole attack.
     pub(super) connections: u64,
+    /// Whether the store records the requests. Its share of the memory then fills as well.
+    pub(super) writes: bool,
     /// Creates the ledgers and transactions that the attack needs.
     pub(super) prepare: fn(&str, u64) -> Result<(), Failure>,
-    /// Returns the bytes that a connection sends, by its number. The connection reads only the status of the answer.
+    /// Returns the bytes that a connection sends, by its number.
     pub(super) request: fn(u64) -> Request,
 }
 
@@ -25,13 +27,26 @@ pub(super) struct Request {
     pub(super) head: String,
     /// Number of filling bytes after the head.
     pub(super) filling: usize,
-    /// The attacker sends one more byte at intervals, so that no timeout for silence ends the connection.
-    pub(super) trickles: bool,
+    /// How the attacker continues once these bytes are sent.
+    pub(super) then: Then,
+}
+
+/// How an attacker continues once its request is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// It waits, and does not read more of an answer than the status.
+    Waits,
+    /// It sends one more byte at intervals, so that no timeout for silence ends the connection.
+    Trickles,
+    /// It reads the whole answer and sends the request again.
+    Repeats,
+    /// It closes the connection and sends the request again on another.
+    Leaves,
 }
 
 impl Request {
     fn of(head: String) -> Self {
-        Self { head, filling: 0, trickles: false }
+        Self { head, filling: 0, then: Then::Waits }
     }
 }
 
@@ -41,28 +56,31 @@ pub const CASES: &[Case] = &[
         // Bodies that lack their last byte.
         name: "bodies",
         connections: 1_000,
+        writes: false,
         prepare: |address, _| make_ledgers(address, 0),
         request: |_| Request {
             head: post("/v2/main/transactions", BODY_BYTES),
             filling: BODY_BYTES - 1,
-            trickles: false,
+            then: Then::Waits,
         },
     },
     Case {
         // Imports of a log that does not end.
         name: "imports",
         connections: 100,
+        writes: false,
         prepare: make_ledgers,
         request: |number| Request {
             head: post(&format!("/v2/import-{number}/logs/import"), 1 << 30) + r#"{"id":1,"type":""#,
             filling: 31 << 20,
-            trickles: true,
+            then: Then::Trickles,
         },
     },
     Case {
         // Pages of large transactions. The attacker does not read them.
         name: "pages",
         connections: 12,
+        writes: false,
         prepare: |address, _| make_large_transactions(address, 12),
         request: |_| Request::of(get("/v2/main/transactions?pageSize=100&expand=volumes,effectiveVolumes")),
     },
@@ -70,19 +88,45 @@ pub const CASES: &[Case] = &[
         // Heads that do not end.
         name: "heads",
         connections: 3_000,
+        writes: false,
         prepare: |address, _| make_ledgers(address, 0),
         request: |_| Request {
             head: "GET /v2/main HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Filling: ".to_owned(),
             filling: 150_000,
-            trickles: false,
+            then: Then::Waits,
         },
     },
     Case {
         // Clients of event streams that read no events.
         name: "events",
         connections: 600,
+        writes: false,
         prepare: |address, _| make_large_transactions(address, 4),
         request: |_| Request::of(get("/v2/main/_events?from=first")),
+    },
+    Case {
+        // Streams of 30,000 transactions.
+        name: "streams",
+        connections: 4,
+        writes: true,
+        prepare: |address, _| make_ledgers(address, 0),
+        request: |_| Request { then: Then::Repeats, ..Request::of(long_stream()) },
+    },
+    Case {
+        // Streams of 30,000 transactions whose clients leave without the answer.
+        name: "abandoned",
+        connections: 4,
+        writes: true,
+        prepare: |address, _| make_ledgers(address, 0),
+        request: |_| Request { then: Then::Leaves, ..Request::of(long_stream()) },
+    },
+    Case {
+        // The longest batches of API v1.
+        name: "batches",
+        connections: 4,
+        writes: true,
+        prepare: |address, _| make_ledgers(address, 0),
+        request: |_| Request { then: Then::Repeats, ..Request::of(long_batch()) },
     },
 ];
 
@@ -92,6 +136,32 @@ fn get(path: &str) -> String {
 
 fn post(path: &str, length: usize) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n")
+}
+
+/// Number of elements of a long stream. About as many fit into a body.
+const STREAM_ELEMENTS: usize = 30_000;
+
+/// Maximum number of transactions in a batch of API v1.
+const BATCH_TRANSACTIONS: usize = 10_000;
+
+/// A transaction of the long streams and batches.
+const TRANSACTION: &str =
+    r#"{"postings":[{"source":"world","destination":"users:1","amount":1,"asset":"USD"}]}"#;
+
+fn long_stream() -> String {
+    let element = format!(r#"{{"action":"CREATE_TRANSACTION","data":{TRANSACTION}}}"#);
+    let body = element.repeat(STREAM_ELEMENTS);
+    let form = "application/vnd.formance.ledger.api.v2.bulk+json-stream";
+    let length = body.len();
+    format!(
+        "POST /v2/main/_bulk HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {form}\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+fn long_batch() -> String {
+    let transactions = vec![TRANSACTION; BATCH_TRANSACTIONS].join(",");
+    let body = format!(r#"{{"transactions":[{transactions}]}}"#);
+    post("/api/ledger/main/transactions/batch", body.len()) + &body
 }
 
 /// Creates the ledger of the honest client, and `imports` ledgers to import into.

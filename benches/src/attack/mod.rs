@@ -1,6 +1,6 @@
-//! Attacks on the memory of a server. Each attack runs against a fresh server, while an honest client also uses it. The
-//! result is a table: attack, memory before and at its peak, latency of the honest client, and how the connections
-//! ended.
+//! Attacks on the memory and the time of a server. Each attack runs against a fresh server, while an honest client also
+//! uses it. The result is a table: attack, memory before and at its peak, latency of the honest client, and how the
+//! connections ended.
 
 mod attacker;
 mod bystander;
@@ -131,7 +131,8 @@ fn attack(options: &Options, case: &'static cases::Case) -> Result<Row, Failure>
     let outcome = attacker::run(&server.address, case, connections, options.hold)?;
     let (latency, failures) = bystander.stop();
     let peak = Memory::of_process(server.process.id()).peak;
-    let share = server::http_memory(options.memory_budget)?;
+    let share =
+        if case.writes { options.memory_budget as u64 } else { server::http_memory(options.memory_budget)? };
     Ok(Row {
         name: case.name,
         connections,

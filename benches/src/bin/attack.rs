@@ -14,7 +14,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const USAGE: &str = "\
 attack   attacks the memory of a server, a fresh one for each attack, while an honest client goes on beside it
     --spawn SERVER (this program), --memory-budget SIZE (512MiB), --scale PERCENT of the connections (100)
-    --hold SECONDS of each attack (40), --only bodies | imports | pages | heads | events
+    --hold SECONDS of each attack (40), --only ATTACK: bodies, imports, pages, heads, events, streams,
+        abandoned, batches
 The exit status is 1 if the server used more memory than documented, an honest request failed, or (in a release build)
 one of a hundred honest requests took more than 100 ms.
 ";

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::decimal::write_u64;
-use crate::json_text::write_json_text;
+use crate::json_text::{put_plain, write_json_text};
 use crate::{Amount, Balance, Metadata, MetadataValue, Timestamp};
 
 /// JSON text under construction. Every method appends to it.
@@ -69,6 +69,8 @@ impl JsonWriter {
     }
 
     /// Appends punctuation and literals without a change.
+    // Inlined so that the length of a literal is known.
+    #[inline]
     pub fn raw(&mut self, text: &str) -> &mut Self {
         self.out.extend_from_slice(text.as_bytes());
         self
@@ -88,7 +90,8 @@ impl JsonWriter {
 
     /// Appends a string that is known to need no escape: a date, base64, a checked name.
     pub fn plain_string(&mut self, text: &str) -> &mut Self {
-        self.raw("\"").raw(text).raw("\"")
+        put_plain(text, &mut self.out);
+        self
     }
 
     /// Appends a number that is never quoted: an id or a count.
@@ -113,10 +116,13 @@ impl JsonWriter {
     }
 
     fn number(&mut self, write: impl Fn(&mut Vec<u8>)) -> &mut Self {
-        let quote = if self.quotes_amounts { "\"" } else { "" };
-        self.raw(quote);
+        if self.quotes_amounts {
+            self.raw("\"");
+            write(&mut self.out);
+            return self.raw("\"");
+        }
         write(&mut self.out);
-        self.raw(quote)
+        self
     }
 
     /// Appends a date.

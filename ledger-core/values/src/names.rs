@@ -99,6 +99,7 @@ macro_rules! name {
             }
 
             /// Returns the name as text.
+            #[inline]
             pub fn as_str(&self) -> &str {
                 self.0.as_str()
             }

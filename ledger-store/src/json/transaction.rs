@@ -48,11 +48,13 @@ pub fn write_transaction(
     if let Some(template) = &transaction.template {
         json.raw(",\"template\":").string(template);
     }
-    write_both(json, "postCommit", committed, effective, |json, volumes| {
+    let names = [",\"postCommitVolumes\":", ",\"postCommitEffectiveVolumes\":"];
+    write_both(json, names, committed, effective, |json, volumes| {
         write_holdings(json, volumes.iter().map(|holding| (holding, &holding.volumes)));
     });
     json.raw(",\"reverted\":").boolean(transaction.reverted_at.is_some());
-    write_both(json, "preCommit", committed, effective, |json, volumes| {
+    let names = [",\"preCommitVolumes\":", ",\"preCommitEffectiveVolumes\":"];
+    write_both(json, names, committed, effective, |json, volumes| {
         write_holdings(json, volumes.iter().zip(&volumes_before(transaction, volumes)));
     });
     json.raw("}");
@@ -62,20 +64,20 @@ pub fn write_transaction(
 /// second map is a copy of the first.
 fn write_both(
     json: &mut JsonWriter,
-    moment: &str,
+    names: [&str; 2],
     committed: Option<&[HoldingVolumes]>,
     effective: Option<&[HoldingVolumes]>,
     write: impl Fn(&mut JsonWriter, &[HoldingVolumes]),
 ) {
     let mut written = None;
     if let Some(volumes) = committed {
-        json.raw(",\"").raw(moment).raw("Volumes\":");
+        json.raw(names[0]);
         let from = json.len();
         write(json, volumes);
         written = Some((volumes, from..json.len()));
     }
     if let Some(volumes) = effective {
-        json.raw(",\"").raw(moment).raw("EffectiveVolumes\":");
+        json.raw(names[1]);
         match written {
             Some((same, bytes)) if std::ptr::eq(same, volumes) => {
                 json.repeat(bytes);

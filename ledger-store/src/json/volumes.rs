@@ -34,7 +34,7 @@ pub fn write_holdings<'a>(
 
 /// Writes `{"input":…,"output":…,"balance":…}`.
 pub fn write_volumes(json: &mut JsonWriter, volumes: &Volumes) {
-    json.raw("{").raw("\"input\":").amount(&volumes.input);
+    json.raw("{\"input\":").amount(&volumes.input);
     json.raw(",\"output\":").amount(&volumes.output);
     json.raw(",\"balance\":").balance(&volumes.balance()).raw("}");
 }

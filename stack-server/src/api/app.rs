@@ -32,7 +32,8 @@ use crate::integrations::events::commits::Commits;
 use crate::integrations::pipelines::Live;
 use crate::integrations::pipelines::exporter::Allowed;
 use crate::limits::{
-    EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX, PAGE_BYTES_MAX,
+    BULK_PART, EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX, LONG_WRITES_MAX,
+    PAGE_BYTES_MAX,
 };
 use crate::log::rarely::Rarely;
 use crate::log::refusals::Refusals;
@@ -62,6 +63,8 @@ struct Shared {
     running: Arc<Semaphore>,
     /// Slots for long reads, both running and waiting.
     waiting: Semaphore,
+    /// Slots of long writes at the writer.
+    long_writes: Semaphore,
     commits: Commits,
     /// Slots for event streams.
     streams: Arc<Semaphore>,
@@ -132,6 +135,7 @@ impl App {
             memory,
             running: Arc::new(Semaphore::new(LONG_READS_MAX)),
             waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
+            long_writes: Semaphore::new(LONG_WRITES_MAX),
             commits,
             streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
             feeding: Arc::new(Semaphore::new(EVENT_READS_MAX)),
@@ -216,8 +220,11 @@ impl App {
         self.0.store.snapshot().with_page_bytes(PAGE_BYTES_MAX)
     }
 
-    /// Submits commands to the writer, and waits for the durable outcomes without blocking the thread.
+    /// Submits commands to the writer, and waits for the durable outcomes without blocking the thread. A few long
+    /// submissions are at the writer at a time, so that shorter ones wait for few of them.
     pub(crate) async fn submit(&self, submission: Submission) -> Result<Vec<Outcome>, ApiError> {
+        let is_long = submission.requests.len() > BULK_PART;
+        let _slot = if is_long { self.0.long_writes.acquire().await.ok() } else { None };
         let (answer, answered) = oneshot::channel();
         let ledger = submission.ledger.clone();
         let needs_room = matches!(submission.mode, Mode::Commit);
@@ -350,5 +357,63 @@ impl App {
     ) -> Result<T, ApiError> {
         let store = self.0.store.clone();
         blocking::answer(move || work(&store)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use ledger_core::{AccountAddress, Amount, Asset, Command, CreateTransaction, Posting};
+    use ledger_store::Atomicity;
+
+    use super::*;
+    use crate::outbound::Outbound;
+
+    fn app(store: &Store) -> App {
+        let allowed = Allowed { outbound: Outbound::Public, folder: None };
+        let (_, stopping) = watch::channel(false);
+        let address = (Ipv4Addr::LOCALHOST, 80).into();
+        App::new(store.clone(), Settings::default(), None, address, None, stopping, allowed)
+    }
+
+    fn main_ledger() -> LedgerName {
+        LedgerName::parse("main").expect("a name")
+    }
+
+    /// Submits this many commands, and returns the log of the first.
+    async fn first_log(app: &App, commands: usize) -> u64 {
+        let address = |text| AccountAddress::parse(text).expect("an address");
+        let posting = Posting {
+            source: address("world"),
+            destination: address("a"),
+            amount: Amount::from(1_u64),
+            asset: Asset::parse("USD").expect("an asset"),
+        };
+        let create = CreateTransaction::of(std::iter::once(posting).collect());
+        let request = Request::from(Command::CreateTransaction(create));
+        let submission = Submission {
+            ledger: main_ledger(),
+            requests: vec![request; commands],
+            atomicity: Atomicity::AsOne,
+            mode: Mode::Commit,
+            detail: Detail::Ids,
+        };
+        match app.submit(submission).await.expect("outcomes").first() {
+            Some(Outcome::Done(receipt)) => receipt.log.get(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn short_write_passes_waiting_long_ones() {
+        let store = Store::in_memory();
+        store.create_ledger(main_ledger(), LedgerOptions::default()).expect("a ledger");
+        let app = app(&store);
+        let long = || first_log(&app, BULK_PART + 1);
+        // Polled in this order.
+        let (first, second, third, short) = tokio::join!(biased; long(), long(), long(), first_log(&app, 1));
+        let part = BULK_PART as u64 + 1;
+        assert_eq!((first, second, short, third), (1, 1 + part, 1 + 2 * part, 2 + 2 * part));
     }
 }

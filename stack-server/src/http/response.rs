@@ -65,6 +65,7 @@ impl Json {
     }
 
     /// Appends punctuation and literals unchanged.
+    #[inline]
     pub(crate) fn raw(&mut self, text: &str) -> &mut Self {
         self.text.raw(text);
         self

@@ -20,6 +20,9 @@ use crate::http::response::{self, Json, Reply};
 use crate::limits::ATOMIC_COMMANDS_MAX;
 use crate::shapes::volumes::{volumes_before, write_holdings, write_posting};
 
+/// Approximate number of bytes of JSON for a transaction with one posting.
+const TRANSACTION_BYTES: usize = 1_024;
+
 static LIST: Kind = Kind {
     name: "v1 transactions",
     resource: Resource::Transactions,
@@ -86,7 +89,7 @@ async fn create_all(
 /// Builds the response with all transactions that the request recorded.
 fn answer(context: &Context<'_>, receipts: &[Receipt]) -> Result<Reply, ApiError> {
     let client = Client::of(context);
-    let mut json = context.json();
+    let mut json = Json::with_capacity(context.numbers(), receipts.len() * TRANSACTION_BYTES);
     json.raw("{\"data\":[");
     for (at, receipt) in receipts.iter().enumerate() {
         json.raw(if at == 0 { "" } else { "," });
