@@ -19,12 +19,15 @@ const CALLERS: usize = 64;
 const ROUNDS: usize = 5;
 /// Number of accounts that a long read sums up, which takes some milliseconds.
 const ACCOUNTS: usize = 20_000;
+/// Number of accounts with volumes in a page of a long list.
+const PAGE: usize = 2_000;
 
 /// A call that has a blocking form and an asynchronous form.
 #[derive(Clone, Copy, Debug)]
 enum Call {
     Commit,
     Sum,
+    List,
 }
 
 impl Call {
@@ -34,6 +37,7 @@ impl Call {
                 ledger.transaction().posting("world", account(caller), 1, "USD/2").commit().map(drop)
             }
             Self::Sum => ledger.balances().under("users:").now().map(drop),
+            Self::List => ledger.accounts().with_volumes().page(PAGE).map(drop),
         }
     }
 
@@ -44,6 +48,7 @@ impl Call {
                 payment.commit_async().await.map(drop)
             }
             Self::Sum => ledger.balances().under("users:").now_async().await.map(drop),
+            Self::List => ledger.accounts().with_volumes().page_async(PAGE).await.map(drop),
         }
     }
 }
@@ -62,7 +67,7 @@ fn main() -> Result<(), Failure> {
     let funding = (0..ACCOUNTS).fold(ledger.batch(), |batch, number| batch.push(pay(number)));
     funding.commit()?.into_iter().try_for_each(|answer| answer.map(drop))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
-    for call in [Call::Commit, Call::Sum] {
+    for call in [Call::Commit, Call::Sum, Call::List] {
         let mut late = Histogram::default();
         let (mut by_threads, mut by_tasks) = (0, 0);
         for _ in 0..rounds {

@@ -25,7 +25,7 @@ const LAYERS: &[Layers] = &[
             &["amount", "names", "timestamp", "metadata"],
             &["volumes"],
             &["transaction"],
-            &["convert", "system_time", "json_writer", "serde_values"],
+            &["convert", "system_time", "json_writer", "serde_values", "units"],
             &["monetary"],
         ],
     },

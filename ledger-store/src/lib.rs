@@ -63,7 +63,7 @@ pub use ledger::{
     LogKind, LogList, RevertBuilder, SchemaKind, SchemaList, StoredList, TransactionBuilder, TransactionKind,
     TransactionList, VolumeKind, VolumeList, check_queries,
 };
-pub use ledger_core;
+pub use ledger_core::{self, Rejection};
 pub use ledger_journal::DroppedTail;
 pub use options::{Options, SystemClock, TimeSource};
 pub use progress::{LongWork, Progress, ProgressWatcher};
@@ -83,7 +83,8 @@ pub use watch::CommitWatch;
 pub mod prelude {
     pub use ledger_core::{
         AccountAddress, Accounts, AggregatedBalances, Amount, Asset, Balance, FilterOf, LedgerName,
-        LedgerOptions, LogId, Metadata, Monetary, Operator, Posting, Timestamp, TransactionId, Transactions,
+        LedgerOptions, LogId, Metadata, Monetary, Operator, Posting, Rejection, Timestamp, TransactionId,
+        Transactions,
     };
 
     pub use crate::{

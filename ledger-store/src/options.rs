@@ -76,7 +76,7 @@ pub struct Options {
     /// Temporary buffers of a flush or a merge stay within the budget as long as no single entry is larger than a few
     /// megabytes.
     pub memory_budget: usize,
-    /// The clock for insertion dates. The default is the clock of the operating system.
+    /// The clock for insertion dates, and for the effective dates of transactions that state none. The default is the clock of the operating system.
     pub clock: Arc<dyn TimeSource>,
     /// Size in bytes at which a file of the journal is sealed. The default is 1 GiB. Bounds how much is checked when a
     /// store is opened after a crash.

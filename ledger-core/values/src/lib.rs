@@ -38,6 +38,7 @@ mod serde_values;
 mod system_time;
 mod timestamp;
 mod transaction;
+mod units;
 mod value_type;
 mod volumes;
 

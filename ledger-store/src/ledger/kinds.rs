@@ -132,7 +132,7 @@ impl List<AccountKind> {
         self
     }
 
-    /// Lists the accounts as of a date.
+    /// Lists the accounts that were used until an effective date, with the metadata that was recorded by then.
     pub fn at(mut self, at: Timestamp) -> Self {
         self.kind.at = Some(at);
         self

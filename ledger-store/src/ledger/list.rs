@@ -157,8 +157,8 @@ impl<K: ListKind> List<K> {
         Ok(self.filter(FilterOf::parse(json)?))
     }
 
-    /// Starts the list where a page ended. The list must have the same kind, conditions and order as the one that
-    /// returned the cursor.
+    /// Starts the list where a page ended. The list must have the same kind and order as the one that returned the
+    /// cursor, which is checked, and should have the same conditions, which is not.
     pub fn from_cursor(mut self, cursor: &str) -> Self {
         match self.read_cursor(cursor) {
             Some(start) => self.start = Some(start),
@@ -185,7 +185,7 @@ impl<K: ListKind> List<K> {
         format!("{}{}{way}:{key}", K::LETTER, letter(self.direction))
     }
 
-    /// Reads a page of at most `size` items.
+    /// Reads a page of at most `size` items. A size of 0 counts as 1.
     ///
     /// # Errors
     ///

@@ -123,8 +123,8 @@ impl LedgerSnapshot {
         Ok(view.account(&account, None, Expand { volumes: true, effective_volumes: false })?)
     }
 
-    /// Returns an account as of an effective date, with its metadata then and both kinds of volumes, or `None` if it did
-    /// not exist yet.
+    /// Returns an account as of an effective date, or `None` if it was not used until then. Its metadata and its volumes
+    /// are those that were recorded by that date, and its effective volumes those of all transactions up to it.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl LedgerSnapshot {
         found.ok_or_else(|| LedgerError::TransactionNotFound { ledger: self.name.clone(), id })
     }
 
-    /// Returns a transaction with its metadata as of an effective date, or `None` if it did not exist then.
+    /// Returns a transaction with the metadata that was recorded by a date, or `None` if its effective date is later.
     ///
     /// # Errors
     ///
@@ -289,7 +289,8 @@ pub struct BalanceSums {
 }
 
 impl BalanceSums {
-    /// Selects the accounts whose address begins with these segments.
+    /// Selects the accounts whose address begins with these segments, the account of just these segments included. A
+    /// colon at the end makes no difference, and `*` is no placeholder here: see [`BalanceSums::matching`].
     pub fn under(self, segments: &str) -> Self {
         let pattern = format!("{}:...", segments.trim_end_matches(':'));
         self.select(FilterOf::field("address", Operator::Match, pattern))

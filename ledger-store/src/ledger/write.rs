@@ -245,7 +245,8 @@ impl<M> TransactionBuilder<'_, M> {
 
     /// Protects the transaction from being recorded twice. Repeating the same request with the same key returns the
     /// first answer, with [`Committed::replayed`] set. A different request with the same key fails with
-    /// [`LedgerError::IdempotencyConflict`].
+    /// [`LedgerError::IdempotencyConflict`]. A key has up to 255 characters, belongs to its ledger, and is shared by all
+    /// kinds of writes. A refused request does not use it up.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
