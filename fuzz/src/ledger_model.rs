@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ledger_store::{Options, Store};
-use ledger_testkit::{Rng, Oracle, SetClock, Step, Workload};
+use ledger_testkit::{Oracle, Rng, SetClock, Step, Workload};
 
 /// Reads a sequence of choices that determine the commands.
 pub fn run(data: &[u8]) {

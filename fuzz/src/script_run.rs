@@ -11,14 +11,13 @@ use ledger_core::script::{
     ErrorClass, Options, Outcome, Profile, Program, Progress, Reads, Run, Scratch, ScriptError, Tracing,
     Variables,
 };
-use ledger_core::{AccountAddress, Amount, Balance, SmolStr, MetadataValue};
+use ledger_core::{AccountAddress, Amount, Balance, MetadataValue, SmolStr};
 use ledger_testkit::Rng;
 
 /// Reads a sequence of choices.
 pub fn run(data: &[u8]) {
     let mut rng = Rng::from_bytes(data);
-    let mut generator =
-        ScriptGenerator { rng: &mut rng, limits: BTreeMap::new(), asked: Some(0), depth: 0 };
+    let mut generator = ScriptGenerator { rng: &mut rng, limits: BTreeMap::new(), asked: Some(0), depth: 0 };
     let text = generator.program();
     let (limits, asked) = (generator.limits, generator.asked);
     let world = World::of(&mut rng);
