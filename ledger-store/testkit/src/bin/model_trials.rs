@@ -1,8 +1,8 @@
 //! Compares a store with the reference model: random commands, and between them random questions with filters, dates,
 //! groupings, orders and pages, while the store is flushed, closed, opened, rebuilt, and loses its power.
 //!
-//! ```text cargo run --release -p ledger-testkit --bin model_trials -- [--commands 100000] [--seed 0] [--each 600]
-//! [--threads 2]
+//! ```text
+//! cargo run --release -p ledger-testkit --bin model_trials -- [--commands 100000] [--seed 0] [--each 600] [--threads 2]
 //! ```
 //!
 //! Prints the seeds of failed trials, with the first different answer, and a summary. Exits with 1 if a trial failed.
