@@ -78,7 +78,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The future resolves to [`LedgerError::Write`] with an error of [`Store::write_atomically`].
+    /// The future resolves to the errors of [`Store::write_atomically`]: [`LedgerError::LedgerNotFound`] for a ledger that
+    /// does not exist, else [`LedgerError::Write`].
     pub fn write_atomically_async(&self, write: AtomicWrite) -> CommitFuture<Vec<Outcome>> {
         let (future, done) = CommitFuture::new(Ok);
         self.submit_atomically(write, done);

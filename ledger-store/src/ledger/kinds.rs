@@ -227,7 +227,8 @@ impl List<TransactionKind> {
         self.select(FilterOf::field(field, Operator::Match, address))
     }
 
-    /// Selects transactions that name an account as source or destination. Patterns are those of the list of accounts.
+    /// Selects transactions that name an account as source or destination. Patterns are those of
+    /// [`AccountList::matching`](List::matching).
     pub fn account(self, address: &str) -> Self {
         self.address("account", address)
     }

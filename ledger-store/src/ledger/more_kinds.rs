@@ -103,7 +103,8 @@ impl Kind for VolumeKind {
 /// # }
 /// ```
 impl List<VolumeKind> {
-    /// Selects accounts by a pattern. See [`AccountList`](crate::AccountList).
+    /// Selects accounts by a pattern: segments that must be equal, `*` or nothing for any one segment, `...` at the end
+    /// for any number of further ones.
     pub fn matching(self, address: &str) -> Self {
         let address = super::kinds::pattern(address);
         self.select(FilterOf::field("address", Operator::Match, address))

@@ -415,7 +415,7 @@ impl RevertBuilder<'_> {
     }
 }
 
-/// A command that a [`Batch`](super::Batch) takes: a builder of this module, or a [`Command`].
+/// A command that a [`Batch`](super::Batch) takes: a builder of this module, a [`Request`], or a [`Command`].
 pub trait IntoRequest {
     /// Returns the command with its idempotency key.
     ///
