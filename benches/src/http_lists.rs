@@ -85,7 +85,7 @@ struct Question {
     /// Path and query below the ledger, for an account number and a transaction number. Ends with `?` or `&`, because
     /// the page size follows.
     path: fn(u64, u64) -> String,
-    /// Whether the server scans the whole ledger, because no index helps. It may refuse such a request as too
+    /// True if the server scans the whole ledger, because no index helps. It may refuse such a request as too
     /// expensive.
     is_scan: bool,
 }

@@ -42,7 +42,7 @@ pub struct HttpLoad {
     pub form: wire::Form,
     /// The version of the API.
     pub api: wire::Api,
-    /// Whether to measure both versions of the API in turn, each on a separate ledger.
+    /// True if the run measures both versions of the API in turn, each on a separate ledger.
     pub compare_apis: bool,
 }
 

@@ -3,7 +3,7 @@
 
 use crate::query::LedgerInfo;
 
-/// How many ledgers of a section are in which state. Includes all that were ever assigned to it.
+/// Counts the ledgers of a section by state. Includes all that were ever assigned to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SectionLedgers {
     /// Ledgers that are neither deleted nor removed.

@@ -14,7 +14,7 @@ pub struct Case {
     pub name: &'static str,
     /// Number of connections of a whole attack.
     pub(super) connections: u64,
-    /// Whether the store records the requests. Its share of the memory then fills as well.
+    /// True if the store records the requests. Then the memory share of the store fills as well.
     pub(super) writes: bool,
     /// Creates the ledgers and transactions that the attack needs.
     pub(super) prepare: fn(&str, u64) -> Result<(), Failure>,
@@ -27,11 +27,11 @@ pub(super) struct Request {
     pub(super) head: String,
     /// Number of filling bytes after the head.
     pub(super) filling: usize,
-    /// How the attacker continues once these bytes are sent.
+    /// The attacker's action after it has sent these bytes.
     pub(super) then: Then,
 }
 
-/// How an attacker continues once its request is sent.
+/// An attacker's action after it has sent its request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
     /// It waits, and does not read more of an answer than the status.

@@ -124,7 +124,7 @@ pub(super) struct RunBuilder<R, H = R> {
     blocks: RunBlocks,
     /// The last row, which the next one may supersede.
     held: Option<H>,
-    /// Whether removals may be left out because there are no older rows that they would remove.
+    /// True if a run may leave out removals, because there are no older rows that they would remove.
     drop_removals: bool,
     /// The last encoded row. `None` after a block was copied.
     previous: Option<H>,

@@ -12,7 +12,7 @@ use crate::view::LedgerHead;
 pub(super) struct FlushRequest {
     /// The time of the request.
     pub(super) begun: Instant,
-    /// Whether the memtables filled their share of the memory budget. Only such flushes tell how long the next one will
+    /// True if the memtables filled their share of the memory budget. Only such flushes tell how long the next one will
     /// take.
     pub(super) is_full: bool,
     /// The number of the flush.
