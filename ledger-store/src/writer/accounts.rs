@@ -205,7 +205,7 @@ impl AccountTable {
     }
 
     /// Prefetches accounts into the processor's cache. Each step handles all accounts with few instructions, so that
-    /// their cache misses overlap. Appends the results to `near`, which must be empty, in the same order. Calls
+    /// their cache misses overlap. Appends the results to `hint`, which must be empty, in the same order. Calls
     /// `absent` with the addresses of accounts that are certainly not in the table, as far as that is known without
     /// comparing addresses. The result only keeps the compiler from removing the reads.
     pub(crate) fn look_for<'a, const N: usize>(

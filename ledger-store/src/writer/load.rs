@@ -176,7 +176,7 @@ pub(super) fn find_original(
     }))
 }
 
-/// Loads the accounts and volumes that a command moves. `near` holds the prefetched accounts of its postings.
+/// Loads the accounts and volumes that a command moves. `hint` holds the prefetched accounts of its postings.
 pub(super) fn find_holdings(
     state: &mut State,
     (ledger, hint): (u32, &[AccountHint]),

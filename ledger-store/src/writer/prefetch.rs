@@ -46,7 +46,7 @@ impl Prefetched {
 }
 
 /// Prefetches the memory that some commands will need. Costs little if it is cached already. Replaces the content
-/// of `ahead`.
+/// of `prefetched`.
 pub(crate) fn commands(state: &State, ledger: u32, requests: &[Request], prefetched: &mut Prefetched) {
     let Prefetched { commands, ends, taken } = prefetched;
     commands.clear();
