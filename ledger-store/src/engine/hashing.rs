@@ -92,7 +92,7 @@ fn hash_journal(engine: &Engine, chains: &mut Chains, failures: &mut Backoff) ->
         if engine.is_stopping() {
             return Ok(false);
         }
-        hash_stretch(&engine.reader(), &engine.view(), &engine.hashes, (next, until), chains)?;
+        hash_range(&engine.reader(), &engine.view(), &engine.hashes, (next, until), chains)?;
         engine.hashes.set_failing(false);
         if !is_open {
             until = engine.view().next;
@@ -134,7 +134,7 @@ fn hash_feed(engine: &Engine, chains: &mut Chains) -> Result<(), ReadError> {
 }
 
 /// Hashes the next entries of the journal, at most up to `until`.
-pub(super) fn hash_stretch(
+pub(super) fn hash_range(
     journal: &Arc<dyn JournalReader>,
     view: &Arc<View>,
     hashes: &Hashes,

@@ -11,7 +11,7 @@ use parking_lot::MutexGuard;
 
 use super::Engine;
 use super::chains::Chains;
-use super::hashing::hash_stretch;
+use super::hashing::hash_range;
 use crate::error::{OpenError, ReadError};
 use crate::flush::{self, Watermark};
 use crate::hashes::Hashes;
@@ -100,7 +100,7 @@ impl Filling<'_> {
             let shared = Arc::new(view);
             while self.hashes.next() < until && self.hashes.pending_count() < CHECKPOINTS {
                 let next = self.hashes.next();
-                hash_stretch(journal, &shared, &self.hashes, (next, until), &mut self.chains)?;
+                hash_range(journal, &shared, &self.hashes, (next, until), &mut self.chains)?;
             }
             let hashed = self.hashes.next();
             let pending = self.hashes.pending();

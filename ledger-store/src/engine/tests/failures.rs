@@ -8,7 +8,7 @@ use ledger_journal::{JournalReader, Position};
 
 use super::*;
 use crate::engine::chains::Chains;
-use crate::engine::hashing::{self, hash_stretch};
+use crate::engine::hashing::{self, hash_range};
 use crate::engine::rebuild;
 use crate::flush::Watermark;
 use crate::hashes::Hashes;
@@ -98,9 +98,9 @@ fn nobody_waits_for_a_hasher_that_cannot_read() {
     assert_eq!(engine.stopped(), None);
     let (again, mut chains) = (Hashes::new(Position::FIRST, 0), Chains::default());
     while again.next() < engine.view().next {
-        let stretch = (again.next(), engine.view().next);
+        let range = (again.next(), engine.view().next);
         let journal: Arc<dyn JournalReader> = engine.journal.clone();
-        hash_stretch(&journal, &engine.view(), &again, stretch, &mut chains).expect("it can be read");
+        hash_range(&journal, &engine.view(), &again, range, &mut chains).expect("it can be read");
     }
     assert!(again.pending_count() > 5, "{}", again.pending_count());
     assert_eq!(engine.hashes.pending(), again.pending());
