@@ -103,8 +103,7 @@ impl Kind for VolumeKind {
 /// # }
 /// ```
 impl List<VolumeKind> {
-    /// Selects accounts by a pattern: segments that must be equal, `*` or nothing for any one segment, `...` at the end
-    /// for any number of further ones.
+    /// Selects accounts by a pattern. Patterns are those of [`AccountList::matching`](List::matching).
     pub fn matching(self, address: &str) -> Self {
         let address = super::kinds::pattern(address);
         self.select(FilterOf::field("address", Operator::Match, address))

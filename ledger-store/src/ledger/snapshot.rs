@@ -296,8 +296,8 @@ impl BalanceSums {
         self.select(FilterOf::field("address", Operator::Match, pattern))
     }
 
-    /// Selects accounts by a pattern, or one account by its address: segments that must be equal, `*` or nothing for any
-    /// one segment, `...` at the end for any number of further ones.
+    /// Selects accounts by a pattern, or one account by its address. Patterns are those of
+    /// [`AccountList::matching`](List::matching).
     pub fn matching(self, address: &str) -> Self {
         self.select(FilterOf::field("address", Operator::Match, pattern(address)))
     }
