@@ -7,7 +7,9 @@ use crate::atomic::{AtomicWrite, LedgerCommand};
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Detail, Receipt, Request};
-use crate::writer::{Batch, Decided, KeyPrints, Prepared, Setting, State, document_changes, execute, undo};
+use crate::writer::{
+    Batch, Decided, KeyPrints, LedgerContext, Prepared, Setting, State, document_changes, execute, undo,
+};
 
 /// Decides an atomic write. All of its entries go into this batch, which one append makes durable, or none do.
 pub(super) fn decide_atomic(
@@ -67,12 +69,13 @@ fn decide_commands(
     let mut outcomes = Vec::with_capacity(requests.len());
     for (at, (ledger, request)) in ledgers.iter().zip(requests).enumerate() {
         undo::include(state, *ledger);
-        let setting = Setting { ledger: *ledger, now, detail: Detail::Ids };
+        let setting = Setting { now, detail: Detail::Ids };
         let program = programs.get(at).and_then(Option::as_ref);
         let prints = KeyPrints::default();
         let prepared = Prepared { request, at, program, several: false, prints, hint: &[] };
         let mut receipt = Receipt::EMPTY;
-        let other = execute::command(state, setting, prepared, batch, written, &mut receipt)?;
+        let mut context = LedgerContext { state, ledger: *ledger, batch, written };
+        let other = execute::command(&mut context, setting, prepared, &mut receipt)?;
         outcomes.push(other.unwrap_or(Decided::Done(receipt)));
     }
     Ok(outcomes)

@@ -12,8 +12,8 @@ use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Atomicity, Mode, Receipt, Request, Submission};
 use crate::writer::{
-    Batch, COMMANDS_PREFETCHED, Decided, Prefetched, Prepared, Setting, State, document_changes, execute,
-    prefetch, undo,
+    Batch, COMMANDS_PREFETCHED, Decided, LedgerContext, Prefetched, Prepared, Setting, State,
+    document_changes, execute, prefetch, undo,
 };
 
 /// Decides one piece of work. Changes the state and adds the resulting entries to the batch.
@@ -92,14 +92,14 @@ fn decide_submission(
         batch.mark()
     });
     let mut commands = Commands {
-        setting: Setting { ledger, now, detail },
+        setting: Setting { now, detail },
         atomicity,
         may_fail_alone: mark.is_none() && requests.len() > 1,
         outcomes: Vec::with_capacity(requests.len()),
         requests: &mut requests,
         programs,
     };
-    let refused = commands.decide(state, batch, written);
+    let refused = commands.decide(LedgerContext { state, ledger, batch, written });
     let mut outcomes = commands.outcomes;
     if mode == Mode::DryRun {
         answer_from_within(&mut outcomes, first);
@@ -142,12 +142,7 @@ struct Commands<'a> {
 
 impl Commands<'_> {
     /// Decides the commands in order. Returns whether one of them was refused or failed.
-    fn decide(
-        &mut self,
-        state: &mut State,
-        batch: &mut Batch,
-        written: &EngineEntries<'_>,
-    ) -> Result<bool, ReadError> {
+    fn decide(&mut self, mut context: LedgerContext<'_, EngineEntries<'_>>) -> Result<bool, ReadError> {
         let Self { requests, outcomes, atomicity, .. } = self;
         let several = *atomicity == Atomicity::AsOne && requests.len() > 1;
         let mut refused = false;
@@ -155,7 +150,7 @@ impl Commands<'_> {
         for at in 0..requests.len() {
             if prefetched.is_taken() {
                 let end = requests.len().min(at + COMMANDS_PREFETCHED);
-                prefetch::commands(state, self.setting.ledger, &requests[at..end], &mut prefetched);
+                prefetch::commands(context.state, context.ledger, &requests[at..end], &mut prefetched);
                 outcomes.resize_with(end, || Decided::Done(Receipt::EMPTY));
             }
             let (prints, hint) = prefetched.take();
@@ -175,13 +170,13 @@ impl Commands<'_> {
             let Decided::Done(receipt) = &mut outcomes[at] else {
                 unreachable!("the outcome was set to `Done` above")
             };
-            match execute::command(state, self.setting, prepared, batch, written, receipt) {
+            match execute::command(&mut context, self.setting, prepared, receipt) {
                 Ok(None) => {}
                 Ok(Some(other)) => {
                     refused |= matches!(other, Decided::Refused(_));
                     outcomes[at] = other;
                 }
-                Err(error) if self.may_fail_alone && !state.is_half_changed() => {
+                Err(error) if self.may_fail_alone && !context.state.is_half_changed() => {
                     refused = true;
                     outcomes[at] = Decided::Failed(error);
                 }

@@ -12,7 +12,7 @@ use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
 use crate::error::WriteError;
 use crate::imported::Imported;
 use crate::query::LedgerInfo;
-use crate::writer::{Batch, State, document_changes, import, undo};
+use crate::writer::{Batch, LedgerContext, State, document_changes, import, undo};
 
 /// Maximum number of ledgers that one piece of work visits or removes. Keeps a batch small, however many ledgers there
 /// are.
@@ -87,9 +87,9 @@ pub(super) fn import_logs(
     let mark = batch.mark();
     let mut imported = Imported::All;
     for log in &logs.logs {
-        match import::log(state, ledger, log, batch, written) {
-            Ok(Ok(())) => batch.touch(ledger),
-            Ok(Err(refusal)) => {
+        match import::log(&mut LedgerContext { state, ledger, batch, written }, log) {
+            Ok(None) => batch.touch(ledger),
+            Ok(Some(refusal)) => {
                 imported = Imported::Refused(log.entry.id, refusal);
                 break;
             }

@@ -7,12 +7,13 @@ use ledger_codec::Corrupt;
 use ledger_core::Timestamp;
 use ledger_index::LogRow;
 use ledger_journal::entry::{Body, DocumentRecord, Event, LogRecord, Recognition, Record, TargetRecord};
+use smallvec::SmallVec;
 
 use super::accounts::Place;
 use super::hints::Hints;
 use super::locate::Located;
 use super::state::State;
-use super::touched::{AppliedLog, TouchedAccounts};
+use super::touched::LogApplication;
 use super::{documents, keys, locate, schema, touched, transaction};
 use crate::documents::{LEDGERS, MAPPINGS, decode_ledger, read_ledger_name};
 use crate::error::ReadError;
@@ -73,7 +74,10 @@ pub(crate) fn entry(
     }
     state.next = state.next.next();
     let applied = match &record.body {
-        Body::Log(log) => apply_log(state, AppliedLog { position: record.position.get(), log, hints }, rows),
+        Body::Log(log) => {
+            let (position, touched) = (record.position.get(), SmallVec::new());
+            apply_log(LogApplication { state, rows, position, log, hints, touched })
+        }
         Body::Document(document) => apply_document(state, record.position.get(), document, hints, rows),
     };
     if applied.is_err() {
@@ -118,26 +122,18 @@ fn apply_document(
     documents::put(state, position, document, &hints.stored, rows)
 }
 
-fn apply_log(
-    state: &mut State,
-    applied: AppliedLog<'_, '_>,
-    rows: &mut MemtableBuilder,
-) -> Result<(), ReadError> {
-    let date = append_log(state, applied, rows)?;
-    let mut touched = TouchedAccounts::new();
-    apply_event(state, applied, date, &mut touched, rows)?;
-    touched::write_documents(state, applied.position, &touched, rows);
+fn apply_log(mut application: LogApplication<'_, '_>) -> Result<(), ReadError> {
+    let date = append_log(&mut application)?;
+    apply_event(&mut application, date)?;
+    touched::write_documents(&mut application);
     Ok(())
 }
 
 /// Appends an entry to the log of its ledger. Returns the date of the log after it.
 fn append_log(
-    state: &mut State,
-    applied: AppliedLog<'_, '_>,
-    rows: &mut MemtableBuilder,
+    LogApplication { state, rows, position, log, hints, .. }: &mut LogApplication<'_, '_>,
 ) -> Result<Timestamp, ReadError> {
-    let AppliedLog { position, log, hints } = applied;
-    let ledger = log.ledger;
+    let (ledger, position) = (log.ledger, *position);
     if ledger == 0 || state.ledgers.len() < ledger {
         return Err(Corrupt { what: "entry of a ledger that was not created" }.into());
     }
@@ -163,53 +159,47 @@ fn append_log(
 }
 
 /// Applies the change that an entry records. `date` is the date of the log after it.
-fn apply_event(
-    state: &mut State,
-    applied: AppliedLog<'_, '_>,
-    date: Timestamp,
-    touched: &mut TouchedAccounts,
-    rows: &mut MemtableBuilder,
-) -> Result<(), ReadError> {
-    let AppliedLog { position, log, hints } = applied;
+fn apply_event(application: &mut LogApplication<'_, '_>, date: Timestamp) -> Result<(), ReadError> {
+    let LogApplication { log, hints, .. } = *application;
     let ledger = log.ledger;
     match &log.event {
-        Event::Transaction(transaction) => {
-            transaction::apply(state, applied, date, transaction, touched, rows)?;
-        }
+        Event::Transaction(transaction) => transaction::apply(application, date, transaction)?,
         Event::SetMetadata { target: TargetRecord::Account(account), defaults, metadata } => {
             // Write the account once: the set values override the defaults.
-            let mut given = state.ledgers[ledger].take_metadata(defaults)?;
-            given.merge(&state.ledgers[ledger].take_metadata(metadata)?);
-            let place = touched::touch(state, log, account, hints.located.first(), log.date, touched, rows)?;
-            touched::merge_account_metadata(state, place, log.date, &given, touched, (position, rows))?;
+            let names = &mut application.state.ledgers[ledger];
+            let mut given = names.take_metadata(defaults)?;
+            given.merge(&names.take_metadata(metadata)?);
+            let place = touched::touch(application, account, hints.located.first(), log.date)?;
+            touched::edit_account_metadata(application, place, log.date, |have| have.merge(&given))?;
         }
         Event::DeleteMetadata { target: TargetRecord::Account(account), key } => {
-            let key = state.ledgers[ledger].take_key(key)?;
+            let key = application.state.ledgers[ledger].take_key(key)?;
             // Removing metadata does not count as a use of the account, so its first usage does not change.
-            let place = touched::touch(state, log, account, hints.located.first(), AFTER_ALL, touched, rows)?;
-            touched::delete_account_key(state, place, log.date, &key, touched, (position, rows))?;
-        }
-        Event::SetMetadata { target: TargetRecord::Transaction(id), metadata, .. } => {
-            let set = state.ledgers[ledger].take_metadata(metadata)?;
-            transaction::change(state, *id, applied, rows, |document| {
-                document.metadata.merge(&set);
+            let place = touched::touch(application, account, hints.located.first(), AFTER_ALL)?;
+            touched::edit_account_metadata(application, place, log.date, |have| {
+                have.remove(&key);
             })?;
         }
+        Event::SetMetadata { target: TargetRecord::Transaction(id), metadata, .. } => {
+            let set = application.state.ledgers[ledger].take_metadata(metadata)?;
+            transaction::change(application, *id, |document| document.metadata.merge(&set))?;
+        }
         Event::DeleteMetadata { target: TargetRecord::Transaction(id), key } => {
-            let key = state.ledgers[ledger].take_key(key)?;
-            transaction::change(state, *id, applied, rows, |document| {
+            let key = application.state.ledgers[ledger].take_key(key)?;
+            transaction::change(application, *id, |document| {
                 document.metadata.remove(&key);
             })?;
         }
         // An account that no entry ever named does not come into existence.
         Event::DeleteMetadata { target: TargetRecord::Unknown(_), key } => {
-            state.ledgers[ledger].take_key(key)?;
+            application.state.ledgers[ledger].take_key(key)?;
         }
         Event::SetMetadata { target: TargetRecord::Unknown(_), .. } => {
             return Err(Corrupt { what: "metadata of an account without a number" }.into());
         }
         Event::InsertedSchema { schema } => {
-            schema::put(state, position, ledger, schema, &hints.stored, rows)?;
+            let LogApplication { state, rows, position, .. } = application;
+            schema::put(state, *position, ledger, schema, &hints.stored, rows)?;
         }
     }
     Ok(())

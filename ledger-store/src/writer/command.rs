@@ -12,7 +12,6 @@ use crate::submission::{Detail, Receipt, Request};
 /// The common context of the commands in a submission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
-    pub(crate) ledger: u32,
     pub(crate) now: Timestamp,
     /// How much detail the outcomes contain.
     pub(crate) detail: Detail,

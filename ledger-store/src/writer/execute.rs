@@ -11,6 +11,7 @@ use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecor
 
 use super::batch::Batch;
 use super::command::{Decided, Prepared, Setting};
+use super::context::{LedgerContext, Stop};
 use super::hints::Hints;
 use super::load::Loaded;
 use super::payload::{Told, created};
@@ -45,30 +46,25 @@ impl Entering<'_, '_> {
 /// `receipt`, which must be empty, is then filled in place: copying data that was just written would stall the
 /// processor until earlier writes have completed.
 pub(crate) fn command(
-    state: &mut State,
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     setting: Setting,
     prepared: Prepared<'_>,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
     receipt: &mut Receipt,
 ) -> Result<Option<Decided>, ReadError> {
-    if let Some(prior) = find_prior(state, setting.ledger, &prepared, batch, written)? {
+    if let Some(prior) = find_prior(context, &prepared)? {
         return Ok(Some(prior));
     }
-    let executed = execute_new(state, setting, prepared, batch, written, receipt)?;
-    Ok(executed.err().map(Decided::Refused))
+    let executed = execute_new(context, setting, prepared, receipt);
+    Ok(Stop::refusal(executed)?.map(Decided::Refused))
 }
 
 /// Returns the answer to a command whose idempotency key was used before.
 fn find_prior(
-    state: &State,
-    ledger: u32,
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     prepared: &Prepared<'_>,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
 ) -> Result<Option<Decided>, ReadError> {
     let Some(have) = &prepared.request.idempotency else { return Ok(None) };
-    let used = load::used_key(state, ledger, have.key.as_str(), prepared.prints.idempotency, batch, written)?;
+    let used = load::used_key(context, have.key.as_str(), prepared.prints.idempotency)?;
     let Some((position, first)) = used else { return Ok(None) };
     if first.admits(&have.hash, &prepared.request.command, prepared.several) {
         return Ok(Some(Decided::Replay { position, offset: 0 }));
@@ -82,54 +78,38 @@ fn find_prior(
 
 /// Executes a command that was not executed before.
 fn execute_new(
-    state: &mut State,
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     setting: Setting,
     prepared: Prepared<'_>,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
     receipt: &mut Receipt,
-) -> Result<Result<(), Rejection>, ReadError> {
-    let Setting { ledger, now, detail } = setting;
+) -> Result<(), Stop<Rejection>> {
+    let ledger = context.ledger;
+    let Setting { now, detail } = setting;
     let Prepared { request, at, program, prints, hint, .. } = prepared;
     let Request { command, idempotency, schema_version } = request;
-    let schema = match requested_schema(state, ledger, schema_version.as_deref())? {
-        Ok(schema) => schema,
-        Err(rejection) => return Ok(Err(rejection)),
-    };
+    let schema = requested_schema(context.state, ledger, schema_version.as_deref())?;
     let schema = schema.as_deref().and_then(|schema| schema.as_ref().ok());
     let named = schema_version.as_deref().zip(schema);
-    let schemas = state.ledgers[ledger].counters().schemas;
-    let mut violation = match resolve(command, named, schemas > 0, state.enforcement) {
-        Ok(violation) => violation,
-        Err(rejection) => return Ok(Err(rejection)),
-    };
-    if let Err(rejection) = run_script(state, (ledger, now), command, program, batch, written)? {
-        return Ok(Err(rejection));
-    }
+    let schemas = context.state.ledgers[ledger].counters().schemas;
+    let mut violation = resolve(command, named, schemas > 0, context.state.enforcement)?;
+    run_script(context, now, command, program)?;
     let mut loaded = Loaded { hints: Hints { prints, ..Hints::default() }, facts: Facts::default() };
-    let slots = match load::facts(state, (ledger, hint), command, schema, &mut loaded, batch, written)? {
-        Ok(slots) => slots,
-        Err(rejection) => return Ok(Err(rejection)),
-    };
+    let slots = load::facts(context, hint, command, schema, &mut loaded)?;
     let Loaded { facts, hints } = &mut loaded;
-    let date = date(state, ledger, now);
-    let decision = match decide(command, &slots, facts, date) {
-        Ok(decision) => decision,
-        Err(rejection) => return Ok(Err(rejection)),
-    };
+    let date = date(context.state, ledger, now);
+    let decision = decide(command, &slots, facts, date)?;
     if let Some((version, schema)) = named {
-        match check(&decision, version, schema, state.enforcement) {
-            Ok(outside) => violation = violation.or(outside),
-            Err(rejection) => return Ok(Err(rejection)),
-        }
+        let outside = check(&decision, version, schema, context.state.enforcement)?;
+        violation = violation.or(outside);
     }
-    let base = next_base(state, ledger, date);
+    let base = next_base(context.state, ledger, date);
     let schema_version = schema_version.as_deref().map(SchemaVersion::as_str);
     let key = idempotency.as_deref();
     let entering = Entering { decision: &decision, base, date, idempotency: key, schema_version };
-    enter(state, &entering, facts, hints, batch)?;
+    enter(context.state, &entering, facts, hints, context.batch)?;
     let is_creation = matches!(command, Command::CreateTransaction(_));
-    feed_hashes(state, &entering, (is_creation && detail == Detail::Ids).then_some(at), batch);
+    let creation = (is_creation && detail == Detail::Ids).then_some(at);
+    feed_hashes(context.state, &entering, creation, context.batch);
     let id = TransactionId::new(base.transaction);
     receipt.log = LogId::new(base.log);
     receipt.transaction = matches!(decision, Decision::Transaction(_)).then_some(id);
@@ -149,7 +129,7 @@ fn execute_new(
             idempotency: idempotency.take().map(|idempotency| *idempotency),
         }));
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Returns the schema version that a request names, if it names one.
@@ -157,11 +137,8 @@ fn requested_schema(
     state: &mut State,
     ledger: u32,
     version: Option<&SchemaVersion>,
-) -> Result<Result<Option<ReadSchema>, Rejection>, ReadError> {
-    match version {
-        None => Ok(Ok(None)),
-        Some(version) => Ok(schema::named(state, ledger, version)?.map(Some)),
-    }
+) -> Result<Option<ReadSchema>, Stop<Rejection>> {
+    version.map(|version| schema::named(state, ledger, version)).transpose()
 }
 
 /// Applies the entry of a decision and adds it to the batch.
@@ -243,34 +220,30 @@ fn date(state: &mut State, ledger: u32, now: Timestamp) -> Timestamp {
 /// Runs the script of a command and replaces it by its postings, unless the command is refused first. The script
 /// of a template only becomes known here; it is compiled once.
 fn run_script(
-    state: &mut State,
-    (ledger, now): (u32, Timestamp),
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
+    now: Timestamp,
     command: &mut Command,
     program: Option<&Compiled>,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
-) -> Result<Result<(), Rejection>, ReadError> {
-    let Command::CreateTransaction(create) = &*command else { return Ok(Ok(())) };
-    let Movement::Script(script) = &create.movement else { return Ok(Ok(())) };
-    let of_template = if program.is_none() { Some(written.compile(&script.plain)) } else { None };
+) -> Result<(), Stop<Rejection>> {
+    let Command::CreateTransaction(create) = &*command else { return Ok(()) };
+    let Movement::Script(script) = &create.movement else { return Ok(()) };
+    let of_template = if program.is_none() { Some(context.written.compile(&script.plain)) } else { None };
     let program =
         program.or(of_template.as_ref()).expect("a script comes with the request or from its template");
     if matches!(create.rules, Rules::Legacy(_)) {
         let wanted = needs(command, None);
-        let (mut facts, mut hints) = (Facts::default(), Hints::default());
-        load::find_holdings(state, (ledger, &[]), &wanted, &mut facts, &mut hints, batch, written)?;
-        load::find_rest(state, ledger, &wanted, &mut facts, &mut hints, batch, written)?;
-        let checked = check_before_script(create, &facts, date(state, ledger, now));
-        if checked.is_err() {
-            return Ok(checked);
-        }
+        let mut loaded = Loaded { facts: Facts::default(), hints: Hints::default() };
+        load::find_holdings(context, &[], &wanted, &mut loaded)?;
+        load::find_rest(context, &wanted, &mut loaded)?;
+        check_before_script(create, &loaded.facts, date(context.state, context.ledger, now))?;
     }
-    let Command::CreateTransaction(create) = command else { return Ok(Ok(())) };
+    let Command::CreateTransaction(create) = command else { return Ok(()) };
+    let LedgerContext { state, ledger, .. } = context;
     let mut scratch = std::mem::take(&mut state.scratch);
-    let settled = settle(create, program, &mut scratch, &mut ScriptReads { state, ledger });
+    let settled = settle(create, program, &mut scratch, &mut ScriptReads { state, ledger: *ledger });
     // Do not keep the memory of an unusually large script.
     if scratch.is_small() {
         state.scratch = scratch;
     }
-    settled
+    Ok(settled??)
 }

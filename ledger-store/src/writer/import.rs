@@ -12,6 +12,7 @@ use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
 
 use super::batch::Batch;
+use super::context::{LedgerContext, Stop};
 use super::hints::{Hints, Prior};
 use super::load::Loaded;
 use super::size::is_too_large;
@@ -22,8 +23,8 @@ use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::imported::{ImportRefusal, ImportedLog};
 
-fn inconsistent<T>(reason: impl Into<String>) -> Result<T, ImportRefusal> {
-    Err(ImportRefusal::Inconsistent { reason: reason.into() })
+fn inconsistent(reason: impl Into<String>) -> Stop<ImportRefusal> {
+    Stop::Refused(ImportRefusal::Inconsistent { reason: reason.into() })
 }
 
 /// The change to a ledger that a log records.
@@ -37,17 +38,19 @@ struct Imported<'a> {
     reverts: Option<TransactionId>,
 }
 
-/// Imports a log if it can follow the ones before it.
+/// Imports a log if it can follow the ones before it. Returns the refusal otherwise.
 pub(crate) fn log(
-    state: &mut State,
-    ledger: u32,
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     log: &ImportedLog,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
-) -> Result<Result<(), ImportRefusal>, ReadError> {
-    if let Err(refusal) = check_follows(state, ledger, &log.entry, batch, written)? {
-        return Ok(Err(refusal));
-    }
+) -> Result<Option<ImportRefusal>, ReadError> {
+    Stop::refusal(import_log(context, log))
+}
+
+fn import_log(
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
+    log: &ImportedLog,
+) -> Result<(), Stop<ImportRefusal>> {
+    check_follows(context, &log.entry)?;
     let (command, transaction_id, reverts) = match &log.entry.payload {
         LogPayload::NewTransaction { transaction, account_metadata, .. } => {
             let metadata = account_metadata.iter().cloned().collect();
@@ -64,100 +67,82 @@ pub(crate) fn log(
             let (target, key) = (target.clone(), key.clone());
             (Command::DeleteMetadata { target, key }, None, None)
         }
-        LogPayload::InsertedSchema { schema } => {
-            return import_schema(state, ledger, &log.entry, schema, batch);
-        }
+        LogPayload::InsertedSchema { schema } => return import_schema(context, &log.entry, schema),
     };
     let imported = Imported { log, command, transaction_id, reverts };
     let mut loaded = Loaded { facts: Facts::default(), hints: Hints::default() };
-    if let Err(refusal) = check_transaction(state, ledger, &imported, &mut loaded.hints, batch, written)? {
-        return Ok(Err(refusal));
-    }
-    import_change(state, ledger, &imported, &mut loaded, batch, written)
+    check_transaction(context, &imported, &mut loaded.hints)?;
+    import_change(context, &imported, &mut loaded)
 }
 
 /// Checks whether a log may follow the last one of its ledger.
 fn check_follows(
-    state: &mut State,
-    ledger: u32,
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     entry: &LogEntry,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
-) -> Result<Result<(), ImportRefusal>, ReadError> {
-    let counters = state.ledgers[ledger].counters();
+) -> Result<(), Stop<ImportRefusal>> {
+    let counters = context.state.ledgers[context.ledger].counters();
     if counters.in_use {
-        return Ok(Err(ImportRefusal::InUse));
+        return Err(ImportRefusal::InUse.into());
     }
     if !counters.is_new() && entry.id.get() < counters.next_log {
-        return Ok(Err(ImportRefusal::LogExists));
+        return Err(ImportRefusal::LogExists.into());
     }
     if let Some(idempotency) = &entry.idempotency
-        && load::used_key(state, ledger, idempotency.key.as_str(), None, batch, written)?.is_some()
+        && load::used_key(context, idempotency.key.as_str(), None)?.is_some()
     {
-        return Ok(inconsistent(format!("idempotency key {} is used twice", idempotency.key.as_str())));
+        return Err(inconsistent(format!("idempotency key {} is used twice", idempotency.key.as_str())));
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Checks whether the transaction of a log may follow the last one. For a revert, also checks that the original exists
 /// and is not reverted yet.
 fn check_transaction(
-    state: &mut State,
-    ledger: u32,
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     imported: &Imported<'_>,
     hints: &mut Hints,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
-) -> Result<Result<(), ImportRefusal>, ReadError> {
-    let counters = state.ledgers[ledger].counters();
+) -> Result<(), Stop<ImportRefusal>> {
+    let counters = context.state.ledgers[context.ledger].counters();
     if let Some(id) = imported.transaction_id {
         // Histories and dates are searched by id, so ids must ascend.
         if counters.transactions > 0 && id.get() < counters.next_transaction {
             let next = counters.next_transaction;
-            return Ok(inconsistent(format!("transaction {} comes when {next} is due", id.get())));
+            return Err(inconsistent(format!("transaction {} comes when {next} is due", id.get())));
         }
         if id.get() == u64::MAX {
-            return Ok(inconsistent("no transaction may follow this one"));
+            return Err(inconsistent("no transaction may follow this one"));
         }
     }
-    let Some(reverted) = imported.reverts else { return Ok(Ok(())) };
+    let Some(reverted) = imported.reverts else { return Ok(()) };
     // The log itself contains the postings of the revert.
-    let original = load::find_original(state, ledger, Some(reverted), hints, batch, written)?;
-    Ok(match original {
-        None => inconsistent(format!("transaction {} is reverted but does not exist", reverted.get())),
+    match load::find_original(context, Some(reverted), hints)? {
+        None => Err(inconsistent(format!("transaction {} is reverted but does not exist", reverted.get()))),
         Some(original) if original.reverted => {
-            inconsistent(format!("transaction {} is reverted twice", reverted.get()))
+            Err(inconsistent(format!("transaction {} is reverted twice", reverted.get())))
         }
         Some(_) => Ok(()),
-    })
+    }
 }
 
 /// Decides and records the change of a log.
 fn import_change(
-    state: &mut State,
-    ledger: u32,
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     imported: &Imported<'_>,
     loaded: &mut Loaded,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
-) -> Result<Result<(), ImportRefusal>, ReadError> {
+) -> Result<(), Stop<ImportRefusal>> {
     let Imported { log, command, reverts, .. } = imported;
     let entry = &log.entry;
-    let Loaded { facts, hints } = loaded;
-    if let Err(rejection) = check_sizes(command) {
-        return Ok(inconsistent(rejection.to_string()));
-    }
-    let original = load::find_original(state, ledger, command.transaction(), hints, batch, written)?;
+    check_sizes(command).map_err(|rejection| inconsistent(rejection.to_string()))?;
+    let original = load::find_original(context, command.transaction(), &mut loaded.hints)?;
     let mut wanted = needs(command, original.as_ref());
-    load::find_holdings(state, (ledger, &[]), &wanted, facts, hints, batch, written)?;
-    let too_many_assets = load::has_too_many_assets(state, ledger, &hints.located);
-    load::find_rest(state, ledger, &wanted, facts, hints, batch, written)?;
-    match imported_defaults(state, ledger, entry, command)? {
-        Ok(defaults) => hints.defaults = defaults,
-        Err(refusal) => return Ok(Err(refusal)),
-    }
+    load::find_holdings(context, &[], &wanted, loaded)?;
+    let too_many_assets = load::has_too_many_assets(context.state, context.ledger, &loaded.hints.located);
+    load::find_rest(context, &wanted, loaded)?;
+    let Loaded { facts, hints } = loaded;
+    let LedgerContext { state, ledger, batch, .. } = context;
+    hints.defaults = imported_defaults(state, *ledger, entry, command)?;
     if is_too_large(command, original.as_ref(), &facts.volumes, &hints.defaults) || too_many_assets {
-        return Ok(inconsistent("it has more than a log may have"));
+        return Err(inconsistent("it has more than a log may have"));
     }
     let slots = std::mem::take(&mut wanted.slots);
     drop(wanted);
@@ -168,16 +153,16 @@ fn import_change(
         // Other servers also record the removal of a key that does not exist.
         Err(Rejection::MetadataKeyNotFound { .. }) => match &entry.payload {
             LogPayload::DeleteMetadata { target, key } => Decision::DeleteMetadata { target, key },
-            _ => return Ok(inconsistent("a key is missing")),
+            _ => return Err(inconsistent("a key is missing")),
         },
-        Err(rejection) => return Ok(inconsistent(rejection.to_string())),
+        Err(rejection) => return Err(inconsistent(rejection.to_string())),
     };
     let id = match imported.transaction_id {
         Some(id) => id.get(),
-        None => state.ledgers[ledger].counters().next_transaction,
+        None => state.ledgers[*ledger].counters().next_transaction,
     };
     let mut event = Event::blank();
-    numbers::put_event(state, (ledger, id), &decision, facts, hints, &mut event);
+    numbers::put_event(state, (*ledger, id), &decision, facts, hints, &mut event);
     if let (
         Event::Transaction(record),
         LogPayload::NewTransaction { transaction, .. } | LogPayload::RevertedTransaction { transaction, .. },
@@ -188,29 +173,27 @@ fn import_change(
         record.original_updated_at =
             log.original_updated_at.filter(|updated_at| reverts.is_some() && *updated_at != entry.date);
     }
-    enter_imported(state, ledger, entry, event, hints, batch)?;
-    Ok(Ok(()))
+    enter_imported(state, *ledger, entry, event, hints, batch)?;
+    Ok(())
 }
 
 /// Imports a schema version.
-fn import_schema<'a>(
-    state: &mut State,
-    ledger: u32,
-    entry: &'a LogEntry,
-    schema: &'a str,
-    batch: &mut Batch,
-) -> Result<Result<(), ImportRefusal>, ReadError> {
+fn import_schema(
+    LedgerContext { state, ledger, batch, .. }: &mut LedgerContext<'_, impl WrittenEntries>,
+    entry: &LogEntry,
+    schema: &str,
+) -> Result<(), Stop<ImportRefusal>> {
     let version = match Schema::parse(schema) {
         Ok(_) => version_of(schema),
-        Err(error) => return Ok(inconsistent(format!("invalid schema: {error}"))),
+        Err(error) => return Err(inconsistent(format!("invalid schema: {error}"))),
     };
-    let Some(version) = version else { return Ok(inconsistent("the schema has no version")) };
-    if schema::exists(state, ledger, &version)? {
-        return Ok(inconsistent(format!("schema version '{version}' already exists")));
+    let Some(version) = version else { return Err(inconsistent("the schema has no version")) };
+    if schema::exists(state, *ledger, &version)? {
+        return Err(inconsistent(format!("schema version '{version}' already exists")));
     }
     let hints = Hints { stored: Prior::Absent, ..Hints::default() };
-    enter_imported(state, ledger, entry, Event::InsertedSchema { schema }, &hints, batch)?;
-    Ok(Ok(()))
+    enter_imported(state, *ledger, entry, Event::InsertedSchema { schema }, &hints, batch)?;
+    Ok(())
 }
 
 /// Applies an imported entry and adds it to the batch.
@@ -259,16 +242,16 @@ fn imported_defaults(
     ledger: u32,
     entry: &LogEntry,
     command: &Command,
-) -> Result<Result<Vec<(AccountAddress, Metadata)>, ImportRefusal>, ReadError> {
-    let Some(version) = &entry.schema_version else { return Ok(Ok(Vec::new())) };
-    let schema = match SchemaVersion::parse(version) {
-        Ok(version) => schema::named(state, ledger, &version)?.ok(),
-        Err(_) => None,
+) -> Result<Vec<(AccountAddress, Metadata)>, Stop<ImportRefusal>> {
+    let Some(name) = &entry.schema_version else { return Ok(Vec::new()) };
+    let missing = || inconsistent(format!("there is no schema version '{name}'"));
+    let version = SchemaVersion::parse(name).map_err(|_| missing())?;
+    let schema = match schema::named(state, ledger, &version) {
+        Ok(schema) => schema,
+        Err(Stop::Refused(_)) => return Err(missing()),
+        Err(Stop::Failed(error)) => return Err(error.into()),
     };
-    let Some(schema) = schema else {
-        return Ok(inconsistent(format!("there is no schema version '{version}'")));
-    };
-    schema::defaults(state, ledger, schema.as_ref().as_ref().ok(), command).map(Ok)
+    Ok(schema::defaults(state, ledger, schema.as_ref().as_ref().ok(), command)?)
 }
 
 /// Returns the idempotency key of a log and the hash of its request. The key is empty if the log has only a hash.

@@ -9,7 +9,7 @@ use ledger_journal::Position;
 use ledger_journal::entry::Recognition;
 
 use super::accounts::{AccountHint, DocumentState, Place};
-use super::batch::Batch;
+use super::context::{LedgerContext, Stop};
 use super::hints::{Hints, Prior};
 use super::holding::HoldingState;
 use super::locate::Located;
@@ -26,36 +26,32 @@ pub(super) struct Loaded {
     pub(super) hints: Hints,
 }
 
-/// Loads everything that deciding a settled command requires, and returns the slots of its postings. Checks sizes
-/// first, so that little is loaded for a command that is too large.
+/// Loads everything that deciding a settled command requires, and returns the slots of its postings. `hint` holds the
+/// prefetched accounts of the postings. Checks sizes first, so that little is loaded for a command that is too large.
 pub(super) fn facts(
-    state: &mut State,
-    (ledger, hint): (u32, &[AccountHint]),
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
+    hint: &[AccountHint],
     command: &Command,
     schema: Option<&Schema>,
     loaded: &mut Loaded,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
-) -> Result<Result<SlotList, Rejection>, ReadError> {
-    let Loaded { facts, hints } = loaded;
-    if let Err(rejection) = check_sizes(command) {
-        return Ok(Err(rejection));
-    }
-    let original = find_original(state, ledger, command.transaction(), hints, batch, written)?;
+) -> Result<SlotList, Stop<Rejection>> {
+    check_sizes(command)?;
+    let original = find_original(context, command.transaction(), &mut loaded.hints)?;
     let mut wanted = needs(command, original.as_ref());
-    find_holdings(state, (ledger, hint), &wanted, facts, hints, batch, written)?;
-    if has_too_many_assets(state, ledger, &hints.located) {
-        return Ok(Err(Rejection::TooManyAssets));
+    find_holdings(context, hint, &wanted, loaded)?;
+    let LedgerContext { state, ledger, .. } = context;
+    if has_too_many_assets(state, *ledger, &loaded.hints.located) {
+        return Err(Rejection::TooManyAssets.into());
     }
-    hints.defaults = schema::defaults(state, ledger, schema, command)?;
-    if is_too_large(command, original.as_ref(), &facts.volumes, &hints.defaults) {
-        return Ok(Err(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }));
+    loaded.hints.defaults = schema::defaults(state, *ledger, schema, command)?;
+    if is_too_large(command, original.as_ref(), &loaded.facts.volumes, &loaded.hints.defaults) {
+        return Err(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }.into());
     }
-    find_rest(state, ledger, &wanted, facts, hints, batch, written)?;
+    find_rest(context, &wanted, loaded)?;
     let slots = std::mem::take(&mut wanted.slots);
     drop(wanted);
-    facts.transaction = original;
-    Ok(Ok(slots))
+    loaded.facts.transaction = original;
+    Ok(slots)
 }
 
 /// Returns whether these holdings have more new assets than the ledger has numbers left.
@@ -67,22 +63,19 @@ pub(super) fn has_too_many_assets(state: &mut State, ledger: u32, holdings: &[Lo
 /// Loads what a command needs apart from holdings: whether its reference is taken, the accounts that get metadata,
 /// and whether a schema version exists.
 pub(super) fn find_rest(
-    state: &mut State,
-    ledger: u32,
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     wanted: &Needs<'_>,
-    facts: &mut Facts,
-    hints: &mut Hints,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
+    Loaded { facts, hints }: &mut Loaded,
 ) -> Result<(), ReadError> {
     if let Some(reference) = &wanted.reference {
-        facts.reference_taken = reference_taken(state, ledger, reference.as_str(), hints, batch, written)?;
+        facts.reference_taken = reference_taken(context, reference.as_str(), hints)?;
     }
+    let LedgerContext { state, ledger, .. } = context;
     for account in &wanted.accounts {
-        hints.located.push(locate::by_address(state, ledger, account.as_str())?);
+        hints.located.push(locate::by_address(state, *ledger, account.as_str())?);
     }
     if let Some(version) = wanted.schema {
-        facts.schema_exists = schema::exists(state, ledger, version)?;
+        facts.schema_exists = schema::exists(state, *ledger, version)?;
         if !facts.schema_exists {
             hints.stored = Prior::Absent;
         }
@@ -93,21 +86,19 @@ pub(super) fn find_rest(
 /// Returns the entry that used an idempotency key, and the data that recognises its request. `computed` is the key's
 /// fingerprint, if it was computed before.
 pub(super) fn used_key(
-    state: &State,
-    ledger: u32,
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     key: &str,
     computed: Option<u64>,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
 ) -> Result<Option<(Position, Recognition)>, ReadError> {
+    let LedgerContext { state, ledger, batch, written } = context;
     let probe = match computed {
-        Some(fingerprint) => (key_space(ledger, KeyKind::Idempotency), fingerprint),
-        None => state.probe_key(ledger, KeyKind::Idempotency, key),
+        Some(fingerprint) => (key_space(*ledger, KeyKind::Idempotency), fingerprint),
+        None => state.probe_key(*ledger, KeyKind::Idempotency, key),
     };
     if state.known.prove_absent(probe) {
         return Ok(None);
     }
-    if let Some(recent) = state.keys.find(ledger, KeyKind::Idempotency, probe.1, key) {
+    if let Some(recent) = state.keys.find(*ledger, KeyKind::Idempotency, probe.1, key) {
         return Ok(Position::new(recent.value).zip(recent.request.as_deref().cloned()));
     }
     for position in state.stored_keys(probe)? {
@@ -123,26 +114,24 @@ pub(super) fn used_key(
 }
 
 /// Returns whether a transaction has this reference.
-pub(super) fn reference_taken(
-    state: &State,
-    ledger: u32,
+fn reference_taken(
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     reference: &str,
     hints: &mut Hints,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
 ) -> Result<bool, ReadError> {
-    let space = key_space(ledger, KeyKind::Reference);
+    let LedgerContext { state, ledger, batch, written } = context;
+    let space = key_space(*ledger, KeyKind::Reference);
     let fingerprint = *hints.prints.reference.get_or_insert_with(|| state.fingerprints.of(space, reference));
     let probe = (space, fingerprint);
     if state.known.prove_absent(probe) {
         return Ok(false);
     }
-    if state.keys.find(ledger, KeyKind::Reference, fingerprint, reference).is_some() {
+    if state.keys.find(*ledger, KeyKind::Reference, fingerprint, reference).is_some() {
         return Ok(true);
     }
     for id in state.stored_keys(probe)? {
         state.reading()?;
-        if written.reference(batch, ledger, id)?.is_some_and(|have| have == reference) {
+        if written.reference(batch, *ledger, id)?.is_some_and(|have| have == reference) {
             return Ok(true);
         }
     }
@@ -151,20 +140,18 @@ pub(super) fn reference_taken(
 
 /// Loads the transaction that a command changes or reverts.
 pub(super) fn find_original(
-    state: &mut State,
-    ledger: u32,
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     id: Option<TransactionId>,
     hints: &mut Hints,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
 ) -> Result<Option<KnownTransaction>, ReadError> {
+    let LedgerContext { state, ledger, batch, written } = context;
     let Some(id) = id else { return Ok(None) };
-    if id.get() >= state.ledgers[ledger].head.counters.next_transaction {
+    if id.get() >= state.ledgers[*ledger].head.counters.next_transaction {
         return Ok(None);
     }
     state.reading()?;
-    let Some(recorded) = written.transaction(batch, ledger, id)? else { return Ok(None) };
-    let document = state.transaction_document(ledger, id.get())?;
+    let Some(recorded) = written.transaction(batch, *ledger, id)? else { return Ok(None) };
+    let document = state.transaction_document(*ledger, id.get())?;
     hints.original = Some(recorded.metadata.clone());
     hints.changed = Prior::of(document.clone().map(Box::new));
     Ok(Some(KnownTransaction {
@@ -178,19 +165,17 @@ pub(super) fn find_original(
 
 /// Loads the accounts and volumes that a command moves. `hint` holds the prefetched accounts of its postings.
 pub(super) fn find_holdings(
-    state: &mut State,
-    (ledger, hint): (u32, &[AccountHint]),
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
+    hint: &[AccountHint],
     wanted: &Needs<'_>,
-    facts: &mut Facts,
-    hints: &mut Hints,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
+    Loaded { facts, hints }: &mut Loaded,
 ) -> Result<(), ReadError> {
+    let LedgerContext { state, ledger, .. } = context;
     // If no holding occurs twice, both lists have the same order.
     let hint = if hint.len() == wanted.holdings.len() { hint } else { &[] };
     for (at, holding) in wanted.holdings.iter().enumerate() {
-        let mut located = locate::by_hint(state, ledger, holding.account.as_str(), hint.get(at))?;
-        located.asset = state.ledgers[ledger].asset(holding.asset.as_str());
+        let mut located = locate::by_hint(state, *ledger, holding.account.as_str(), hint.get(at))?;
+        located.asset = state.ledgers[*ledger].asset(holding.asset.as_str());
         let have = match (located.place(), located.asset) {
             (Some(place), Some(asset)) => state.accounts.get(place).holding(asset),
             _ => None,
@@ -205,7 +190,7 @@ pub(super) fn find_holdings(
         }
     }
     if wanted.last_date {
-        facts.last_date = last_date(state, ledger, batch, written)?;
+        facts.last_date = last_date(context)?;
     }
     Ok(())
 }
@@ -219,15 +204,11 @@ fn account_metadata(state: &mut State, place: Place) -> Result<Metadata, ReadErr
 }
 
 /// Returns the effective date of the last transaction.
-pub(super) fn last_date(
-    state: &mut State,
-    ledger: u32,
-    batch: &mut Batch,
-    written: &impl WrittenEntries,
-) -> Result<Option<Timestamp>, ReadError> {
-    let next = state.ledgers[ledger].head.counters.next_transaction;
+fn last_date(context: &mut LedgerContext<'_, impl WrittenEntries>) -> Result<Option<Timestamp>, ReadError> {
+    let LedgerContext { state, ledger, batch, written } = context;
+    let next = state.ledgers[*ledger].head.counters.next_transaction;
     let Some(last) = next.checked_sub(1) else { return Ok(None) };
     state.reading()?;
-    let last = written.transaction(batch, ledger, TransactionId::new(last))?;
+    let last = written.transaction(batch, *ledger, TransactionId::new(last))?;
     Ok(last.map(|transaction| transaction.timestamp))
 }

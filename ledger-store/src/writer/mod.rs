@@ -1,7 +1,7 @@
 //! The writer: decides commands in order, and creates their entries and rows.
 //!
-//! - [`command`]: a command with its context and outcome. [`execute`] runs the steps: [`load`] finds the facts, the
-//!   core decides, [`numbers`] creates the entry, and [`apply`] changes the state.
+//! - [`command`]: a command with its outcome; [`context`]: the ledger that it is for. [`execute`] runs the steps:
+//!   [`load`] finds the facts, the core decides, [`numbers`] creates the entry, and [`apply`] changes the state.
 //! - [`state`]: everything that decisions need. [`ledgers`] holds the ledgers, [`locate`] finds accounts, [`schema`] and
 //!   [`document_changes`] handle schemas and documents, [`undo`] takes changes back, and [`replay`] serves recovery.
 //! - [`apply`]: the effect of any entry; [`transaction`], [`touched`], [`documents`] and [`keys`] are parts of it.
@@ -13,6 +13,7 @@ mod accounts;
 pub(crate) mod apply;
 mod batch;
 mod command;
+mod context;
 pub(crate) mod document_changes;
 mod documents;
 pub(crate) mod execute;
@@ -47,6 +48,7 @@ mod written;
 
 pub(crate) use batch::Batch;
 pub(crate) use command::{Decided, Prepared, Setting};
+pub(crate) use context::LedgerContext;
 pub(crate) use fence::Fence;
 pub(crate) use hints::Hints;
 #[cfg(any(test, feature = "testing"))]

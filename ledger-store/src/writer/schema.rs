@@ -7,6 +7,7 @@ use ledger_core::schema::{Schema, version_of};
 use ledger_core::{AccountAddress, Command, Metadata, Movement, Rejection, SchemaVersion, Target};
 use ledger_journal::entry::{DocumentRecord, SecondaryKey};
 
+use super::context::Stop;
 use super::hints::Prior;
 use super::schema_cache::ReadSchema;
 use super::state::State;
@@ -16,31 +17,32 @@ use crate::documents::{SCHEMAS, SCHEMAS_BY_POSITION, decode_value, schema_key, s
 use crate::error::ReadError;
 use crate::projection::MemtableBuilder;
 
-/// Returns the schema version with a name, or the refusal of a request that names it.
+/// Returns the schema version with a name, or refuses the request that names it.
 pub(super) fn named(
     state: &mut State,
     ledger: u32,
     version: &SchemaVersion,
-) -> Result<Result<ReadSchema, Rejection>, ReadError> {
+) -> Result<ReadSchema, Stop<Rejection>> {
     let kept = state.schemas.get(ledger, version.as_str());
     let schema = if let Some(kept) = kept {
         kept
     } else {
         let Some(stored) = state.stored_document(&schema_place(ledger, version))? else {
-            return Ok(Err(Rejection::SchemaNotFound { version: version.clone() }));
+            return Err(Rejection::SchemaNotFound { version: version.clone() }.into());
         };
-        let text = String::from_utf8_lossy(decode_value(&stored)?.bytes).into_owned();
+        let text =
+            String::from_utf8_lossy(decode_value(&stored).map_err(ReadError::from)?.bytes).into_owned();
         let schema = Arc::new(Schema::parse(&text));
         state.schemas.keep(ledger, version.as_str(), &schema);
         schema
     };
-    Ok(match schema.as_ref() {
+    match schema.as_ref() {
         Ok(_) => Ok(schema),
         Err(error) => {
             let (version, reason) = (version.clone(), error.to_string().into());
-            Err(Rejection::SchemaUnreadable { version, reason })
+            Err(Rejection::SchemaUnreadable { version, reason }.into())
         }
-    })
+    }
 }
 
 /// Returns whether a ledger has a schema version of this name.

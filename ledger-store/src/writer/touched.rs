@@ -16,12 +16,15 @@ use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, subject_space};
 use crate::projection::{MemtableBuilder, NewAccount};
 
-/// A log entry that is being applied.
-#[derive(Clone, Copy)]
-pub(super) struct AppliedLog<'a, 'r> {
+/// A log entry that is being applied, with the state that it changes and the rows that it creates.
+pub(super) struct LogApplication<'a, 'r> {
+    pub(super) state: &'a mut State,
+    pub(super) rows: &'a mut MemtableBuilder,
     pub(super) position: u64,
     pub(super) log: &'a LogRecord<'r>,
     pub(super) hints: &'a Hints,
+    /// The accounts that it touches and whose documents may need a new version.
+    pub(super) touched: SmallVec<[Touched; 4]>,
 }
 
 /// An account that the entry touches.
@@ -30,9 +33,6 @@ pub(super) struct Touched {
     /// Whether a version of its document must be written.
     document_changed: bool,
 }
-
-/// The accounts that one entry touches and whose documents may need a new version.
-pub(super) type TouchedAccounts = SmallVec<[Touched; 4]>;
 
 /// Returns the date when a log's content was first recorded. Imported transactions state it if it differs from the
 /// date of their log.
@@ -46,71 +46,80 @@ pub(super) fn recorded_at(log: &LogRecord<'_>) -> Timestamp {
 /// Returns the slot of an account that the entry names. Adds a new account to the table.
 #[inline]
 pub(super) fn touch(
-    state: &mut State,
-    log: &LogRecord<'_>,
+    application: &mut LogApplication<'_, '_>,
     account: &AddressRef<'_>,
     hint: Option<&Located>,
     used_at: Timestamp,
-    touched: &mut TouchedAccounts,
-    rows: &mut MemtableBuilder,
 ) -> Result<Place, ReadError> {
     // The common case: the account is where it was found, and was used before.
     if account.new.is_none()
         && let Some(place) = hint.and_then(Located::place)
-        && used_at >= state.accounts.get(place).first_usage
+        && used_at >= application.state.accounts.get(place).first_usage
     {
         return Ok(place);
     }
-    touch_first(state, log, account, hint, used_at, touched, rows)
+    match account.new {
+        Some(address) => add_account(application, account.account, address, hint, used_at),
+        None => touch_earlier(application, account.account, hint, used_at),
+    }
 }
 
+/// Returns the slot of an existing account, and makes its first usage `used_at` if that is earlier.
 #[cold]
-fn touch_first(
-    state: &mut State,
-    log: &LogRecord<'_>,
-    account: &AddressRef<'_>,
+fn touch_earlier(
+    application: &mut LogApplication<'_, '_>,
+    account: u32,
     hint: Option<&Located>,
     used_at: Timestamp,
-    touched: &mut TouchedAccounts,
-    rows: &mut MemtableBuilder,
+) -> Result<Place, ReadError> {
+    let LogApplication { state, log, touched, .. } = application;
+    let place = match hint.and_then(Located::place) {
+        Some(place) => place,
+        // The account was created by this entry, or is found by number during a replay.
+        None => match made_here(state, log.ledger, account, touched) {
+            Some(place) => place,
+            None => locate::by_number(state, log.ledger, account)?,
+        },
+    };
+    if used_at < state.accounts.get(place).first_usage {
+        undo::note_change(state, place);
+        let flush = state.flush;
+        state.accounts.change(place, flush).first_usage = used_at;
+        locate::load_document(state, place)?;
+        let recorded = recorded_at(log);
+        state.accounts.edit_document(place, |document| {
+            document.first_usage = used_at;
+            document.updated_at = recorded;
+        });
+        mark(touched, place);
+    }
+    Ok(place)
+}
+
+/// Adds an account that the entry creates.
+#[cold]
+fn add_account(
+    LogApplication { state, rows, log, touched, .. }: &mut LogApplication<'_, '_>,
+    account: u32,
+    address: &str,
+    hint: Option<&Located>,
+    used_at: Timestamp,
 ) -> Result<Place, ReadError> {
     let ledger = log.ledger;
-    let recorded = recorded_at(log);
-    let Some(address) = account.new else {
-        let place = match hint.and_then(Located::place) {
-            Some(place) => place,
-            // The account was created by this entry, or is found by number during a replay.
-            None => match made_here(state, ledger, account.account, touched) {
-                Some(place) => place,
-                None => locate::by_number(state, ledger, account.account)?,
-            },
-        };
-        if used_at < state.accounts.get(place).first_usage {
-            undo::note_change(state, place);
-            let flush = state.flush;
-            state.accounts.change(place, flush).first_usage = used_at;
-            locate::load_document(state, place)?;
-            state.accounts.edit_document(place, |document| {
-                document.first_usage = used_at;
-                document.updated_at = recorded;
-            });
-            mark(touched, place);
-        }
-        return Ok(place);
-    };
     let counters = state.ledgers[ledger].counters();
-    if account.account != counters.accounts {
+    if account != counters.accounts {
         return Err(Corrupt { what: "number of a new account" }.into());
     }
     counters.accounts += 1;
     let hash = hint.map_or_else(|| state.accounts.hash(ledger, address), |hint| hint.hash);
     let (space, fingerprint) = state.probe_key(ledger, KeyKind::Address, address);
     state.known.add((space, fingerprint));
-    rows.keys.push(KeyRow { space, fingerprint, value: u64::from(account.account) });
-    rows.accounts.push(NewAccount { ledger, account: account.account, address: address.into() });
+    rows.keys.push(KeyRow { space, fingerprint, value: u64::from(account) });
+    rows.accounts.push(NewAccount { ledger, account, address: address.into() });
+    let recorded = recorded_at(log);
     let new = NewState {
         ledger,
-        account: account.account,
+        account,
         address: address.into(),
         first_usage: used_at,
         holdings: Holdings::NONE,
@@ -130,52 +139,24 @@ fn made_here(state: &State, ledger: u32, account: u32, touched: &[Touched]) -> O
 }
 
 /// Writes a version of each document that the entry changed: one version, however many changes there were.
-pub(super) fn write_documents(
-    state: &mut State,
-    position: u64,
-    touched: &[Touched],
-    rows: &mut MemtableBuilder,
-) {
+pub(super) fn write_documents(application: &mut LogApplication<'_, '_>) {
+    let LogApplication { state, rows, position, touched, .. } = application;
     for touched in touched.iter().filter(|touched| touched.document_changed) {
         let account = state.accounts.get(touched.place);
         let Some(bytes) = account.document().map(|document| document.encode()) else { continue };
         let space = subject_space(account.ledger, Subject::Account);
-        rows.versions.push(VersionRow { space, id: u64::from(account.account), position, bytes });
+        rows.versions.push(VersionRow { space, id: u64::from(account.account), position: *position, bytes });
     }
 }
 
-pub(super) fn merge_account_metadata(
-    state: &mut State,
+/// Changes the metadata of an account by `edit`, at this date.
+pub(super) fn edit_account_metadata(
+    application: &mut LogApplication<'_, '_>,
     place: Place,
     date: Timestamp,
-    metadata: &Metadata,
-    touched: &mut TouchedAccounts,
-    (position, rows): (u64, &mut MemtableBuilder),
-) -> Result<(), ReadError> {
-    edit_account_metadata(state, place, date, touched, (position, rows), |have| have.merge(metadata))
-}
-
-pub(super) fn delete_account_key(
-    state: &mut State,
-    place: Place,
-    date: Timestamp,
-    key: &str,
-    touched: &mut TouchedAccounts,
-    (position, rows): (u64, &mut MemtableBuilder),
-) -> Result<(), ReadError> {
-    edit_account_metadata(state, place, date, touched, (position, rows), |have| {
-        have.remove(key);
-    })
-}
-
-fn edit_account_metadata(
-    state: &mut State,
-    place: Place,
-    date: Timestamp,
-    touched: &mut TouchedAccounts,
-    (position, rows): (u64, &mut MemtableBuilder),
     edit: impl FnOnce(&mut Metadata),
 ) -> Result<(), ReadError> {
+    let LogApplication { state, rows, position, touched, .. } = application;
     undo::note_change(state, place);
     locate::load_document(state, place)?;
     let flush = state.flush;
@@ -192,12 +173,12 @@ fn edit_account_metadata(
     });
     let Some((before, after)) = change else { return Ok(()) };
     let space = subject_space(ledger, Subject::Account);
-    keys::put_terms(state, space, u64::from(number), position, &before, &after, rows);
+    keys::put_terms(state, space, u64::from(number), *position, &before, &after, rows);
     mark(touched, place);
     Ok(())
 }
 
-fn mark(touched: &mut TouchedAccounts, place: Place) {
+fn mark(touched: &mut SmallVec<[Touched; 4]>, place: Place) {
     match touched.iter_mut().find(|touched| touched.place == place) {
         Some(touched) => touched.document_changed = true,
         None => touched.push(Touched { place, document_changed: true }),

@@ -10,7 +10,7 @@ use ledger_journal::entry::{HoldingRecord, NameRef, TransactionRecord};
 use super::accounts::Place;
 use super::holding::HoldingState;
 use super::state::State;
-use super::touched::{AppliedLog, TouchedAccounts, recorded_at};
+use super::touched::{LogApplication, recorded_at};
 use super::{keys, replay, touched, undo};
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
@@ -21,19 +21,16 @@ use crate::violation::ViolationCode;
 
 /// Applies the entry of a transaction. `date` is the date of the log after it.
 pub(super) fn apply(
-    state: &mut State,
-    applied: AppliedLog<'_, '_>,
+    application: &mut LogApplication<'_, '_>,
     date: Timestamp,
     transaction: &TransactionRecord<'_>,
-    touched: &mut TouchedAccounts,
-    rows: &mut MemtableBuilder,
 ) -> Result<(), ReadError> {
-    let AppliedLog { position, log, hints } = applied;
+    let LogApplication { position, log, hints, .. } = *application;
     let (ledger, id) = (log.ledger, transaction.id);
     if id == u64::MAX {
         return Err(Corrupt { what: "transaction id" }.into());
     }
-    let counters = state.ledgers[ledger].counters();
+    let counters = application.state.ledgers[ledger].counters();
     counters.next_transaction = counters.next_transaction.max(id + 1);
     counters.transactions += 1;
     let timestamp = transaction.timestamp;
@@ -41,6 +38,7 @@ pub(super) fn apply(
     if timestamp > date || log.date != date || transaction.inserted_at.is_some() {
         counters.ahead += 1;
     }
+    let rows = &mut *application.rows;
     rows.transactions.push(TransactionRow {
         ledger,
         transaction: id,
@@ -53,25 +51,23 @@ pub(super) fn apply(
         rows.effective.push(EffectiveRow { ledger, timestamp: timestamp.as_micros(), transaction: id });
     }
     for at in 0..transaction.holdings.len() {
-        move_holding(state, applied, (transaction, at), backdated, touched, rows)?;
+        move_holding(application, (transaction, at), backdated)?;
     }
     if !transaction.metadata.is_empty() {
-        put_transaction_terms(state, ledger, transaction, position, rows)?;
+        put_transaction_terms(application, transaction)?;
     }
-    give_account_metadata(state, applied, transaction, touched, rows)?;
+    give_account_metadata(application, transaction)?;
     // Do this last: it writes to memory that is not cached, and copies right after it would stall.
     if let Some(reference) = transaction.reference {
-        let computed = hints.prints.reference;
-        keys::put_key(state, ledger, KeyKind::Reference, computed, (reference, id, None), rows);
+        let (computed, key) = (hints.prints.reference, (reference, id, None));
+        keys::put_key(application.state, ledger, KeyKind::Reference, computed, key, application.rows);
     }
     if let Some(reverted) = transaction.reverts {
         let mut before = None;
-        change(state, reverted, applied, rows, |document| {
-            before = document.reverted.replace((id, log.date));
-        })?;
+        change(application, reverted, |document| before = document.reverted.replace((id, log.date)))?;
         if let Some((by, _)) = before {
             let detail = format!("transaction {reverted} was reverted by {by} already");
-            replay::report(state, ViolationCode::RevertRule, ledger, position, detail);
+            replay::report(application.state, ViolationCode::RevertRule, ledger, position, detail);
         }
     }
     Ok(())
@@ -79,18 +75,15 @@ pub(super) fn apply(
 
 /// Updates a holding of a transaction to its volumes after it, and adds its history row.
 fn move_holding(
-    state: &mut State,
-    applied: AppliedLog<'_, '_>,
+    application: &mut LogApplication<'_, '_>,
     (transaction, at): (&TransactionRecord<'_>, usize),
     backdated: bool,
-    touched: &mut TouchedAccounts,
-    rows: &mut MemtableBuilder,
 ) -> Result<(), ReadError> {
-    let AppliedLog { position, log, hints } = applied;
+    let LogApplication { position, log, hints, .. } = *application;
     let (ledger, id, timestamp) = (log.ledger, transaction.id, transaction.timestamp);
     let holding = &transaction.holdings[at];
-    let place =
-        touched::touch(state, log, &holding.account, hints.located.get(at), timestamp, touched, rows)?;
+    let place = touched::touch(application, &holding.account, hints.located.get(at), timestamp)?;
+    let LogApplication { state, rows, .. } = application;
     let asset = state.ledgers[ledger].take_asset(&holding.asset)?;
     undo::note_change(state, place);
     if holding.is_new {
@@ -171,12 +164,10 @@ fn add_holding(
 
 /// Adds the terms of a new transaction's metadata.
 fn put_transaction_terms(
-    state: &mut State,
-    ledger: u32,
+    LogApplication { state, rows, position, log, .. }: &mut LogApplication<'_, '_>,
     transaction: &TransactionRecord<'_>,
-    position: u64,
-    rows: &mut MemtableBuilder,
 ) -> Result<(), ReadError> {
+    let ledger = log.ledger;
     let space = subject_space(ledger, Subject::Transaction);
     for (at, (key, value)) in transaction.metadata.iter().enumerate() {
         let known = match key {
@@ -188,30 +179,27 @@ fn put_transaction_terms(
             None => state.ledgers[ledger].with_key(key, |key| state.fingerprints.key(space, key))?,
         };
         let term = state.fingerprints.term_of(key, &shown(*value));
-        rows.terms.push(TermRow::new(space, term, transaction.id, position, true));
+        rows.terms.push(TermRow::new(space, term, transaction.id, *position, true));
     }
     Ok(())
 }
 
 /// Sets the account metadata of a transaction.
 fn give_account_metadata(
-    state: &mut State,
-    applied: AppliedLog<'_, '_>,
+    application: &mut LogApplication<'_, '_>,
     transaction: &TransactionRecord<'_>,
-    touched: &mut TouchedAccounts,
-    rows: &mut MemtableBuilder,
 ) -> Result<(), ReadError> {
-    let AppliedLog { position, log, hints } = applied;
+    let LogApplication { log, hints, .. } = *application;
     let (ledger, timestamp) = (log.ledger, transaction.timestamp);
     // Write each account once. The set values override the defaults.
     let mut given: Vec<(Place, Metadata)> = Vec::with_capacity(transaction.account_metadata.len());
     let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
     for (at, (account, metadata)) in transaction.account_metadata.iter().enumerate() {
-        let metadata = state.ledgers[ledger].take_metadata(metadata)?;
+        let metadata = application.state.ledgers[ledger].take_metadata(metadata)?;
         // Accounts with defaults are new: this entry creates them.
         let hint = at.checked_sub(transaction.defaults);
         let hint = hint.and_then(|at| hints.located.get(transaction.holdings.len() + at));
-        let place = touched::touch(state, log, account, hint, timestamp, touched, rows)?;
+        let place = touched::touch(application, account, hint, timestamp)?;
         if at < transaction.defaults {
             begun.insert(account.account, at);
         } else if let Some(begun) = begun.get(&account.account) {
@@ -221,24 +209,15 @@ fn give_account_metadata(
         given.push((place, metadata));
     }
     for (place, metadata) in given {
-        touched::merge_account_metadata(
-            state,
-            place,
-            recorded_at(log),
-            &metadata,
-            touched,
-            (position, rows),
-        )?;
+        touched::edit_account_metadata(application, place, recorded_at(log), |have| have.merge(&metadata))?;
     }
     Ok(())
 }
 
 /// Changes the document of a recorded transaction.
 pub(super) fn change(
-    state: &mut State,
+    LogApplication { state, rows, position, log, hints, .. }: &mut LogApplication<'_, '_>,
     id: u64,
-    AppliedLog { position, log, hints }: AppliedLog<'_, '_>,
-    rows: &mut MemtableBuilder,
     change: impl FnOnce(&mut TransactionDocument),
 ) -> Result<(), ReadError> {
     let (ledger, date) = (log.ledger, log.date);
@@ -258,8 +237,8 @@ pub(super) fn change(
     }
     document.updated_at = date;
     let space = subject_space(ledger, Subject::Transaction);
-    keys::put_terms(state, space, id, position, &before, &document.metadata, rows);
-    rows.versions.push(VersionRow { space, id, position, bytes: document.encode() });
+    keys::put_terms(state, space, id, *position, &before, &document.metadata, rows);
+    rows.versions.push(VersionRow { space, id, position: *position, bytes: document.encode() });
     let previous = state.documents.insert((ledger, id), document);
     if let Some(undo) = &mut state.undo {
         undo.documents.push(((ledger, id), previous));
