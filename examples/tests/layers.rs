@@ -99,6 +99,7 @@ const LAYERS: &[Layers] = &[
         sources: "ledger-store/src",
         from_the_bottom: &[
             &[
+                "cause",
                 "names",
                 "options",
                 "watch",

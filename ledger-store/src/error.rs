@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use ledger_core::LedgerName;
 use ledger_journal::JournalError;
 
+use crate::cause::Cause;
 use crate::directory::DirectoryError;
 use crate::documents::DocumentRejection;
 
 /// The reason why a store cannot be opened.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum OpenError {
     /// Another process, or another `Store` in this process, has the directory open.
     Locked {
@@ -33,16 +35,11 @@ pub enum OpenError {
         /// The newest that this release reads.
         supported: u32,
     },
-    /// Bytes on disk differ from those that were written. Nothing was repaired, and the store does not open.
-    Damaged {
-        /// The defect and where it is.
-        reason: String,
-    },
-    /// The operating system refused an access.
-    Io {
-        /// The attempted access and its error.
-        reason: String,
-    },
+    /// Bytes on disk differ from those that were written: the defect and where it is. Nothing was repaired, and the
+    /// store does not open.
+    Damaged(Cause),
+    /// The operating system refused an access: the attempted access and its error.
+    Io(Cause),
 }
 
 impl fmt::Display for OpenError {
@@ -56,17 +53,25 @@ impl fmt::Display for OpenError {
             Self::NewerFormat { found, supported } => {
                 write!(f, "format version {found} is newer than {supported}, the newest this release reads")
             }
-            Self::Damaged { reason } => write!(f, "damaged: {reason}"),
-            Self::Io { reason } => f.write_str(reason),
+            Self::Damaged(cause) => write!(f, "damaged: {cause}"),
+            Self::Io(cause) => cause.fmt(f),
         }
     }
 }
 
-impl std::error::Error for OpenError {}
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Damaged(cause) | Self::Io(cause) => cause.source(),
+            Self::Locked { .. } | Self::NotAStore { .. } | Self::NewerFormat { .. } => None,
+        }
+    }
+}
 
 /// The reason why a write has no outcome. If the rules refuse a command, the outcome is a [`ledger_core::Rejection`]
 /// and not this error.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The ledger does not exist. The write had no effect.
     LedgerNotFound {
@@ -84,16 +89,10 @@ pub enum WriteError {
     /// The disk is nearly full. The write had no effect; try again when there is space.
     DiskNearlyFull,
     /// The disk refused an access before anything was written. The write had no effect; try again later.
-    Storage {
-        /// The error of the disk.
-        reason: String,
-    },
+    Storage(Cause),
     /// The commit failed. Whether the write is on disk is unknown until the store is opened again, and the store accepts
     /// no more writes. Or the write is on disk, but the details of its answer cannot be read; the store goes on then.
-    OutcomeUnknown {
-        /// The failure.
-        reason: String,
-    },
+    OutcomeUnknown(Cause),
     /// The store accepts no more writes, because an earlier commit failed or the store is closing. The write had no
     /// effect.
     Stopped {
@@ -113,15 +112,29 @@ impl fmt::Display for WriteError {
             Self::Document(rejection) => rejection.fmt(f),
             Self::Busy => f.write_str("too many writes are waiting"),
             Self::DiskNearlyFull => f.write_str("the disk is nearly full"),
-            Self::Storage { reason } => write!(f, "the disk refused: {reason}"),
-            Self::OutcomeUnknown { reason } => write!(f, "the outcome of the write is unknown: {reason}"),
+            Self::Storage(cause) => write!(f, "the disk refused: {cause}"),
+            Self::OutcomeUnknown(cause) => write!(f, "the outcome of the write is unknown: {cause}"),
             Self::Stopped { reason } => write!(f, "the store takes no writes: {reason}"),
             Self::Read(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for WriteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Document(rejection) => Some(rejection),
+            Self::Storage(cause) | Self::OutcomeUnknown(cause) => cause.source(),
+            Self::Read(error) => Some(error),
+            Self::LedgerNotFound { .. }
+            | Self::LedgerExists
+            | Self::BucketRemoved
+            | Self::Busy
+            | Self::DiskNearlyFull
+            | Self::Stopped { .. } => None,
+        }
+    }
+}
 
 impl WriteError {
     /// Returns whether the same write may succeed later. The failed attempt had no effect.
@@ -133,13 +146,13 @@ impl WriteError {
     /// ```
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::Busy | Self::DiskNearlyFull | Self::Storage { .. } => true,
+            Self::Busy | Self::DiskNearlyFull | Self::Storage(_) => true,
             Self::Read(error) => error.is_retryable(),
             Self::LedgerNotFound { .. }
             | Self::LedgerExists
             | Self::BucketRemoved
             | Self::Document(_)
-            | Self::OutcomeUnknown { .. }
+            | Self::OutcomeUnknown(_)
             | Self::Stopped { .. } => false,
         }
     }
@@ -148,11 +161,11 @@ impl WriteError {
     ///
     /// ```
     /// use ledger_store::WriteError;
-    /// let failed = WriteError::OutcomeUnknown { reason: "input/output error".to_owned() };
+    /// let failed = WriteError::OutcomeUnknown("input/output error".into());
     /// assert!(failed.is_outcome_unknown() && !failed.is_retryable());
     /// ```
     pub const fn is_outcome_unknown(&self) -> bool {
-        matches!(self, Self::OutcomeUnknown { .. })
+        matches!(self, Self::OutcomeUnknown(_))
     }
 }
 
@@ -164,12 +177,10 @@ impl From<ReadError> for WriteError {
 
 /// The reason why a read has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReadError {
-    /// Stored bytes differ from those that were written.
-    Damaged {
-        /// The defect and where it is.
-        reason: String,
-    },
+    /// Stored bytes differ from those that were written: the defect and where it is.
+    Damaged(Cause),
     /// The query needs more work than the limits allow for one read.
     TooExpensive {
         /// The limit that was exceeded.
@@ -182,37 +193,41 @@ pub enum ReadError {
     },
     /// The ledger was removed for good during the read.
     LedgerRemoved,
-    /// The operating system refused an access.
-    Io {
-        /// The attempted access and its error.
-        reason: String,
-    },
+    /// The operating system refused an access: the attempted access and its error.
+    Io(Cause),
 }
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Damaged { reason } => write!(f, "damaged: {reason}"),
+            Self::Damaged(cause) => write!(f, "damaged: {cause}"),
             Self::TooExpensive { reason } => write!(f, "the query is too expensive: {reason}"),
             Self::MissingFeature { feature } => write!(f, "missing feature \"{feature}\""),
             Self::LedgerRemoved => f.write_str("the ledger was removed for good"),
-            Self::Io { reason } => f.write_str(reason),
+            Self::Io(cause) => cause.fmt(f),
         }
     }
 }
 
-impl std::error::Error for ReadError {}
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Damaged(cause) | Self::Io(cause) => cause.source(),
+            Self::TooExpensive { .. } | Self::MissingFeature { .. } | Self::LedgerRemoved => None,
+        }
+    }
+}
 
 impl ReadError {
     /// Returns whether the same read may succeed later.
     ///
     /// ```
     /// use ledger_store::ReadError;
-    /// assert!(ReadError::Io { reason: "input/output error".to_owned() }.is_retryable());
+    /// assert!(ReadError::Io("input/output error".into()).is_retryable());
     /// assert!(!ReadError::LedgerRemoved.is_retryable());
     /// ```
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Io { .. })
+        matches!(self, Self::Io(_))
     }
 }
 
@@ -225,19 +240,18 @@ impl From<DirectoryError> for OpenError {
             }
             DirectoryError::NewerFormat { found, supported, .. } => Self::NewerFormat { found, supported },
             error @ (DirectoryError::Missing { .. } | DirectoryError::Damaged { .. }) => {
-                Self::Damaged { reason: error.to_string() }
+                Self::Damaged(Cause::new(error.to_string(), Some(error)))
             }
             DirectoryError::Journal(error) => error.into(),
-            error @ DirectoryError::Storage { .. } => Self::Io { reason: error.to_string() },
+            error @ DirectoryError::Storage { .. } => Self::Io(Cause::new(error.to_string(), Some(error))),
         }
     }
 }
 
 impl From<JournalError> for OpenError {
     fn from(error: JournalError) -> Self {
-        match error {
-            error @ JournalError::Storage { .. } => Self::Io { reason: error.to_string() },
-            error => Self::Damaged { reason: error.to_string() },
-        }
+        let is_of_the_disk = matches!(error, JournalError::Storage { .. });
+        let cause = Cause::new(error.to_string(), Some(error));
+        if is_of_the_disk { Self::Io(cause) } else { Self::Damaged(cause) }
     }
 }

@@ -5,6 +5,7 @@ mod address_cache;
 mod atomic;
 mod backend;
 mod backup;
+mod cause;
 mod directory;
 mod documents;
 mod engine;
@@ -48,6 +49,7 @@ mod writer;
 
 pub use atomic::{AtomicWrite, LedgerCommand};
 pub use backup::{BackupError, BackupReport, RestorePoint, RestorePointError};
+pub use cause::Cause;
 pub use documents::{
     Collection, DOCUMENT_BYTES_MAX, DOCUMENT_CHANGES_MAX, DOCUMENT_COMMIT_BYTES_MAX, DOCUMENT_KEY_BYTES_MAX,
     DOCUMENT_KEYS_MAX, DOCUMENTS_PAGE_MAX, Document, DocumentAction, DocumentChange, DocumentKey,

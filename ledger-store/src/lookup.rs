@@ -9,6 +9,7 @@ use ledger_core::Timestamp;
 use ledger_index::{IndexError, IndexSnapshot, KeyRow, TableView, VersionRow, tables};
 use ledger_journal::JournalError;
 
+use crate::cause::Cause;
 use crate::documents::{AccountDocument, TransactionDocument};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, Subject, key_space, subject_space};
@@ -16,24 +17,23 @@ use crate::projection::{AccountPage, HoldingPage, StoredAccount, StoredHolding, 
 
 impl From<IndexError> for ReadError {
     fn from(error: IndexError) -> Self {
-        let reason = format!("index: {error}");
-        if error.is_of_the_disk() { Self::Io { reason } } else { Self::Damaged { reason } }
+        let is_of_the_disk = error.is_of_the_disk();
+        let cause = Cause::within("index", error);
+        if is_of_the_disk { Self::Io(cause) } else { Self::Damaged(cause) }
     }
 }
 
 impl From<JournalError> for ReadError {
     fn from(error: JournalError) -> Self {
-        let reason = format!("journal: {error}");
-        match error {
-            JournalError::Storage { .. } => Self::Io { reason },
-            _ => Self::Damaged { reason },
-        }
+        let is_of_the_disk = matches!(error, JournalError::Storage { .. });
+        let cause = Cause::within("journal", error);
+        if is_of_the_disk { Self::Io(cause) } else { Self::Damaged(cause) }
     }
 }
 
 impl From<Corrupt> for ReadError {
     fn from(corrupt: Corrupt) -> Self {
-        Self::Damaged { reason: corrupt.to_string() }
+        Self::Damaged(Cause::new(corrupt.to_string(), Some(corrupt)))
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn missing_in(index: &IndexSnapshot, what: &'static str) -> ReadError
 /// Makes the error for a missing record without noting that the index is damaged. `what` names the record, for example
 /// "an account".
 pub(crate) fn missing(what: &'static str) -> ReadError {
-    ReadError::Damaged { reason: format!("index: {what} is missing") }
+    ReadError::Damaged(format!("index: {what} is missing").into())
 }
 
 /// Reads an account by its number.

@@ -11,7 +11,6 @@
 //! A new index is built beside the old one, and takes over its name once it holds the whole journal. So if the journal
 //! turns out to be damaged, or the disk fails meanwhile, the old index survives.
 
-use std::fmt::Display;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use ledger_journal::disk::{Disk, OpenMode};
 use ledger_journal::{ChainHash, Identity, JournalReader, Position};
 
 use crate::backend::backend;
+use crate::cause::Cause;
 use crate::directory::DataDirectory;
 use crate::error::{OpenError, ReadError};
 use crate::flush::Watermark;
@@ -79,7 +79,7 @@ impl From<IndexError> for Unusable {
 impl From<OpenError> for Unusable {
     fn from(error: OpenError) -> Self {
         match error {
-            OpenError::Damaged { reason } => Self::Damaged(reason),
+            OpenError::Damaged(cause) => Self::Damaged(cause.to_string()),
             error => Self::Refused(error),
         }
     }
@@ -112,8 +112,8 @@ impl IndexHome {
         self.discard_new()?;
         let backend = self.backend(NEW, OpenMode::CreateNew).map_err(|unusable| match unusable {
             Unusable::Refused(error) => error,
-            Unusable::Damaged(reason) => self.failed(NEW, &reason),
-            Unusable::Other(reason) => self.failed(NEW, &reason),
+            Unusable::Damaged(reason) => self.failed(NEW, io::Error::other(reason)),
+            Unusable::Other(reason) => self.failed(NEW, io::Error::other(reason)),
         })?;
         Ok(IndexFile::create(backend, self.options)?)
     }
@@ -125,7 +125,7 @@ impl IndexHome {
     /// [`OpenError::Io`] if the disk refuses.
     pub(crate) fn discard_new(&self) -> Result<(), OpenError> {
         match self.disk.remove(&self.dir.join(NEW)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(NEW, &error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(NEW, error)),
             _ => Ok(()),
         }
     }
@@ -155,7 +155,7 @@ impl IndexHome {
     ///
     /// [`OpenError::Io`] if the disk refuses.
     pub(crate) fn sync_names(&self) -> Result<(), OpenError> {
-        self.disk.sync_dir(&self.dir).map_err(|error| self.failed(INDEX, &error))
+        self.disk.sync_dir(&self.dir).map_err(|error| self.failed(INDEX, error))
     }
 
     /// Gives an index that was set aside its name back. Ignores errors.
@@ -166,21 +166,21 @@ impl IndexHome {
     fn backend(&self, name: &str, mode: OpenMode) -> Result<impl redb::StorageBackend + use<>, Unusable> {
         backend(&*self.disk, &self.dir.join(name), mode).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => Unusable::damaged(&error),
-            _ => Unusable::Refused(self.failed(name, &error)),
+            _ => Unusable::Refused(self.failed(name, error)),
         })
     }
 
     fn exists(&self, name: &str) -> Result<bool, OpenError> {
-        self.disk.exists(&self.dir.join(name)).map_err(|error| self.failed(name, &error))
+        self.disk.exists(&self.dir.join(name)).map_err(|error| self.failed(name, error))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), OpenError> {
         let renamed = self.disk.rename(&self.dir.join(from), &self.dir.join(to));
-        renamed.map_err(|error| self.failed(from, &error))
+        renamed.map_err(|error| self.failed(from, error))
     }
 
-    fn failed(&self, name: &str, error: &dyn Display) -> OpenError {
-        OpenError::Io { reason: format!("{}: {error}", self.dir.join(name).display()) }
+    fn failed(&self, name: &str, error: io::Error) -> OpenError {
+        OpenError::Io(Cause::within(&self.dir.join(name).display().to_string(), error))
     }
 }
 
@@ -274,14 +274,13 @@ fn next_of(
     }
     let head = journal.head();
     if watermark.next > head.next {
-        return Err(Unusable::Refused(OpenError::Damaged {
-            reason: format!(
-                "the journal ends before entry {}, but entries up to {} were acknowledged: it was replaced by an \
-                 older copy or cut off",
-                head.next,
-                watermark.next.get() - 1
-            ),
-        }));
+        let reason = format!(
+            "the journal ends before entry {}, but entries up to {} were acknowledged: it was replaced by an \
+             older copy or cut off",
+            head.next,
+            watermark.next.get() - 1
+        );
+        return Err(Unusable::Refused(OpenError::Damaged(reason.into())));
     }
     let chain = match Position::new(watermark.next.get() - 1) {
         None => ChainHash::genesis(identity.store),

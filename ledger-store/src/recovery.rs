@@ -10,6 +10,7 @@ use ledger_journal::entry::{Body, Event, LogRecord, Record, TargetRecord, find_i
 use ledger_journal::{Chunk, Identity, JournalReader, Position, Section};
 
 use crate::address_cache::AddressCache;
+use crate::cause::Cause;
 use crate::documents::keys::{self, Space};
 use crate::documents::overlay::{self, Merged};
 use crate::documents::{LEDGERS, MAPPINGS, decode_ledger, decode_value};
@@ -27,9 +28,9 @@ use crate::writer::{Fence, Hints, State, apply, replay};
 impl From<ReadError> for OpenError {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Io { reason } => Self::Io { reason },
-            ReadError::Damaged { reason } => Self::Damaged { reason },
-            error => Self::Damaged { reason: error.to_string() },
+            ReadError::Io(cause) => Self::Io(cause),
+            ReadError::Damaged(cause) => Self::Damaged(cause),
+            error => Self::Damaged(Cause::new(error.to_string(), Some(error))),
         }
     }
 }
@@ -61,7 +62,7 @@ pub(crate) fn recover(
     next: Position,
 ) -> Result<Recovered, OpenError> {
     replay(journal, index, identity, shares, next, &mut |violation| {
-        Err(OpenError::Damaged { reason: format!("journal: {violation}") })
+        Err(OpenError::Damaged(format!("journal: {violation}").into()))
     })
 }
 
@@ -108,11 +109,10 @@ pub(crate) fn replay(
     }
     set_heads(&mut state, &mut view);
     if let Some(section) = replay::unexplained_hole(&state) {
-        return Err(OpenError::Damaged {
-            reason: format!(
-                "journal: entries of section {section} are gone, and its ledgers were not removed"
-            ),
-        });
+        return Err(OpenError::Damaged(
+            format!("journal: entries of section {section} are gone, and its ledgers were not removed")
+                .into(),
+        ));
     }
     replay::end(&mut state);
     Ok(Recovered { state, view, hashed, replayed })
@@ -134,7 +134,7 @@ fn load_state(
     state
         .fence
         .check(&state.ledgers)
-        .map_err(|corrupt| OpenError::Damaged { reason: format!("index: {corrupt}") })?;
+        .map_err(|corrupt| OpenError::Damaged(Cause::within("index", corrupt)))?;
     Ok(state)
 }
 
@@ -234,8 +234,7 @@ pub(crate) fn flush_now(
         view.memtables.iter().map(|memtable| memtable.memtable.clone()).collect();
     let last = Position::new(view.next.get() - 1).expect("at least one entry was replayed");
     let chain = journal.read(last).map_err(ReadError::from)?.map(|chunk| chunk.chain());
-    let chain =
-        chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
+    let chain = chain.ok_or_else(|| OpenError::Damaged("journal: an entry is missing".into()))?;
     let heads = state.ledgers.take_changed_heads();
     let watermark = Watermark { store: identity.store, next: view.next, chain, hashed };
     flush::write(index, &memtables, &heads, &[], watermark)?;
@@ -354,7 +353,7 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
     })?;
     ledgers.sort_by_key(|(info, _)| info.id);
     let mut removed = removed::tombstones(index)?.into_iter().peekable();
-    let gap = || OpenError::Damaged { reason: "index: a ledger is missing".to_owned() };
+    let gap = || OpenError::Damaged("index: a ledger is missing".into());
     for (info, section) in ledgers {
         let id = info.id;
         while let Some(tombstone) = removed.next_if(|tombstone| tombstone.info.id < id) {
@@ -367,8 +366,7 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
             return Err(gap());
         }
         let counters = index.get(tables::HEADS, &id.to_be_bytes())?;
-        let counters =
-            counters.ok_or_else(|| OpenError::Damaged { reason: "index: a ledger's head".to_owned() })?;
+        let counters = counters.ok_or_else(|| OpenError::Damaged("index: a ledger's head".into()))?;
         let counters = Counters::decode(&counters).map_err(ReadError::from)?;
         state.ledgers.put(info, section, || counters);
         let head = &state.ledgers[id].head;
@@ -378,7 +376,7 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
             for number in 0..count {
                 let text = index.get(tables::NAMES, &name_key(id, kind, number))?;
                 let text = text.and_then(|text| String::from_utf8(text).ok());
-                let text = text.ok_or_else(|| OpenError::Damaged { reason: "index: a name".to_owned() })?;
+                let text = text.ok_or_else(|| OpenError::Damaged("index: a name".into()))?;
                 names.add(&text);
             }
         }

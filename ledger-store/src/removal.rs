@@ -82,10 +82,10 @@ impl Store {
         let sections = engine.removed_sections();
         let is_flushed = self.flush_all();
         if let Some(reason) = engine.stopped() {
-            return Err(ReadError::Io { reason });
+            return Err(ReadError::Io(reason.into()));
         }
         if !is_flushed {
-            return Err(ReadError::Io { reason: "the index cannot be written".to_owned() });
+            return Err(ReadError::Io("the index cannot be written".into()));
         }
         reclaim(engine, &sections, &|| should_stop() || engine.is_stopping())
     }

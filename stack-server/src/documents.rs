@@ -22,7 +22,7 @@ pub(crate) struct Versioned<T> {
 
 /// Returns the error for a stored document that the service cannot parse.
 pub(crate) fn damaged(what: &str) -> ReadError {
-    ReadError::Damaged { reason: format!("{what} is not what was written") }
+    ReadError::Damaged(format!("{what} is not what was written").into())
 }
 
 /// Repeats a change as long as concurrent changes of the same documents come first.

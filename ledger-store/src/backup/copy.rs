@@ -78,5 +78,5 @@ pub(super) fn walk(
 }
 
 fn broken(position: Position) -> OpenError {
-    OpenError::Damaged { reason: format!("the chain of hashes breaks at entry {position}") }
+    OpenError::Damaged(format!("the chain of hashes breaks at entry {position}").into())
 }

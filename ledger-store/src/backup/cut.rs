@@ -10,6 +10,7 @@ use ledger_journal::{Chunk, Head, JournalReader, Position, SegmentedJournal};
 
 use super::copy::walk;
 use super::report::RestorePoint;
+use crate::cause::Cause;
 use crate::error::OpenError;
 
 /// Returns the position after the last entry that is restored.
@@ -92,7 +93,7 @@ impl Dates {
             last = Some((record.position, date));
             Ok(())
         })
-        .map_err(|corrupt| OpenError::Damaged { reason: format!("entry {}: {corrupt}", chunk.first()) })?;
+        .map_err(|corrupt| OpenError::Damaged(Cause::within(&format!("entry {}", chunk.first()), corrupt)))?;
         // Entries of a removed section leave gaps, whose dates are unknown.
         dates.last = last.filter(|(position, _)| position.next() == chunk.next()).and_then(|(_, date)| date);
         Ok(dates)

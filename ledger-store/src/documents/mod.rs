@@ -179,6 +179,8 @@ impl fmt::Display for DocumentRejection {
     }
 }
 
+impl std::error::Error for DocumentRejection {}
+
 /// Selects documents of a collection by key or by secondary key.
 #[derive(Clone, Debug)]
 pub struct DocumentRange {

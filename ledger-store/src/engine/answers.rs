@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::pending::{DecidedCommands, Pending, PendingOutcomes};
+use crate::cause::Cause;
 use crate::error::{ReadError, WriteError};
 use crate::read::{Later, Session, TriedMoves, effective, logs};
 use crate::submission::{Detail, Mode, Outcome, Receipt};
@@ -33,7 +34,7 @@ impl<'a> Resolver<'a> {
                     // The write is durable, but its answer cannot be completed. A read error would say that the write
                     // had no effect.
                     WriteError::Read(error) if !is_dry_run => {
-                        WriteError::OutcomeUnknown { reason: error.to_string() }
+                        WriteError::OutcomeUnknown(Cause::new(error.to_string(), Some(error)))
                     }
                     other => other,
                 }));

@@ -11,6 +11,7 @@ use super::panics;
 use super::panics::StopOnPanic;
 use super::work::TurnedAway;
 use super::{Engine, background};
+use crate::cause::Cause;
 use crate::error::WriteError;
 use crate::view::{LedgerHead, View};
 use crate::writer::Batch;
@@ -79,7 +80,9 @@ fn commit(engine: &Engine, batch: Batch, heads: Vec<(u32, LedgerHead)>) -> Resul
             // Whatever the error, the writer's state is now ahead of the journal.
             engine.stop_writing(&reason);
             return Err(match error {
-                JournalError::OutcomeUnknown { .. } => WriteError::OutcomeUnknown { reason },
+                JournalError::OutcomeUnknown { .. } => {
+                    WriteError::OutcomeUnknown(Cause::new(reason, Some(error)))
+                }
                 _ => WriteError::Stopped { reason },
             });
         }

@@ -54,7 +54,7 @@ pub(super) fn lack_of_memory(engine: &Engine, state: &State) -> Option<WriteErro
     Some(if failing.is_disk_full {
         WriteError::DiskNearlyFull
     } else {
-        WriteError::Storage { reason: failing.reason }
+        WriteError::Storage(failing.reason.into())
     })
 }
 

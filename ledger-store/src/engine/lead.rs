@@ -12,6 +12,7 @@ use super::pending::Pending;
 use super::queue::NotQueued;
 use super::work::{Job, TurnedAway, Work};
 use super::{commit, decide, flushes, panics};
+use crate::cause::Cause;
 use crate::error::WriteError;
 use crate::projection::MemtableBuilder;
 use crate::room::Room;
@@ -166,6 +167,6 @@ fn lack_of_room(engine: &Engine) -> Option<WriteError> {
     Some(if error.is_want_of_room() {
         WriteError::DiskNearlyFull
     } else {
-        WriteError::Storage { reason: error.to_string() }
+        WriteError::Storage(Cause::new(error.to_string(), Some(error)))
     })
 }

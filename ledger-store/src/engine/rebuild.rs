@@ -108,7 +108,7 @@ impl Filling<'_> {
             let chunk = last.map(|last| journal.read(last)).transpose().map_err(ReadError::from)?.flatten();
             let chain = chunk
                 .map(|chunk| chunk.chain())
-                .ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
+                .ok_or_else(|| OpenError::Damaged("journal: an entry is missing".into()))?;
             let watermark = Watermark { store: self.engine.identity.store, next: until, chain, hashed };
             flush::write(self.index, &[], &[], &pending, watermark)?;
             self.hashes.forget(&pending);
@@ -156,7 +156,7 @@ impl JournalReader for Part {
 /// Returns an error if the new index is no longer needed because the store is closing.
 pub(super) fn go_on(engine: &Engine) -> Result<(), OpenError> {
     if engine.is_stopping() || engine.stopped().is_some() {
-        return Err(OpenError::Io { reason: "the store is closing".to_owned() });
+        return Err(OpenError::Io("the store is closing".into()));
     }
     Ok(())
 }

@@ -139,7 +139,7 @@ impl<T> Done<T> {
 
 impl<T> Drop for Done<T> {
     fn drop(&mut self) {
-        self.reply(|| Err(WriteError::OutcomeUnknown { reason: FAULT.to_owned() }));
+        self.reply(|| Err(WriteError::OutcomeUnknown(FAULT.into())));
     }
 }
 

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn union_returns_the_error_of_a_source() {
-        let broken = ReadError::Damaged { reason: "a block".to_owned() };
+        let broken = ReadError::Damaged("a block".into());
         let failing: Stream<u64> = Box::new([Err(broken.clone())].into_iter());
         let mut union = union(vec![stream(&[1], Direction::Ascending), failing], Direction::Ascending);
         assert_eq!(union.find_map(Result::err), Some(broken));

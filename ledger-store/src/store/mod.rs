@@ -17,6 +17,7 @@ use ledger_journal::{ChainHash, Journal, Position, SegmentOptions};
 pub use self::report::{Opening, Status};
 use self::running::Running;
 pub(crate) use self::writes::LEDGER_WORK_BYTES;
+use crate::cause::Cause;
 use crate::directory::DataDirectory;
 use crate::engine::{Engine, IndexEvent, flushes};
 use crate::error::{OpenError, ReadError, WriteError};
@@ -93,7 +94,8 @@ impl Store {
         let journal = directory.open_journal(segments)?;
         let dropped_tail = journal.dropped();
         let journal: Arc<dyn Journal> = Arc::new(journal);
-        workspace::clear(&directory).map_err(|error| OpenError::Io { reason: error.to_string() })?;
+        workspace::clear(&directory)
+            .map_err(|error| OpenError::Io(Cause::new(error.to_string(), Some(error))))?;
         let home = IndexHome::new(&directory, shares);
         let watched = options.progress.watch(journal.clone(), LongWork::Recovery);
         let Opened { index, recovered, rebuilt } = opening::open(&directory, &home, &watched, shares)?;

@@ -69,7 +69,7 @@ impl Findings {
     /// Records why the journal could not be replayed.
     pub(super) fn replay_error(&mut self, error: &OpenError) -> Result<(), Stop> {
         match error {
-            OpenError::Damaged { reason } => self.obstacle(ViolationCode::FileFormat, reason.clone()),
+            OpenError::Damaged(cause) => self.obstacle(ViolationCode::FileFormat, cause.to_string()),
             error => self.obstacle(ViolationCode::StorageError, error.to_string()),
         }
     }

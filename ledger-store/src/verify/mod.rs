@@ -168,7 +168,7 @@ fn check_all(
         ledger_journal::Position::FIRST,
         &mut |violation| {
             stopped |= findings.push(violation).is_err();
-            if stopped { Err(OpenError::Damaged { reason: String::new() }) } else { Ok(()) }
+            if stopped { Err(OpenError::Damaged("".into())) } else { Ok(()) }
         },
     );
     let mut replayed = match replayed {

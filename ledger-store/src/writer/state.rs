@@ -189,7 +189,7 @@ impl State {
         if let Some(left) = self.fail_read.get().checked_sub(1) {
             self.fail_read.set(left);
             if left == 0 {
-                return Err(ReadError::Io { reason: "injected failure of a read".to_owned() });
+                return Err(ReadError::Io("injected failure of a read".into()));
             }
         }
         Ok(())

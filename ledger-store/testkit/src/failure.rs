@@ -45,7 +45,7 @@ impl Failure {
     pub fn names_damage(&self) -> bool {
         // A difference shows the answer in `Debug` form, an error in `Display` form.
         let text = self.to_string();
-        text.contains("Err(Damaged {") || text.contains("damaged: ")
+        text.contains("Err(Damaged(") || text.contains("damaged: ")
     }
 }
 

@@ -298,7 +298,7 @@ fn with_one_unread(oracle: &Oracle, step: &Step, now: Timestamp) -> Vec<Oracle> 
     let Step::Submit(submission) = step else { return Vec::new() };
     let unread = |at: usize| {
         let mut found = vec![Outcome::Cancelled; at];
-        found.push(Outcome::Failed(ReadError::Io { reason: "injected".to_owned() }));
+        found.push(Outcome::Failed(ReadError::Io("injected".into())));
         let mut oracle = oracle.clone();
         oracle.suppose(submission, &found, now);
         oracle

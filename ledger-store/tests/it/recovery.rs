@@ -220,7 +220,7 @@ fn refuses_journal_without_acknowledged_entries() {
         assert!(matches!(kept.check_refused(), OpenError::Damaged { .. }));
     }
     match kept.check_refused() {
-        OpenError::Damaged { reason } => assert!(reason.contains("older copy"), "{reason}"),
+        OpenError::Damaged(cause) => assert!(cause.as_str().contains("older copy"), "{cause}"),
         other => panic!("{other}"),
     }
     let lost = kept.copy();

@@ -19,9 +19,9 @@ fn compare(store: &Store, kept: &KeptHead, report: &mut VerifyReport) {
         Ok(None) => {
             (ViolationCode::HeadMismatch, format!("the hash was {}, now no commit ends here", kept.hash))
         }
-        Err(ReadError::Io { reason }) => {
+        Err(ReadError::Io(cause)) => {
             report.complete = false;
-            (ViolationCode::StorageError, reason)
+            (ViolationCode::StorageError, cause.to_string())
         }
         Err(error) => (ViolationCode::HeadMismatch, error.to_string()),
     };

@@ -247,7 +247,9 @@ impl From<WriteError> for ApiError {
             WriteError::Storage { .. } => Self::busy("the disk of the server refused"),
             WriteError::Stopped { .. } => Self::busy("the server takes no writes"),
             WriteError::Read(error) => Self::from(error),
-            WriteError::OutcomeUnknown { reason } => Self::unknown(reason),
+            WriteError::OutcomeUnknown(cause) => Self::unknown(cause.to_string()),
+            // A reason that a later release of the store adds.
+            error => Self::fault(&error.to_string()),
         }
     }
 }
@@ -265,7 +267,7 @@ impl From<ReadError> for ApiError {
                 Self::validation(error.to_string())
             }
             ReadError::LedgerRemoved => Self::ledger_not_found(),
-            ReadError::Damaged { .. } | ReadError::Io { .. } => Self::fault(&error.to_string()),
+            error => Self::fault(&error.to_string()),
         }
     }
 }
@@ -296,7 +298,7 @@ mod tests {
 
     #[test]
     fn clients_never_see_the_cause_of_a_fault() {
-        let damaged = ReadError::Damaged { reason: "block 7 of /data/index".into() };
+        let damaged = ReadError::Damaged("block 7 of /data/index".into());
         let cause = damaged.to_string();
         let fault = ApiError::from(damaged);
         assert_eq!((fault.message.as_ref(), fault.reason()), (INTERNAL_MESSAGE, cause.as_str()));
@@ -311,7 +313,7 @@ mod tests {
         assert!(busy.transient);
         let full = ApiError::from(WriteError::DiskNearlyFull);
         assert_eq!((shown(&full, Profile::Ledger), full.transient), ((503, "INTERNAL"), true));
-        let unknown = ApiError::from(WriteError::OutcomeUnknown { reason: "disk".into() });
+        let unknown = ApiError::from(WriteError::OutcomeUnknown("disk".into()));
         assert_eq!((shown(&unknown, Profile::Ledger), unknown.transient), ((503, "INTERNAL"), false));
         assert!(unknown.message.contains("Idempotency-Key") && !unknown.message.contains("disk"));
         assert_eq!(unknown.reason(), "disk");

@@ -81,7 +81,7 @@ pub(crate) fn of<R: Record>(document: &Document) -> Result<Versioned<R>, ReadErr
     let mut input = Decoder::new(&document.value);
     let value = R::decode(&document.key, &mut input).filter(|_| input.is_empty());
     let value =
-        value.ok_or_else(|| ReadError::Damaged { reason: format!("{} is not what was written", R::NAME) })?;
+        value.ok_or_else(|| ReadError::Damaged(format!("{} is not what was written", R::NAME).into()))?;
     Ok(Versioned { value, version: document.version })
 }
 
