@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_removed_ledger_stays_in_the_index() {
+    fn removed_ledger_leaves_no_rows_in_the_index() {
         let store = Store::in_memory();
         let ledgers = ["one", "two", "three"];
         for name in ledgers {

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_stays_and_the_rest_goes() {
+    fn evicts_scripts_that_are_not_used() {
         let scripts = Scripts::new(64 << 10);
         let popular = scripts.compile("print 0");
         assert!(popular.is_ok());

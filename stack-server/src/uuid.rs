@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn reads_the_uuid_that_it_writes() {
         let uuid = text([0xff; 16], 4);
         assert_eq!(uuid, "ffffffff-ffff-4fff-bfff-ffffffffffff");
         assert_eq!(parse(&uuid.to_uppercase()), Some(uuid));

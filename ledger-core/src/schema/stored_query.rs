@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_query_is_refused() {
+    fn refuses_invalid_queries() {
         for (text, what) in [
             (r#"{"body":{}}"#, "unknown resource ''"),
             (r#"{"resource":"logs","body":[]}"#, "'body' is an object"),

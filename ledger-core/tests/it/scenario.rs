@@ -65,7 +65,7 @@ fn funds_are_not_counted_twice() {
 }
 
 #[test]
-fn nothing_can_be_moved_from_anyone() {
+fn zero_can_be_moved_from_any_account() {
     check(
         "poor -> a USD 0
          volumes poor USD 0 0

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_flush_took_is_noted() {
+    fn notes_the_duration_of_a_full_flush() {
         let engine = flushing(Duration::ZERO);
         let mut flushes = engine.flushes.lock();
         flushes.requests[0].is_full = true;

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_slow_flush_teaches_is_soon_forgotten() {
+    fn one_slow_flush_slows_the_writer_only_briefly() {
         let mut flushes = [90 * MS; 20];
         flushes[5] = 2000 * MS;
         let (wall, ramp) = (write(None, &flushes), write(Some(taught(90 * MS)), &flushes));

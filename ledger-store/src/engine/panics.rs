@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_flusher_that_panicked() {
+    fn panicked_flusher_blocks_no_waiter() {
         let engine = Engine::in_memory(&Options::default());
         let (sender, receiver) = mpsc::channel();
         let done = Done::new(move |answer| sender.send(answer.is_ok()).expect("the test waits"));

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_leaves_what_was_before_it() {
+    fn reset_restores_the_marked_state() {
         let mut taken_back = unhashed(0..3);
         let mark = taken_back.mark();
         let undone = add(&mut taken_back, 9..12);
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn who_feeds_too_much_waits_until_it_is_taken() {
+    fn full_feed_blocks_until_a_batch_is_taken() {
         let feed = Feed::new(64);
         feed.open();
         feed.put(at(5), unhashed(0..4), 64);

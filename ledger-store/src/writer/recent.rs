@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flush_holds_is_forgotten_and_nothing_else() {
+    fn drops_only_the_values_of_a_finished_flush() {
         let mut recent: Recent<u64, u64> = Recent::new(1);
         recent.insert(1, 10);
         recent.begin(2);

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_adjusts_the_original() {
+    fn refunds_and_disputes_adjust_the_original() {
         let refund = json!({"object": "refund", "amount": 600, "charge": charge_object()});
         let dispute =
             |status: &str| json!({"object": "dispute", "status": status, "charge": charge_object()});
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_of_no_payment_is_passed_over() {
+    fn skips_transactions_that_are_no_payments() {
         let huf = json!({"object": "charge", "amount": 1, "currency": "huf", "balance_transaction": "t", "created": 1});
         let unexpanded = json!({"object": "refund", "amount": 1, "charge": "ch_1"});
         for (kind, source) in [

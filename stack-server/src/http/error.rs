@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_caller_can_repeat_is_told_to_come_back() {
+    fn asks_the_caller_to_retry_transient_errors() {
         let busy = ApiError::from(WriteError::Busy);
         assert_eq!(shown(&busy, Profile::Ledger), (503, "INTERNAL"));
         assert!(busy.transient);

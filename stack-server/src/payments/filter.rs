@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_filter_of_the_list_is_refused() {
+    fn refuses_invalid_filters() {
         let deep = format!("{}{{}}{}", r#"{"$not":"#.repeat(40), "}".repeat(40));
         let many = format!(r#"{{"$and":[{}{{}}]}}"#, "{},".repeat(300));
         for text in [

@@ -129,7 +129,7 @@ fn start(data: &std::path::Path, provider: &str) -> Running {
 }
 
 #[test]
-fn what_was_answered_outlives_kills() {
+fn acknowledged_changes_survive_kills() {
     let rounds =
         std::env::var("AUTH_KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3_usize);
     let home = tempfile::tempdir().expect("a directory");

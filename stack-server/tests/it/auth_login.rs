@@ -417,7 +417,7 @@ fn without_a_provider_nobody_logs_in() {
 }
 
 #[test]
-fn what_was_used_stays_used_through_a_restart() {
+fn used_codes_stay_used_after_a_restart() {
     let home = tempfile::tempdir().expect("a directory");
     let provider = Provider::start();
     let mut settings = settings_of(&provider);

@@ -391,7 +391,7 @@ fn assert_no_secret(directory: &Path, secrets: &[&str]) {
 }
 
 #[test]
-fn what_is_kept_outlives_the_server() {
+fn clients_and_revocations_survive_a_restart() {
     let home = tempfile::tempdir().expect("a directory");
     let (path, settings) = (home.path().join("store"), public_settings());
     let (server, store) = serving(&path, &settings);

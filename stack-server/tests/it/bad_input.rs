@@ -178,7 +178,7 @@ fn ids_that_are_none_are_refused() {
 }
 
 #[test]
-fn what_is_there_already_is_not_made_twice() {
+fn refuses_duplicates_without_a_change() {
     let server = server();
     let before = state(&server);
     let posting = r#"{"source":"world","destination":"b","amount":1,"asset":"USD"}"#;

@@ -72,7 +72,7 @@ fn a_deleted_bucket_hides_its_ledgers() {
 }
 
 #[test]
-fn what_a_ledger_does_not_keep_is_not_shown() {
+fn omits_volumes_of_disabled_features() {
     let mut settings = Settings::default();
     settings.experimental_features = true;
     let server = TestServer::with(settings);

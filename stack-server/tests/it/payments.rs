@@ -271,7 +271,7 @@ fn comparable(server: &TestServer, path: &str, members: &[&str]) -> Vec<String> 
 }
 
 #[test]
-fn what_one_server_exports_another_imports() {
+fn one_server_imports_the_export_of_another() {
     let exporting = TestServer::start();
     let connector = manual(&exporting);
     for (reference, kind) in [("own", "INTERNAL"), ("theirs", "EXTERNAL")] {

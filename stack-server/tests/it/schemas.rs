@@ -56,7 +56,7 @@ fn a_version_is_added_once_and_normalized() {
 }
 
 #[test]
-fn what_is_no_schema_is_refused_and_leaves_nothing() {
+fn refuses_invalid_schemas_without_a_change() {
     let server = TestServer::with_main();
     for body in [
         "",

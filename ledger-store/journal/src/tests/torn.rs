@@ -122,7 +122,7 @@ fn refuses_any_flipped_bit_of_the_last_write() {
 }
 
 #[test]
-fn what_the_mark_covers_is_never_dropped() {
+fn never_drops_acknowledged_bytes() {
     let write = last_write(true);
     for disk in [write.disk.copy(), write.disk.after_power_cut(4)] {
         let is_same_boot = disk.boot_id() == write.disk.boot_id();

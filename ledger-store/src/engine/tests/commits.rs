@@ -134,7 +134,7 @@ fn a_refusal_waits_for_what_it_was_decided_upon() {
 }
 
 #[test]
-fn nobody_decides_while_a_batch_waits_for_its_turn() {
+fn no_thread_decides_while_a_batch_waits() {
     let (engine, journal, clock) = counted();
     let timeout = timeout_for(|| assert!(pay(&engine, "").is_ok()));
     let asked = clock.0.load(Ordering::SeqCst);

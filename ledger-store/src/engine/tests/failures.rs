@@ -75,7 +75,7 @@ fn a_new_index_holds_what_is_flushed_meanwhile() {
 }
 
 #[test]
-fn nobody_waits_for_a_hasher_that_cannot_read() {
+fn failed_hasher_blocks_no_waiter() {
     let (engine, journal) = engine(&Options::default());
     for _ in 0..200 {
         pay(&engine, Mode::Commit).expect("outcomes");

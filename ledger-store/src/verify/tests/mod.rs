@@ -95,7 +95,7 @@ fn wrong_volumes_are_found() {
 }
 
 #[test]
-fn what_must_be_unique_is() {
+fn finds_duplicates_of_unique_keys() {
     planted_in_journal(ViolationCode::ReferenceDuplicate, |logs| {
         transaction(&mut logs[2]).reference = Some("first");
     });
@@ -159,7 +159,7 @@ fn entries_that_make_no_sense_are_found() {
 }
 
 #[test]
-fn what_the_index_lacks_or_has_beyond_is_found() {
+fn finds_missing_and_extra_rows() {
     planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.history, 0));
     planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.backdated, 0));
     planted_in_rows(ViolationCode::IndexMissing, |memtable| remove(&mut memtable.keys, 0));
@@ -202,7 +202,7 @@ fn holdings_edited(page: &[u8], mut edit: impl FnMut(u32, &mut StoredHolding) ->
 }
 
 #[test]
-fn what_the_index_has_otherwise_is_found() {
+fn finds_rows_that_differ_from_the_journal() {
     planted_in_rows(ViolationCode::TransactionMismatch, |memtable| {
         edit(&mut memtable.transactions, 0, |row| row.timestamp += 1);
     });

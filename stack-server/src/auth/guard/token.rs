@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_none() {
+    fn refuses_malformed_tokens() {
         let good = r#"{"iss":"i","exp":1}"#;
         let rs256 = r#"{"alg":"RS256"}"#;
         assert!(Token::parse(&token(rs256, good)).is_some());

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_expired_or_lost_its_key_is_forgotten() {
+    fn forgets_expired_tokens_and_old_key_epochs() {
         let verified = Verified::default();
         let (digest, epoch) = (Digest::of(b"a"), Epoch::default());
         verified.put(digest, pass(10, &epoch), 0);

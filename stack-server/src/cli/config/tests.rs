@@ -219,7 +219,7 @@ fn ignores_unfit_variables_of_other_software() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn refuses_invalid_command_lines() {
     for line in [
         "--nosuch",
         "nosuch",

@@ -16,7 +16,7 @@ fn disk() -> SimDisk {
 }
 
 #[test]
-fn what_was_synced_survives_and_the_rest_may_not() {
+fn power_cut_keeps_synced_bytes() {
     let disk = disk();
     let file = disk.open(&path("a"), OpenMode::CreateNew).unwrap();
     file.write_at(0, b"synced").unwrap();
