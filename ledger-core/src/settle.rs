@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 
 use crate::command::{CreateTransaction, Movement, Overdraft, VariableValue};
 use crate::rejection::Rejection;
+use crate::rules::Rules;
 use ledger_numscript::{
     EmptySends, ErrorKind, Flags, Options, Profile, Program, Progress, Reads, Run, Scratch, ScriptError,
     Tracing, Variables,
 };
 use ledger_values::{Metadata, Postings};
 
-/// Options of every run in a ledger.
-const OPTIONS: Options = Options {
-    profile: Profile::Default,
-    flags: Flags::ALL,
-    trace: Tracing::Off,
-    empty_sends: EmptySends::Recorded,
-};
+/// Returns the options of a run in a ledger. Sends that move nothing are recorded, but API v1 never did so.
+const fn options(rules: &Rules) -> Options {
+    let empty_sends = match rules {
+        Rules::Legacy(_) => EmptySends::Dropped,
+        Rules::Current => EmptySends::Recorded,
+    };
+    Options { profile: Profile::Default, flags: Flags::ALL, trace: Tracing::Off, empty_sends }
+}
 
 /// Runs the script of a command, and replaces it by the resulting postings and metadata. From then on the
 /// command is decided, recorded and replayed like any other, without its script. `program` is the result of
@@ -53,7 +55,7 @@ pub fn settle<R: Reads>(
         Ok(variables) => variables,
         Err(error) => return refused(error),
     };
-    let mut run = Run::new(program, &variables, OPTIONS, scratch);
+    let mut run = Run::new(program, &variables, options(&create.rules), scratch);
     loop {
         match run.advance() {
             Ok(Progress::Needs) => run.answer(reads)?,

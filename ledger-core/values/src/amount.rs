@@ -7,7 +7,7 @@ use dashu_int::{IBig, UBig};
 
 use crate::decimal::write_u64;
 use crate::json_text::ByteSink;
-use crate::limits::AMOUNT_DIGITS_MAX;
+use crate::limits::{AMOUNT_DIGITS_MAX, RECORDED_AMOUNT_DIGITS_MAX};
 
 /// A quantity of an asset in its smallest unit: an exact integer, zero or more, without an upper limit.
 ///
@@ -202,6 +202,27 @@ impl std::str::FromStr for Amount {
     type Err = AmountError;
 
     fn from_str(text: &str) -> Result<Self, AmountError> {
+        Self::parse_up_to(text, AMOUNT_DIGITS_MAX)
+    }
+}
+
+impl Amount {
+    /// Parses the amount of a recorded transaction, which may have [`RECORDED_AMOUNT_DIGITS_MAX`] digits.
+    ///
+    /// ```
+    /// use ledger_values::Amount;
+    /// let sum = "1".repeat(1_001);
+    /// assert!(sum.parse::<Amount>().is_err() && Amount::parse_recorded(&sum).is_ok());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns [`AmountError`] if the text is not a whole number or has too many digits.
+    pub fn parse_recorded(text: &str) -> Result<Self, AmountError> {
+        Self::parse_up_to(text, RECORDED_AMOUNT_DIGITS_MAX)
+    }
+
+    fn parse_up_to(text: &str, digits_max: usize) -> Result<Self, AmountError> {
         let digits = match text.strip_prefix('-') {
             Some(rest) if rest.bytes().all(|b| b == b'0') && !rest.is_empty() => rest,
             Some(rest) if !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()) => {
@@ -212,7 +233,7 @@ impl std::str::FromStr for Amount {
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
             return Err(AmountError::Malformed);
         }
-        if digits.len() > AMOUNT_DIGITS_MAX {
+        if digits.len() > digits_max {
             return Err(AmountError::TooLong);
         }
         if digits.len() <= 19 {

@@ -15,6 +15,10 @@ pub const LEDGER_NAME_BYTES_MAX: usize = 63;
 /// to 87.
 pub const AMOUNT_DIGITS_MAX: usize = 1_000;
 
+/// Maximum number of decimal digits of an amount in a recorded transaction. A script that sends everything may move
+/// the sum of many amounts: a googol of them fit.
+pub const RECORDED_AMOUNT_DIGITS_MAX: usize = AMOUNT_DIGITS_MAX + 100;
+
 /// Maximum length of a transaction reference in bytes. Bounds the keys of the index.
 pub const REFERENCE_BYTES_MAX: usize = 4_096;
 

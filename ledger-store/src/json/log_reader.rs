@@ -382,7 +382,7 @@ fn posting(text: &PostingText<'_>) -> Result<Posting, LogFault> {
     Ok(Posting {
         source: AccountAddress::parse(&text.source)?,
         destination: AccountAddress::parse(&text.destination)?,
-        amount: amount.parse::<Amount>().map_err(LogFault::Amount)?,
+        amount: Amount::parse_recorded(amount).map_err(LogFault::Amount)?,
         asset: Asset::parse(&text.asset)?,
     })
 }

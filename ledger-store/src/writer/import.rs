@@ -23,6 +23,10 @@ use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::imported::{ImportRefusal, ImportedLog};
 
+/// Largest id that an imported log or transaction may have. Other servers store ids in 63 bits, and the later entries of
+/// the ledger need larger ids.
+const IMPORTED_ID_MAX: u64 = i64::MAX as u64;
+
 fn inconsistent(reason: impl Into<String>) -> Stop<ImportRefusal> {
     Stop::Refused(ImportRefusal::Inconsistent { reason: reason.into() })
 }
@@ -87,6 +91,9 @@ fn check_follows(
     if !counters.is_new() && entry.id.get() < counters.next_log {
         return Err(ImportRefusal::LogExists.into());
     }
+    if entry.id.get() > IMPORTED_ID_MAX {
+        return Err(inconsistent(format!("the id of a log is at most {IMPORTED_ID_MAX}")));
+    }
     if let Some(idempotency) = &entry.idempotency
         && load::used_key(context, idempotency.key.as_str(), None)?.is_some()
     {
@@ -109,8 +116,8 @@ fn check_transaction(
             let next = counters.next_transaction;
             return Err(inconsistent(format!("transaction {} comes when {next} is due", id.get())));
         }
-        if id.get() == u64::MAX {
-            return Err(inconsistent("no transaction may follow this one"));
+        if id.get() > IMPORTED_ID_MAX {
+            return Err(inconsistent(format!("the id of a transaction is at most {IMPORTED_ID_MAX}")));
         }
     }
     let Some(reverted) = imported.reverts else { return Ok(()) };

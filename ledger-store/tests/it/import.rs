@@ -470,6 +470,37 @@ fn check_gaps(store: &Store) {
 }
 
 #[test]
+fn refuses_ids_that_leave_no_room_for_later_entries() {
+    let largest = i64::MAX as u64;
+    for (id, transaction, reason) in [
+        (u64::MAX - 1, 0, "the id of a log is at most 9223372036854775807"),
+        (u64::MAX, 0, "the id of a log is at most 9223372036854775807"),
+        (0, u64::MAX - 1, "the id of a transaction is at most 9223372036854775807"),
+    ] {
+        let store = Store::in_memory();
+        store.create_ledger(name(), LedgerOptions::default()).expect("the ledger is created");
+        let mut log = imported_payment(&mut ledger_core::HashChain::default(), 0, transaction, at(1));
+        log.entry.id = LogId::new(id);
+        log.hash = None;
+        match store.import(&name(), &[log]) {
+            Err(ImportError::Refused { refusal: ImportRefusal::Inconsistent { reason: found }, .. }) => {
+                assert_eq!(found, reason);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let store = Store::in_memory();
+    store.create_ledger(name(), LedgerOptions::default()).expect("the ledger is created");
+    let mut log = imported_payment(&mut ledger_core::HashChain::default(), 0, largest, at(1));
+    log.entry.id = LogId::new(largest);
+    log.hash = None;
+    store.import(&name(), &[log]).expect("the largest ids are imported");
+    let ledger = store.ledger(name()).expect("the ledger exists");
+    let next = ledger.transaction().posting("world", "a", 1, "USD").commit().expect("writing goes on");
+    assert_eq!(next.id.get(), largest + 1);
+}
+
+#[test]
 fn gaps_and_backward_dates_are_imported() {
     let clock = Arc::<SetClock>::default();
     let disk = SimDisk::new();

@@ -74,6 +74,23 @@ fn import_of_export_makes_equal_ledger() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+#[test]
+fn imports_sums_longer_than_any_request() -> Result<(), Box<dyn Error>> {
+    let store = Store::in_memory();
+    let main = store.ledger("main")?;
+    let largest: Amount = "9".repeat(1_000).parse()?;
+    for _ in 0..2 {
+        main.transaction().posting("world", "a", largest.clone(), "USD").commit()?;
+    }
+    main.script("send [USD *] (source = @a destination = @b)").commit()?;
+    let text = exported(&main)?;
+    assert!(text.contains(&format!("1{}8", "9".repeat(999))));
+    let copy = store.ledger("copy")?;
+    copy.import(text.as_bytes())?;
+    assert_eq!(exported(&copy)?, text);
+    Ok(())
+}
+
 /// A reader that returns single bytes, and an error at the end.
 struct BreaksOff<'a>(&'a [u8]);
 

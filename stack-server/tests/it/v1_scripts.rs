@@ -172,6 +172,22 @@ fn refused_scripts() -> Vec<RefusedScript> {
         ),
         ("fail", none(), none(), "COMPILATION_FAILED", "1:1 ", true),
         ("set_tx_meta(\"k\", 1)", none(), none(), "VALIDATION", "transaction has no postings", false),
+        (
+            "send [GEM 0] (source = @world destination = @b)",
+            none(),
+            none(),
+            "VALIDATION",
+            "transaction has no postings",
+            false,
+        ),
+        (
+            "send [GEM *] (source = @poor destination = @b)",
+            none(),
+            none(),
+            "VALIDATION",
+            "transaction has no postings",
+            false,
+        ),
         // The reference is checked before the script, its variables and its funds.
         (poor, none(), taken(), "CONFLICT", "conflict error on reference", false),
         ("nonsense", none(), taken(), "CONFLICT", "conflict error on reference", false),

@@ -18,6 +18,7 @@ static LIST: Kind = Kind {
     parameters: &["after", "address", "balance", "balanceOperator", "balance_operator"],
     metadata: true,
     ascends_later: true,
+    ignored_by_counts: &["after", "balance", "balanceOperator", "balance_operator"],
     select,
 };
 

@@ -17,6 +17,7 @@ static LIST: Kind = Kind {
     parameters: &["after", "address"],
     metadata: false,
     ascends_later: true,
+    ignored_by_counts: &[],
     select,
 };
 

@@ -30,6 +30,8 @@ pub(crate) struct Kind {
     pub(crate) metadata: bool,
     /// Whether the rows are in ascending order for clients of 2.4, which use only cursors for paging.
     pub(crate) ascends_later: bool,
+    /// The parameters that a count of 1.10 ignores.
+    pub(crate) ignored_by_counts: &'static [&'static str],
     /// Converts the parameters to conditions. Checks them in the order of `parameters`.
     pub(crate) select: fn(&Parameters) -> Result<Vec<FilterNode>, ApiError>,
 }
@@ -103,13 +105,17 @@ fn metadata_key(name: &str) -> Option<&str> {
     name.strip_prefix("metadata[")?.strip_suffix(']').filter(|key| !key.is_empty())
 }
 
-/// Builds the filter of a count, which takes the parameters of its list but has no pages.
+/// Builds the filter of a count. It takes the parameters of its list; servers of 1.10 ignore some of them.
 ///
 /// # Errors
 ///
 /// Returns `VALIDATION` for a bad parameter.
 pub(crate) fn count_filter<R: Selects>(context: &Context<'_>, kind: &Kind) -> Result<FilterOf<R>, ApiError> {
-    let filter = filter(kind, &Parameters::of(context, kind))?;
+    let mut parameters = Parameters::of(context, kind);
+    if !Client::of(context).is_2_4() {
+        parameters.0.retain(|(name, _)| !kind.ignored_by_counts.contains(&name.as_str()));
+    }
+    let filter = filter(kind, &parameters)?;
     FilterOf::try_from(filter).map_err(|error| ApiError::fault(&error.to_string()))
 }
 
@@ -158,7 +164,8 @@ impl List {
                 .ok_or_else(invalid)?;
             let parameters = Parameters::from_text(&query.filter).ok_or_else(invalid)?;
             let filter = filter(kind, &parameters).map_err(|_| invalid())?;
-            let query = match given_page_size(context)?.filter(|_| is_2_4) {
+            let page_size = if is_2_4 { given_page_size(context)? } else { None };
+            let query = match page_size {
                 Some(page_size) => ListQuery { page_size, ..query },
                 None => query,
             };

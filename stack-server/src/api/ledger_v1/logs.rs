@@ -24,6 +24,7 @@ static LIST: Kind = Kind {
     parameters: &["after", "startTime", "start_time", "endTime", "end_time"],
     metadata: false,
     ascends_later: false,
+    ignored_by_counts: &[],
     select,
 };
 

@@ -39,6 +39,7 @@ static LIST: Kind = Kind {
     ],
     metadata: true,
     ascends_later: false,
+    ignored_by_counts: &["after"],
     select,
 };
 
