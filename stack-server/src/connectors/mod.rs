@@ -31,7 +31,7 @@ mod stripe;
 mod stripe_mapping;
 mod stripe_timeline;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod transfers;
 mod walk;
 mod wise;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ledger_core::{Balance, Timestamp};
 use ledger_store::Store;
 
+use crate::connectors::clock::Clock as _;
 use crate::connectors::clock::manual::ManualClock;
 use crate::connectors::config::{Kind, Parameter, Values, optional};
 use crate::connectors::definition::{Abilities, Row};
@@ -29,7 +30,7 @@ mod next_page;
 mod orders;
 mod power_cuts;
 mod random_work;
-mod world;
+pub(crate) mod world;
 
 /// The next responses of the provider, and the requests that it has received.
 #[derive(Default)]
@@ -98,12 +99,12 @@ fn engine<C: Connector + 'static>(
         parameters: PARAMETERS,
         period: "pollingPeriod",
         slots: 2,
-        abilities: Abilities { pays: true, transfers: true, ..Abilities::default() },
+        abilities: Abilities { pays: true, reverses: true, transfers: true, bank_accounts: true },
         build: Box::leak(Box::new(build)),
         clean: None,
     };
     let rows: &'static [Row] = Box::leak(Box::new([row]));
-    let events = Events::new(vec![], String::new(), Timestamp::default());
+    let events = Events::new(vec!["test"], String::new(), &store.snapshot(), clock.now());
     let payments = Payments::new(store.clone(), Sealer::of_secret(b"test"), events);
     let tools = Tools::new(Outbound::Any, std::collections::BTreeMap::new(), Duration::from_secs(30));
     Engine::new(Arc::new(payments), rows, tools, Arc::new(clock.clone()))
