@@ -393,7 +393,10 @@ pub(super) fn start_changes(
         let (task, expected) = match found {
             None => {
                 let id = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;
-                (Task::new(id, connector, &start.descriptor, start.schedule, now), Expected::Absent)
+                // Each is a microsecond newer than the one before it, so that lists keep the order.
+                let created_at = Timestamp::from_micros(now.as_micros() + tasks.len() as i64);
+                let task = Task::new(id, connector, &start.descriptor, start.schedule, created_at);
+                (task, Expected::Absent)
             }
             Some(found) => {
                 if start.restart == Restart::Never || found.value.status == TaskStatus::Active {
