@@ -31,6 +31,19 @@ fn changes_at_once_leave_no_runner_behind() {
     bench.worker.stop();
 }
 
+#[test]
+fn tasks_have_dates_in_the_order_of_their_start() {
+    let bench = Bench::new();
+    bench.provider.0.lock().expect("no panic").has_setup = true;
+    let id = bench.install();
+    let mut tasks = bench.tasks(&id);
+    tasks.sort_by_key(|task| task.created_at);
+    let names: Vec<_> = tasks.iter().map(|task| &*task.descriptor).collect();
+    assert_eq!(names, ["{\"name\":\"setup\"}", "{\"name\":\"main\"}"]);
+    assert_ne!(tasks[0].created_at, tasks[1].created_at);
+    bench.worker.stop();
+}
+
 /// Installs a connector, and waits until it has fetched a payment.
 fn with_payment(bench: &Bench) -> ConnectorId {
     bench.answer([Ok(page(&[payment("a", 1)], "{}", false))]);
