@@ -102,7 +102,7 @@ fn connectors(store: &Store, settings: &Settings, allowed: &Allowed) -> Engine {
     let payments = Arc::new(Payments::new(store.clone(), sealer, events));
     let tools = Tools::new(allowed.outbound, settings.provider_addresses.clone(), settings.provider_timeout)
         .within(settings.connectors_directory.clone());
-    Engine::new(payments, registry::ROWS, tools, Arc::new(SystemClock))
+    Engine::new(payments, registry::DEFINITIONS, tools, Arc::new(SystemClock))
 }
 
 impl App {

@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use ledger_core::Timestamp;
 
 use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, parsed};
 use crate::connectors::rows::{Row, Unfit};
@@ -31,7 +31,7 @@ const PROVIDER: &str = "BANKING-CIRCLE";
 /// Number of rows per request.
 const PAGE_SIZE: u64 = 100;
 
-pub(crate) const ROW: Registered = Registered {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",

@@ -7,7 +7,7 @@ use hyper::body::Bytes;
 use ledger_core::Timestamp;
 
 use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, form, parsed};
 use crate::connectors::rows::{Row, Unfit};
@@ -27,7 +27,7 @@ const PROVIDER: &str = "CURRENCY-CLOUD";
 /// Number of rows per request.
 const PAGE_SIZE: u64 = 100;
 
-pub(crate) const ROW: Registered = Registered {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",

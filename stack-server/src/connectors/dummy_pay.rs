@@ -9,7 +9,7 @@ use std::time::Duration;
 use ledger_core::{Balance, Timestamp};
 
 use crate::connectors::config::{Kind, Parameter, Shown, Values, optional, required};
-use crate::connectors::definition::{Abilities, Row};
+use crate::connectors::definition::{Abilities, Definition};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::Tools;
 use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work, object};
@@ -28,7 +28,7 @@ mod file;
 
 const PROVIDER: &str = "DUMMY-PAY";
 
-pub(crate) const ROW: Row = Row {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "filePollingPeriod",

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::connectors::config::{Kind, Parameter, Values, optional, secret};
-use crate::connectors::definition::{Abilities, Row, SLOTS};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::generic_walk::{Place, hash, whole_seconds};
 use crate::connectors::http::{Provider, Tools, escape};
@@ -24,7 +24,7 @@ use crate::payments::words::{AccountType, PaymentStatus, PaymentType, Scheme};
 
 const PROVIDER: &str = "GENERIC";
 
-pub(crate) const ROW: Row = Row {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",

@@ -11,7 +11,7 @@ use ledger_core::Timestamp;
 use ring::hmac;
 
 use crate::connectors::config::{Kind, Parameter, Shown, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, parsed};
 use crate::connectors::rows::{Row, Unfit};
@@ -30,7 +30,7 @@ use crate::uuid::Uuid;
 
 const PROVIDER: &str = "MODULR";
 
-pub(crate) const ROW: Registered = Registered {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",

@@ -56,11 +56,11 @@ pub(crate) async fn change_initiation(
 }
 
 fn check_pays(engine: &Engine, connector: &ConnectorId) -> Result<(), ApiError> {
-    let row = engine.row(&connector.provider)?;
-    if row.abilities.pays {
+    let definition = engine.definition(&connector.provider)?;
+    if definition.abilities.pays {
         return Ok(());
     }
-    Err(ApiError::validation(format!("the connector {} moves no money", row.provider)))
+    Err(ApiError::validation(format!("the connector {} moves no money", definition.provider)))
 }
 
 /// Starts a recorded task, if its installation runs in this process.
@@ -147,9 +147,9 @@ fn refused(reason: String) -> ApiError {
 }
 
 fn check_transfers(engine: &Engine, connector: &ConnectorId) -> Result<(), ApiError> {
-    let row = engine.row(&connector.provider)?;
-    if row.abilities.transfers {
+    let definition = engine.definition(&connector.provider)?;
+    if definition.abilities.transfers {
         return Ok(());
     }
-    Err(ApiError::validation(format!("the connector {} makes no transfers", row.provider)))
+    Err(ApiError::validation(format!("the connector {} makes no transfers", definition.provider)))
 }

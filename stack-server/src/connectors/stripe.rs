@@ -7,7 +7,7 @@ use ledger_core::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Row, SLOTS};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape};
 use crate::connectors::rows::Row as Record;
 use crate::connectors::stripe_mapping::{self, id_of};
@@ -31,7 +31,7 @@ const ADDRESS: &str = "https://api.stripe.com";
 /// The reference of the platform's own account.
 pub(super) const ROOT: &str = "root";
 
-pub(crate) const ROW: Row = Row {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ledger_core::Timestamp;
 
 use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape, parsed};
 use crate::connectors::rows::{Row, Unfit};
 use crate::connectors::walk::{self, List, Place};
@@ -33,7 +33,7 @@ const UNFUNDED: &str = "incoming_payment_waiting";
 /// The metadata key by which an account names the profile that owns it.
 const PROFILE: &str = "profile_id";
 
-pub(crate) const ROW: Registered = Registered {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",

@@ -71,7 +71,7 @@ impl Providers {
     pub fn new(certificate: &str, key: &str, folder: &Path) -> Self {
         let answer: Arc<Mutex<Vec<u8>>> = Arc::default();
         let url = serve(answer.clone());
-        let names = registry::ROWS.iter().map(|row| row.provider);
+        let names = registry::DEFINITIONS.iter().map(|row| row.provider);
         let addresses = names.map(|name| (name.to_owned(), url.clone())).collect();
         let tools =
             Tools::new(Outbound::Any, addresses, Duration::from_secs(10)).within(Some(folder.to_owned()));
@@ -81,7 +81,7 @@ impl Providers {
             "userCertificate": certificate, "userCertificateKey": key
         });
         let config = config.to_string();
-        let built = registry::ROWS.iter().map(|row| {
+        let built = registry::DEFINITIONS.iter().map(|row| {
             let values = Values::read(config.as_bytes(), row.parameters).expect("all parameters");
             (row.provider, (row.build)(&values, &tools).expect("a connector"))
         });

@@ -355,8 +355,8 @@ pub(super) async fn reverse(context: &Context<'_>) -> Result<Reply, ApiError> {
             Some(given) => metadata(given.get().as_bytes())?,
         },
     };
-    let row = context.app.connectors().row(&id.connector.provider);
-    let reverses = row.is_ok_and(|row| row.abilities.reverses);
+    let definition = context.app.connectors().definition(&id.connector.provider);
+    let reverses = definition.is_ok_and(|definition| definition.abilities.reverses);
     let step = (InitiationStatus::AskReversed, Some(Action::Reverse));
     add_step(context, &id, step, move |initiation| {
         if initiation.kind != InitiationType::Transfer {

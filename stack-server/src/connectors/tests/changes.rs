@@ -18,8 +18,8 @@ fn changes_at_once_leave_no_runner_behind() {
     let changes: Vec<_> = (0..8)
         .map(|_| {
             let (engine, id) = (bench.engine.clone(), id.clone());
-            let row = engine.row("test").expect("the row");
-            bench.runtime.spawn(async move { engine.configure(row, &id, b"{}").await })
+            let definition = engine.definition("test").expect("the definition");
+            bench.runtime.spawn(async move { engine.configure(definition, &id, b"{}").await })
         })
         .collect();
     for change in changes {
@@ -87,9 +87,9 @@ fn reset_begins_with_nothing_under_another_id() {
 fn interrupted_reset_has_the_new_installation() {
     let bench = Bench::new();
     let id = with_payment(&bench);
-    let row = bench.engine.row("test").expect("the row");
-    let values = Values::read(b"{}", row.parameters).expect("values");
-    let made = bench.runtime.block_on(bench.engine.new_installation(row, &values));
+    let definition = bench.engine.definition("test").expect("the definition");
+    let values = Values::read(b"{}", definition.parameters).expect("values");
+    let made = bench.runtime.block_on(bench.engine.new_installation(definition, &values));
     let (new, starts) = made.expect("an installation");
     bench.engine.replace(&id, &new, &starts).expect("replaced");
     let Bench { store, worker, provider, clock, .. } = bench;

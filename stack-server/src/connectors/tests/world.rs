@@ -167,8 +167,8 @@ impl World {
     }
 
     pub(crate) fn install(&self, name: &str) -> Option<ConnectorId> {
-        let row = self.engine.row("test").expect("the row");
-        self.run(self.engine.install(row, format!("{{\"name\":{name:?}}}").as_bytes()))
+        let definition = self.engine.definition("test").expect("the definition");
+        self.run(self.engine.install(definition, format!("{{\"name\":{name:?}}}").as_bytes()))
     }
 
     /// Waits until this number of tasks waits for the next period. Returns `None` if the power fails first.
