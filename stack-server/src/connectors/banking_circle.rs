@@ -12,7 +12,7 @@ use crate::connectors::config::{Kind, Parameter, Values, optional, required, sec
 use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, parsed};
-use crate::connectors::rows::{Row, Unfit};
+use crate::connectors::json_object::{JsonObject, Unfit};
 use crate::connectors::session::{Session, token_of};
 use crate::connectors::walk::{self, List, Place};
 use crate::connectors::{
@@ -214,7 +214,7 @@ fn identification(account: &str, institution: &str, country: &str) -> String {
     object(&[("account", account), ("financialInstitution", institution), ("country", country)])
 }
 
-fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_account(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     let (reference, code) = (row.required("accountId")?, row.text("currency"));
     page.batch.accounts.push(NewAccount {
         reference: reference.clone(),
@@ -225,7 +225,7 @@ fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
         metadata: Metadata::new(),
         raw: Some(row.raw()),
     });
-    for balance in row.list("balances").unwrap_or_default().into_iter().filter_map(Row::of) {
+    for balance in row.list("balances").unwrap_or_default().into_iter().filter_map(JsonObject::of) {
         let code = balance.text("currency");
         let amount = balance.amount("intraDayAmount", &code)?;
         let (account, asset) = (reference.clone(), currency::asset(&code));
@@ -234,8 +234,8 @@ fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
     Ok(None)
 }
 
-fn read_payment(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
-    let given = row.row("transfer").row("amount");
+fn read_payment(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    let given = row.object_or_empty("transfer").object_or_empty("amount");
     let code = given.text("currency");
     let amount = given.amount("amount", &code).map_err(|Unfit(reason)| row.unfit(&reason))?;
     let changed_at = row.required_date("latestStatusChangedTimestamp")?;
@@ -247,8 +247,8 @@ fn read_payment(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
             _ => PaymentType::Other,
         },
         reference: row.required("paymentId")?,
-        source: work.account(&row.row("debtorInformation").text("accountId")),
-        destination: work.account(&row.row("creditorInformation").text("accountId")),
+        source: work.account(&row.object_or_empty("debtorInformation").text("accountId")),
+        destination: work.account(&row.object_or_empty("creditorInformation").text("accountId")),
         status: status(&row.text("status")),
         initial_amount: amount.clone(),
         amount,

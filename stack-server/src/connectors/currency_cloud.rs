@@ -10,7 +10,7 @@ use crate::connectors::config::{Kind, Parameter, Values, optional, required, sec
 use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, form, parsed};
-use crate::connectors::rows::{Row, Unfit};
+use crate::connectors::json_object::{JsonObject, Unfit};
 use crate::connectors::session::{Session, token_of};
 use crate::connectors::walk::{List, Place};
 use crate::connectors::{
@@ -98,8 +98,8 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigErr
 }
 
 /// Returns whether the response says that no page follows.
-fn is_last(answer: Option<&Row<'_>>, _: &Place) -> bool {
-    answer.is_some_and(|answer| answer.row("pagination").text("next_page") == "-1")
+fn is_last(answer: Option<&JsonObject<'_>>, _: &Place) -> bool {
+    answer.is_some_and(|answer| answer.object_or_empty("pagination").text("next_page") == "-1")
 }
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
@@ -213,7 +213,7 @@ impl CurrencyCloud {
     }
 }
 
-fn new_account(row: &Row<'_>, name: &str, kind: AccountType) -> Result<NewAccount, Unfit> {
+fn new_account(row: &JsonObject<'_>, name: &str, kind: AccountType) -> Result<NewAccount, Unfit> {
     let code = row.text("currency");
     Ok(NewAccount {
         reference: row.required("id")?,
@@ -226,17 +226,17 @@ fn new_account(row: &Row<'_>, name: &str, kind: AccountType) -> Result<NewAccoun
     })
 }
 
-fn read_account(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_account(row: &JsonObject<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     page.batch.accounts.push(new_account(row, "account_name", AccountType::Internal)?);
     Ok(None)
 }
 
-fn read_beneficiary(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_beneficiary(row: &JsonObject<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     page.batch.accounts.push(new_account(row, "name", AccountType::External)?);
     Ok(None)
 }
 
-fn read_balance(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_balance(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     let code = row.required("currency")?;
     page.batch.balances.push(NewBalance {
         account: row.required("account_id")?,
@@ -247,7 +247,7 @@ fn read_balance(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
     Ok(None)
 }
 
-fn read_transaction(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_transaction(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     let (code, updated_at) = (row.required("currency")?, row.required_date("updated_at")?);
     let amount = row.amount("amount", &code)?;
     let account = work.account(&row.text("account_id"));

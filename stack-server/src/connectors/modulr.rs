@@ -14,7 +14,7 @@ use crate::connectors::config::{Kind, Parameter, Shown, Values, optional, requir
 use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, parsed};
-use crate::connectors::rows::{Row, Unfit};
+use crate::connectors::json_object::{JsonObject, Unfit};
 use crate::connectors::walk::{List, Place};
 use crate::connectors::{
     Connector, Failure, Order, Page, Paid, Pending, Start, Transfer, Work, currency, object,
@@ -102,7 +102,7 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigErr
 }
 
 /// Returns whether the response says that no page follows.
-fn is_last(answer: Option<&Row<'_>>, place: &Place) -> bool {
+fn is_last(answer: Option<&JsonObject<'_>>, place: &Place) -> bool {
     let total = answer.and_then(|answer| answer.text("totalPages").parse::<u64>().ok());
     total.is_some_and(|total| place.page >= total)
 }
@@ -213,7 +213,7 @@ fn http_date(at: Timestamp) -> String {
     fmt_http_date(SystemTime::UNIX_EPOCH + since)
 }
 
-fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_account(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     let (reference, code) = (row.required("id")?, row.required("currency")?);
     page.batch.accounts.push(NewAccount {
         reference: reference.clone(),
@@ -230,7 +230,7 @@ fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
     Ok(None)
 }
 
-fn read_beneficiary(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_beneficiary(row: &JsonObject<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     page.batch.accounts.push(NewAccount {
         reference: row.required("id")?,
         created_at: row.required_date("created")?,
@@ -243,7 +243,7 @@ fn read_beneficiary(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<T
     Ok(None)
 }
 
-fn read_transaction(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_transaction(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     let (code, created_at) = (row.required("currency")?, row.required_date("transactionDate")?);
     let amount = row.amount("amount", &code)?;
     let kind = payment_type(&row.text("type"));

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape};
-use crate::connectors::rows::Row as Record;
+use crate::connectors::json_object::JsonObject;
 use crate::connectors::stripe_mapping::{self, id_of};
 use crate::connectors::stripe_timeline::Timeline;
 use crate::connectors::{
@@ -162,7 +162,7 @@ impl Stripe {
         &self,
         work: &Work,
         path: &str,
-        read: impl Fn(&Record<'_>, String, &mut Page),
+        read: impl Fn(&JsonObject<'_>, String, &mut Page),
     ) -> Result<Page, Failure> {
         let mut path = format!("{path}limit={}", self.page_size);
         let after = work.kept("after");
@@ -207,7 +207,7 @@ impl Stripe {
         let answer = self.get("/v1/balance", account).await?;
         let mut page = Page::default();
         let available = record(&answer)?.list("available").unwrap_or_default();
-        for row in available.into_iter().filter_map(Record::of) {
+        for row in available.into_iter().filter_map(JsonObject::of) {
             let code = row.text("currency").to_ascii_uppercase();
             let amount = row.whole("amount").filter(|_| stripe_mapping::is_supported(&code));
             page.batch.balances.extend(amount.map(|balance| NewBalance {
@@ -228,7 +228,7 @@ impl Stripe {
         let listed = Listed::of(&answer)?;
         let (state, goes_on) = state.after(&listed.rows, listed.has_more);
         let mut page = Page { state: Some(state.json()), has_more: goes_on, ..Page::default() };
-        // The provider lists the newest transaction first. Record the oldest first.
+        // The provider lists the newest transaction first. JsonObject the oldest first.
         let payments = listed.rows.iter().rev();
         page.batch.payments =
             payments.filter_map(|row| stripe_mapping::payment(row, work, account)).collect();
@@ -285,14 +285,14 @@ fn parsed(path: &str, body: &[u8]) -> Result<Box<RawValue>, Failure> {
     serde_json::from_slice(body).map_err(|error| Failure::later(format!("{path}: {error}")))
 }
 
-fn record(answer: &RawValue) -> Result<Record<'_>, Failure> {
-    Record::of(answer).ok_or_else(|| Failure::later("the answer is no object"))
+fn record(answer: &RawValue) -> Result<JsonObject<'_>, Failure> {
+    JsonObject::of(answer).ok_or_else(|| Failure::later("the answer is no object"))
 }
 
 /// A page of a list.
 struct Listed<'a> {
     /// The records with an id. Without an id, the next page could not be requested.
-    rows: Vec<Record<'a>>,
+    rows: Vec<JsonObject<'a>>,
     has_more: bool,
 }
 
@@ -300,7 +300,7 @@ impl<'a> Listed<'a> {
     fn of(answer: &'a RawValue) -> Result<Self, Failure> {
         let answer = record(answer)?;
         let rows = answer.list("data").ok_or_else(|| Failure::later("the answer holds no list"))?;
-        let rows = rows.into_iter().filter_map(Record::of).filter(|row| !row.text("id").is_empty());
+        let rows = rows.into_iter().filter_map(JsonObject::of).filter(|row| !row.text("id").is_empty());
         let rows: Vec<_> = rows.collect();
         Ok(Self { has_more: answer.flag("has_more") && !rows.is_empty(), rows })
     }
@@ -320,7 +320,7 @@ fn root() -> NewAccount {
     }
 }
 
-fn account_of(row: &Record<'_>, id: String, kind: AccountType, asset: &str) -> NewAccount {
+fn account_of(row: &JsonObject<'_>, id: String, kind: AccountType, asset: &str) -> NewAccount {
     let code = row.text(asset);
     NewAccount {
         reference: id,
@@ -328,7 +328,7 @@ fn account_of(row: &Record<'_>, id: String, kind: AccountType, asset: &str) -> N
         default_asset: if code.is_empty() { String::new() } else { currency::asset(&code) },
         name: String::new(),
         kind,
-        metadata: row.row("metadata").texts(),
+        metadata: row.object_or_empty("metadata").texts(),
         raw: Some(row.raw()),
     }
 }
@@ -340,7 +340,7 @@ fn minor_amount(transfer: &Transfer) -> Result<(String, String), Failure> {
     Ok((transfer.amount.to_string(), code.to_ascii_lowercase()))
 }
 
-fn payout_outcome(made: &Record<'_>) -> Result<Paid, Failure> {
+fn payout_outcome(made: &JsonObject<'_>) -> Result<Paid, Failure> {
     let id = made.text("id");
     if id.is_empty() {
         return Err(Failure::later("the provider's payout has no id"));

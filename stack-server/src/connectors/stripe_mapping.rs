@@ -2,7 +2,7 @@
 
 use ledger_core::{Balance, Timestamp};
 
-use crate::connectors::rows::Row;
+use crate::connectors::json_object::JsonObject;
 use crate::connectors::{Work, currency};
 use crate::payments::ids::AccountId;
 use crate::payments::payment::{Adjustment, NewPayment};
@@ -19,20 +19,20 @@ pub(super) fn is_supported(code: &str) -> bool {
 }
 
 /// Returns a date that the provider gives in seconds since the epoch.
-pub(super) fn date(row: &Row<'_>, name: &str) -> Option<Timestamp> {
+pub(super) fn date(row: &JsonObject<'_>, name: &str) -> Option<Timestamp> {
     let micros = row.text(name).parse::<i64>().ok()?.checked_mul(1_000_000)?;
     Some(Timestamp::from_micros(micros)).filter(|at| (Timestamp::MIN..=Timestamp::MAX).contains(at))
 }
 
 /// Returns the id of a member, which is either an id or an expanded object.
-pub(super) fn id_of(row: &Row<'_>, name: &str) -> String {
+pub(super) fn id_of(row: &JsonObject<'_>, name: &str) -> String {
     row.object(name).map_or_else(|| row.text(name), |expanded| expanded.text("id"))
 }
 
 /// The payment to which a balance transaction belongs.
 struct About<'r, 'a> {
     /// The charge, payout or transfer that is the payment.
-    original: &'r Row<'a>,
+    original: &'r JsonObject<'a>,
     kind: PaymentType,
     status: PaymentStatus,
     /// The amount minus refunds or reversals.
@@ -44,7 +44,7 @@ struct About<'r, 'a> {
 }
 
 /// Returns the payment to which a balance transaction of an account belongs, or `None` if there is none.
-pub(super) fn payment(row: &Row<'_>, work: &Work, account: &str) -> Option<NewPayment> {
+pub(super) fn payment(row: &JsonObject<'_>, work: &Work, account: &str) -> Option<NewPayment> {
     // Skip the transaction if its source is missing or not expanded.
     let source = row.object("source")?;
     let charge = source.object("charge");
@@ -64,10 +64,10 @@ pub(super) fn payment(row: &Row<'_>, work: &Work, account: &str) -> Option<NewPa
         Some(_) => date(about.original, "created")?,
     };
     let (source_account, destination) = sides(&about, work, account);
-    let mut metadata = about.original.row("metadata").texts();
-    metadata.extend(source.row("metadata").texts());
-    metadata.extend(about.original.row("payment_intent").row("metadata").texts());
-    metadata.extend(source.row("payment_intent").row("metadata").texts());
+    let mut metadata = about.original.object_or_empty("metadata").texts();
+    metadata.extend(source.object_or_empty("metadata").texts());
+    metadata.extend(about.original.object_or_empty("payment_intent").object_or_empty("metadata").texts());
+    metadata.extend(source.object_or_empty("payment_intent").object_or_empty("metadata").texts());
     let raw = row.raw();
     let adjustments = about.adjustment.map(|(status, amount)| Adjustment {
         reference: id,
@@ -103,7 +103,11 @@ fn sides(about: &About<'_, '_>, work: &Work, account: &str) -> (Option<AccountId
     }
 }
 
-fn about<'r, 'a>(row: &Row<'_>, source: &'r Row<'a>, charged: Option<&'r Row<'a>>) -> Option<About<'r, 'a>> {
+fn about<'r, 'a>(
+    row: &JsonObject<'_>,
+    source: &'r JsonObject<'a>,
+    charged: Option<&'r JsonObject<'a>>,
+) -> Option<About<'r, 'a>> {
     let of_refund = |status| Some((status, source.whole("amount")));
     let of_row = |status| Some((status, row.whole("amount")));
     match &*row.text("type") {
@@ -135,12 +139,12 @@ fn about<'r, 'a>(row: &Row<'_>, source: &'r Row<'a>, charged: Option<&'r Row<'a>
 }
 
 /// Returns the amount of a record minus another amount, which may be absent.
-fn left(row: &Row<'_>, less: &str) -> Option<Balance> {
+fn left(row: &JsonObject<'_>, less: &str) -> Option<Balance> {
     Some(row.whole("amount")? - row.whole(less).unwrap_or(Balance::ZERO))
 }
 
 fn charge<'r, 'a>(
-    original: &'r Row<'a>,
+    original: &'r JsonObject<'a>,
     scheme: Scheme,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
@@ -157,21 +161,21 @@ fn charge<'r, 'a>(
 }
 
 fn payout<'r, 'a>(
-    original: &'r Row<'a>,
+    original: &'r JsonObject<'a>,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
 ) -> Option<About<'r, 'a>> {
     let amount = original.whole("amount")?;
     let scheme = match &*original.text("type") {
         "bank_account" => Scheme::SepaCredit,
-        "card" => brand(&original.row("destination").text("brand")),
+        "card" => brand(&original.object_or_empty("destination").text("brand")),
         _ => Scheme::Unknown,
     };
     let (kind, initial_amount) = (PaymentType::Payout, amount.clone());
     Some(About { original, kind, status, amount, initial_amount, scheme, adjustment })
 }
 
-fn payout_status(payout: &Row<'_>) -> PaymentStatus {
+fn payout_status(payout: &JsonObject<'_>) -> PaymentStatus {
     match &*payout.text("status") {
         "paid" => S::Succeeded,
         "pending" | "in_transit" => S::Pending,
@@ -182,7 +186,7 @@ fn payout_status(payout: &Row<'_>) -> PaymentStatus {
 }
 
 fn transfer<'r, 'a>(
-    original: &'r Row<'a>,
+    original: &'r JsonObject<'a>,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
 ) -> Option<About<'r, 'a>> {
@@ -198,8 +202,8 @@ fn transfer<'r, 'a>(
 }
 
 /// Returns the scheme of the card with which a charge was paid.
-fn card(charge: &Row<'_>) -> Scheme {
-    brand(&charge.row("payment_method_details").row("card").text("brand"))
+fn card(charge: &JsonObject<'_>) -> Scheme {
+    brand(&charge.object_or_empty("payment_method_details").object_or_empty("card").text("brand"))
 }
 
 /// Returns the scheme of a card brand, or `other` for an unknown brand.
@@ -255,7 +259,7 @@ mod tests {
     fn mapped(kind: &str, source: &Value) -> Option<NewPayment> {
         let row = json!({"id": "txn_1", "type": kind, "amount": -77, "created": 200, "source": source});
         let raw = to_raw_value(&row).expect("JSON");
-        payment(&Row::of(&raw).expect("an object"), &work(), "root")
+        payment(&JsonObject::of(&raw).expect("an object"), &work(), "root")
     }
 
     /// The mapping of a balance transaction: the type, status, amount, initial amount, scheme and asset of its payment,

@@ -1,7 +1,7 @@
 //! Positions in the balance transactions of a STRIPE account.
 
 use crate::connectors::http::escape;
-use crate::connectors::rows::Row;
+use crate::connectors::json_object::JsonObject;
 use crate::connectors::{Work, stripe_mapping};
 use crate::http::response::{Json, Numbers};
 
@@ -40,8 +40,8 @@ impl Timeline {
 
     /// Returns the state after a page, and whether to fetch another page at once. The newest row of a page is the
     /// first.
-    pub(super) fn after(mut self, listed: &[Row<'_>], has_more: bool) -> (Self, bool) {
-        let place = |row: &Row<'_>| {
+    pub(super) fn after(mut self, listed: &[JsonObject<'_>], has_more: bool) -> (Self, bool) {
+        let place = |row: &JsonObject<'_>| {
             let date = stripe_mapping::date(row, "created").map(|at| at.to_string()).unwrap_or_default();
             (row.text("id"), date)
         };
@@ -89,7 +89,7 @@ mod tests {
     fn step(timeline: Timeline, ids: &[&str], has_more: bool) -> (Timeline, bool) {
         let texts = ids.iter().map(|id| format!(r#"{{"id":"{id}","created":1700000000}}"#));
         let raws: Vec<_> = texts.map(|text| RawValue::from_string(text).expect("JSON")).collect();
-        let rows: Vec<_> = raws.iter().map(|raw| Row::of(raw).expect("an object")).collect();
+        let rows: Vec<_> = raws.iter().map(|raw| JsonObject::of(raw).expect("an object")).collect();
         timeline.after(&rows, has_more)
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ledger_core::Timestamp;
 use serde_json::value::RawValue;
 
-use crate::connectors::rows::{Row, Unfit, elements};
+use crate::connectors::json_object::{JsonObject, Unfit, elements};
 use crate::connectors::{Failure, Page, Restart, Start, Work, object};
 use crate::payments::task::NO_STATE;
 
@@ -22,7 +22,7 @@ pub(super) struct List {
     /// The response member with the rows; empty if the response itself is the list.
     pub(super) rows: &'static str,
     /// Returns whether this response is the last page. An empty page always ends the walk.
-    pub(super) is_last: fn(Option<&Row<'_>>, &Place) -> bool,
+    pub(super) is_last: fn(Option<&JsonObject<'_>>, &Place) -> bool,
     /// The response member that names the next page; empty if pages have numbers.
     pub(super) token: &'static str,
     /// Time between the start of the next walk and the newest date; `None` if every walk reads everything.
@@ -31,15 +31,15 @@ pub(super) struct List {
 }
 
 /// Adds a record to a page, and returns the date by which the list is filtered.
-pub(super) type Read = fn(&Row<'_>, &Work, &mut Page) -> Result<Option<Timestamp>, Unfit>;
+pub(super) type Read = fn(&JsonObject<'_>, &Work, &mut Page) -> Result<Option<Timestamp>, Unfit>;
 
 /// Ends the walk after one response, which contains the whole list.
-pub(super) fn whole(_: Option<&Row<'_>>, _: &Place) -> bool {
+pub(super) fn whole(_: Option<&JsonObject<'_>>, _: &Place) -> bool {
     true
 }
 
 /// Ends the walk only after an empty page.
-pub(super) fn until_empty(_: Option<&Row<'_>>, _: &Place) -> bool {
+pub(super) fn until_empty(_: Option<&JsonObject<'_>>, _: &Place) -> bool {
     false
 }
 
@@ -118,7 +118,7 @@ impl Place {
     pub(super) fn read(self, list: &List, work: &Work, body: &[u8]) -> Result<Page, Failure> {
         let wrong = |reason: &str| Failure::later(format!("{}: {reason}", list.key));
         let raw: &RawValue = serde_json::from_slice(body).map_err(|error| wrong(&error.to_string()))?;
-        let answer = Row::of(raw);
+        let answer = JsonObject::of(raw);
         let rows = answer.as_ref().map_or_else(|| elements(raw), |answer| answer.list(list.rows));
         let rows = rows.ok_or_else(|| wrong("the answer holds no list"))?;
         let digest = digest_of(&rows);
@@ -135,8 +135,8 @@ impl Place {
         }
         let mut place = self;
         for raw in &rows {
-            let read =
-                Row::of(raw).ok_or_else(|| Unfit("a row that is no object was passed over".to_owned()));
+            let read = JsonObject::of(raw)
+                .ok_or_else(|| Unfit("a row that is no object was passed over".to_owned()));
             match read.and_then(|row| (list.read)(&row, work, &mut page)) {
                 Ok(at) => place.meet(at.map(|at| at.min(work.now))),
                 Err(Unfit(reason)) => page.warning = page.warning.take().or(Some(reason)),
@@ -178,7 +178,7 @@ mod tests {
     use crate::payments::ids::ConnectorId;
     use crate::uuid::Uuid;
 
-    fn read_row(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    fn read_row(row: &JsonObject<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
         page.children.push(LIST.task(&[("row", &row.required("id")?)]));
         Ok(Some(row.required_date("at")?))
     }

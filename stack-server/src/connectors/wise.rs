@@ -8,7 +8,7 @@ use ledger_core::Timestamp;
 use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape, parsed};
-use crate::connectors::rows::{Row, Unfit};
+use crate::connectors::json_object::{JsonObject, Unfit};
 use crate::connectors::walk::{self, List, Place};
 use crate::connectors::{
     Connector, Failure, Order, Page, Paid, Pending, Start, Transfer, Work, currency, object,
@@ -161,13 +161,13 @@ fn transfers(profile: &str, place: &Place) -> String {
     path
 }
 
-fn read_profile(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_profile(row: &JsonObject<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     let id = row.required("id")?;
     page.children.extend([BALANCES, RECIPIENTS, TRANSFERS].map(|list| list.task(&[("profileID", &id)])));
     Ok(None)
 }
 
-fn read_balance(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_balance(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     let (reference, code) = (row.required("id")?, row.required("currency")?);
     page.batch.accounts.push(NewAccount {
         reference: reference.clone(),
@@ -178,7 +178,7 @@ fn read_balance(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
         metadata: Metadata::from([(PROFILE.to_owned(), work.field("profileID"))]),
         raw: Some(row.raw()),
     });
-    let balance = row.row("amount").amount("value", &code)?;
+    let balance = row.object_or_empty("amount").amount("value", &code)?;
     page.batch.balances.push(NewBalance {
         account: reference,
         asset: currency::asset(&code),
@@ -188,9 +188,9 @@ fn read_balance(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
     Ok(None)
 }
 
-fn read_recipient(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_recipient(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     let code = row.text("currency");
-    let name = row.row("name").text("fullName");
+    let name = row.object_or_empty("name").text("fullName");
     page.batch.accounts.push(NewAccount {
         reference: row.required("id")?,
         // Without a date of the provider, use a fixed one, so that every walk reads the same account.
@@ -204,7 +204,7 @@ fn read_recipient(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<
     Ok(None)
 }
 
-fn read_transfer(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_transfer(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     let code = row.required("targetCurrency")?;
     let (amount, created_at) = (row.amount("targetValue", &code)?, row.required_date("created")?);
     page.batch.payments.push(NewPayment {
