@@ -13,7 +13,8 @@ use crate::connectors::json_object::JsonObject;
 use crate::connectors::stripe_mapping::{self, id_of};
 use crate::connectors::stripe_timeline::Timeline;
 use crate::connectors::{
-    Connector, Failure, Order, Outcome, Page, Paid, Pending, Restart, Start, Transfer, Work, currency, object,
+    Connector, Failure, Order, Outcome, Page, Paid, Pending, Restart, Start, TaskContext, Transfer, currency,
+    object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
@@ -92,19 +93,19 @@ impl Connector for Stripe {
         vec![Start::periodic(descriptor(MAIN, true, ""))]
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         Box::pin(async move {
-            let account = work.field("account");
-            match work.field("name").as_str() {
+            let account = context.descriptor_member("account");
+            match context.descriptor_member("name").as_str() {
                 MAIN => {
                     Ok(Page { children: vec![once(ACCOUNTS, ""), once(PAYMENTS, "")], ..Page::default() })
                 }
-                ACCOUNTS => self.accounts(work).await,
-                PAYMENTS => self.transactions(work, ROOT).await,
-                TRANSACTIONS => self.transactions(work, &account).await,
-                ROOT_BALANCE => self.balance(work, ROOT).await,
-                BALANCE => self.balance(work, &account).await,
-                EXTERNAL => self.external_accounts(work, &account).await,
+                ACCOUNTS => self.accounts(context).await,
+                PAYMENTS => self.transactions(context, ROOT).await,
+                TRANSACTIONS => self.transactions(context, &account).await,
+                ROOT_BALANCE => self.balance(context, ROOT).await,
+                BALANCE => self.balance(context, &account).await,
+                EXTERNAL => self.external_accounts(context, &account).await,
                 other => Err(Failure::final_(format!("there is no task {other:?}"))),
             }
         })
@@ -160,12 +161,12 @@ impl Stripe {
     /// Fetches the next page of a list. Each run reads the whole list. `read` adds one record to the page.
     async fn list(
         &self,
-        work: &Work,
+        context: &TaskContext,
         path: &str,
         read: impl Fn(&JsonObject<'_>, String, &mut Page),
     ) -> Result<Page, Failure> {
         let mut path = format!("{path}limit={}", self.page_size);
-        let after = work.kept("after");
+        let after = context.state_member("after");
         if !after.is_empty() {
             path.push_str(&format!("&starting_after={}", escape(&after)));
         }
@@ -181,29 +182,29 @@ impl Stripe {
         Ok(page)
     }
 
-    async fn accounts(&self, work: &Work) -> Result<Page, Failure> {
+    async fn accounts(&self, context: &TaskContext) -> Result<Page, Failure> {
         let mut page = self
-            .list(work, "/v1/accounts?", |row, id, page| {
+            .list(context, "/v1/accounts?", |row, id, page| {
                 page.children.extend([BALANCE, TRANSACTIONS, EXTERNAL].map(|name| once(name, &id)));
                 page.batch.accounts.push(account_of(row, id, AccountType::Internal, "default_currency"));
             })
             .await?;
-        if work.kept("after").is_empty() {
+        if context.state_member("after").is_empty() {
             page.batch.accounts.insert(0, root());
             page.children.insert(0, once(ROOT_BALANCE, ""));
         }
         Ok(page)
     }
 
-    async fn external_accounts(&self, work: &Work, account: &str) -> Result<Page, Failure> {
+    async fn external_accounts(&self, context: &TaskContext, account: &str) -> Result<Page, Failure> {
         let path = format!("/v1/accounts/{}/external_accounts?object=bank_account&", escape(account));
-        self.list(work, &path, |row, id, page| {
+        self.list(context, &path, |row, id, page| {
             page.batch.accounts.push(account_of(row, id, AccountType::External, "currency"));
         })
         .await
     }
 
-    async fn balance(&self, work: &Work, account: &str) -> Result<Page, Failure> {
+    async fn balance(&self, context: &TaskContext, account: &str) -> Result<Page, Failure> {
         let answer = self.get("/v1/balance", account).await?;
         let mut page = Page::default();
         let available = record(&answer)?.list("available").unwrap_or_default();
@@ -213,7 +214,7 @@ impl Stripe {
             page.batch.balances.extend(amount.map(|balance| NewBalance {
                 account: account.to_owned(),
                 asset: currency::asset(&code),
-                at: work.now,
+                at: context.now,
                 balance,
             }));
         }
@@ -222,16 +223,16 @@ impl Stripe {
 
     /// Fetches the next page of an account's balance transactions. The task first reads back to the oldest transaction.
     /// After that, each run reads the transactions that are newer than the newest known one.
-    async fn transactions(&self, work: &Work, account: &str) -> Result<Page, Failure> {
-        let state = Timeline::of(work);
-        let answer = self.get(&state.path(work, self.page_size), account).await?;
+    async fn transactions(&self, context: &TaskContext, account: &str) -> Result<Page, Failure> {
+        let state = Timeline::of(context);
+        let answer = self.get(&state.path(context, self.page_size), account).await?;
         let listed = Listed::of(&answer)?;
         let (state, goes_on) = state.after(&listed.rows, listed.has_more);
         let mut page = Page { state: Some(state.json()), has_more: goes_on, ..Page::default() };
         // The provider lists the newest transaction first. JsonObject the oldest first.
         let payments = listed.rows.iter().rev();
         page.batch.payments =
-            payments.filter_map(|row| stripe_mapping::payment(row, work, account)).collect();
+            payments.filter_map(|row| stripe_mapping::payment(row, context, account)).collect();
         Ok(page)
     }
 

@@ -3,7 +3,7 @@
 use ledger_core::{Balance, Timestamp};
 
 use crate::connectors::json_object::JsonObject;
-use crate::connectors::{Work, currency};
+use crate::connectors::{TaskContext, currency};
 use crate::payments::ids::AccountId;
 use crate::payments::payment::{Adjustment, NewPayment};
 use crate::payments::words::{PaymentStatus, PaymentType, Scheme};
@@ -44,7 +44,7 @@ struct About<'r, 'a> {
 }
 
 /// Returns the payment to which a balance transaction of an account belongs, or `None` if there is none.
-pub(super) fn payment(row: &JsonObject<'_>, work: &Work, account: &str) -> Option<NewPayment> {
+pub(super) fn payment(row: &JsonObject<'_>, context: &TaskContext, account: &str) -> Option<NewPayment> {
     // Skip the transaction if its source is missing or not expanded.
     let source = row.object("source")?;
     let charge = source.object("charge");
@@ -63,7 +63,7 @@ pub(super) fn payment(row: &JsonObject<'_>, work: &Work, account: &str) -> Optio
         None => happened_at,
         Some(_) => date(about.original, "created")?,
     };
-    let (source_account, destination) = sides(&about, work, account);
+    let (source_account, destination) = sides(&about, context, account);
     let mut metadata = about.original.object_or_empty("metadata").texts();
     metadata.extend(source.object_or_empty("metadata").texts());
     metadata.extend(about.original.object_or_empty("payment_intent").object_or_empty("metadata").texts());
@@ -91,15 +91,21 @@ pub(super) fn payment(row: &JsonObject<'_>, work: &Work, account: &str) -> Optio
         adjustments: adjustments.into_iter().collect(),
         metadata,
         // The payment in a later balance transaction is more recent.
-        revision: Some(happened_at.min(work.now)),
+        revision: Some(happened_at.min(context.now)),
     })
 }
 
-fn sides(about: &About<'_, '_>, work: &Work, account: &str) -> (Option<AccountId>, Option<AccountId>) {
+fn sides(
+    about: &About<'_, '_>,
+    context: &TaskContext,
+    account: &str,
+) -> (Option<AccountId>, Option<AccountId>) {
     match about.kind {
-        PaymentType::PayIn => (None, work.account(account)),
-        PaymentType::Transfer => (work.account(account), work.account(&id_of(about.original, "destination"))),
-        _ => (work.account(account), None),
+        PaymentType::PayIn => (None, context.account(account)),
+        PaymentType::Transfer => {
+            (context.account(account), context.account(&id_of(about.original, "destination")))
+        }
+        _ => (context.account(account), None),
     }
 }
 
@@ -230,9 +236,9 @@ mod tests {
     use crate::payments::ids::ConnectorId;
     use crate::uuid::Uuid;
 
-    fn work() -> Work {
+    fn context() -> TaskContext {
         let installation = Uuid::from_bytes([7; 16]);
-        Work {
+        TaskContext {
             connector: ConnectorId { provider: "STRIPE".into(), installation },
             descriptor: String::new(),
             state: String::new(),
@@ -259,7 +265,7 @@ mod tests {
     fn mapped(kind: &str, source: &Value) -> Option<NewPayment> {
         let row = json!({"id": "txn_1", "type": kind, "amount": -77, "created": 200, "source": source});
         let raw = to_raw_value(&row).expect("JSON");
-        payment(&JsonObject::of(&raw).expect("an object"), &work(), "root")
+        payment(&JsonObject::of(&raw).expect("an object"), &context(), "root")
     }
 
     /// The mapping of a balance transaction: the type, status, amount, initial amount, scheme and asset of its payment,
@@ -320,7 +326,7 @@ mod tests {
                 "{kind}"
             );
             assert_eq!((news.amount, news.initial_amount), (amount.into(), initial.into()), "{kind}");
-            let accounts = (work().account(from), work().account(to));
+            let accounts = (context().account(from), context().account(to));
             assert_eq!((news.source, news.destination), accounts, "{kind}");
             let adjustments = news.adjustments.iter();
             let seen: Vec<_> = adjustments

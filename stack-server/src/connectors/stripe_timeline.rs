@@ -2,7 +2,7 @@
 
 use crate::connectors::http::escape;
 use crate::connectors::json_object::JsonObject;
-use crate::connectors::{Work, stripe_mapping};
+use crate::connectors::{TaskContext, stripe_mapping};
 use crate::http::response::{Json, Numbers};
 
 /// The range of an account's balance transactions that has been fetched.
@@ -16,22 +16,22 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    pub(super) fn of(work: &Work) -> Self {
+    pub(super) fn of(context: &TaskContext) -> Self {
         Self {
-            oldest: work.kept("oldestID"),
-            oldest_date: work.kept("oldestDate"),
-            newest: work.kept("moreRecentID"),
-            newest_date: work.kept("moreRecentDate"),
-            no_more_history: work.kept("noMoreHistory") == "true",
+            oldest: context.state_member("oldestID"),
+            oldest_date: context.state_member("oldestDate"),
+            newest: context.state_member("moreRecentID"),
+            newest_date: context.state_member("moreRecentDate"),
+            no_more_history: context.state_member("noMoreHistory") == "true",
         }
     }
 
-    pub(super) fn path(&self, work: &Work, size: u64) -> String {
+    pub(super) fn path(&self, context: &TaskContext, size: u64) -> String {
         let expand = "expand[]=data.source&expand[]=data.source.charge&expand[]=data.source.payment_intent";
         let place = if self.no_more_history && !self.newest.is_empty() {
             format!("ending_before={}", escape(&self.newest))
         } else if self.oldest.is_empty() {
-            format!("created[lte]={}", work.now.as_micros() / 1_000_000)
+            format!("created[lte]={}", context.now.as_micros() / 1_000_000)
         } else {
             format!("starting_after={}", escape(&self.oldest))
         };

@@ -13,7 +13,7 @@ use crate::connectors::config::{Kind, Parameter, Values, optional};
 use crate::connectors::definition::{Abilities, Definition};
 use crate::connectors::engine::{Engine, Worker};
 use crate::connectors::http::Tools;
-use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work};
+use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, TaskContext};
 use crate::outbound::Outbound;
 use crate::payments::codec::Metadata;
 use crate::payments::event::Events;
@@ -61,9 +61,9 @@ impl Connector for Provider {
         starts
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         let mut script = self.0.lock().expect("no panic");
-        script.states.push(format!("{} {}", work.field("name"), work.state));
+        script.states.push(format!("{} {}", context.descriptor_member("name"), context.state));
         let answer = script.answers.pop_front().unwrap_or_else(|| Ok(Page::default()));
         Box::pin(async move { answer })
     }

@@ -9,9 +9,9 @@ use crate::connectors::config::{Kind, Parameter, Values, optional, required, sec
 use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape, parsed};
 use crate::connectors::json_object::{JsonObject, Unfit};
-use crate::connectors::walk::{self, List, Place};
+use crate::connectors::walk::{self, List, PagePosition};
 use crate::connectors::{
-    Connector, Failure, Order, Page, Paid, Pending, Start, Transfer, Work, currency, object,
+    Connector, Failure, Order, Page, Paid, Pending, Start, TaskContext, Transfer, currency, object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
@@ -107,11 +107,11 @@ impl Connector for Wise {
         vec![Start::periodic(object(&main))]
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         Box::pin(async move {
-            let profile = escape(&work.field("profileID"));
-            let place = Place::of(work);
-            let (list, path) = match work.field("key").as_str() {
+            let profile = escape(&context.descriptor_member("profileID"));
+            let place = PagePosition::of(context);
+            let (list, path) = match context.descriptor_member("key").as_str() {
                 "main" => return Ok(Page { children: vec![PROFILES.task(&[])], ..Page::default() }),
                 "fetch-profiles" => (&PROFILES, "/v1/profiles".to_owned()),
                 "fetch-balances" => {
@@ -122,7 +122,7 @@ impl Connector for Wise {
                 other => return Err(Failure::final_(format!("there is no task {other:?}"))),
             };
             let body = self.provider.get(&path, &[("authorization", &self.authorization)]).await?;
-            place.read(list, work, &body)
+            place.read(list, context, &body)
         })
     }
 
@@ -148,12 +148,12 @@ impl Connector for Wise {
     }
 }
 
-fn recipients(profile: &str, place: &Place) -> String {
+fn recipients(profile: &str, place: &PagePosition) -> String {
     let seek = if place.token.is_empty() { "0".to_owned() } else { escape(&place.token) };
     format!("/v2/accounts?profile={profile}&size={PAGE_SIZE}&seekPosition={seek}")
 }
 
-fn transfers(profile: &str, place: &Place) -> String {
+fn transfers(profile: &str, place: &PagePosition) -> String {
     let mut path = format!("/v1/transfers?profile={profile}&limit={PAGE_SIZE}&offset={}", place.offset);
     if !place.since.is_empty() {
         path.push_str(&format!("&createdDateStart={}", escape(&place.since)));
@@ -161,13 +161,17 @@ fn transfers(profile: &str, place: &Place) -> String {
     path
 }
 
-fn read_profile(row: &JsonObject<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_profile(row: &JsonObject<'_>, _: &TaskContext, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     let id = row.required("id")?;
     page.children.extend([BALANCES, RECIPIENTS, TRANSFERS].map(|list| list.task(&[("profileID", &id)])));
     Ok(None)
 }
 
-fn read_balance(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_balance(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     let (reference, code) = (row.required("id")?, row.required("currency")?);
     page.batch.accounts.push(NewAccount {
         reference: reference.clone(),
@@ -175,20 +179,24 @@ fn read_balance(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Op
         default_asset: currency::asset(&code),
         name: row.text("name"),
         kind: AccountType::Internal,
-        metadata: Metadata::from([(PROFILE.to_owned(), work.field("profileID"))]),
+        metadata: Metadata::from([(PROFILE.to_owned(), context.descriptor_member("profileID"))]),
         raw: Some(row.raw()),
     });
     let balance = row.object_or_empty("amount").amount("value", &code)?;
     page.batch.balances.push(NewBalance {
         account: reference,
         asset: currency::asset(&code),
-        at: work.now,
+        at: context.now,
         balance,
     });
     Ok(None)
 }
 
-fn read_recipient(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_recipient(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     let code = row.text("currency");
     let name = row.object_or_empty("name").text("fullName");
     page.batch.accounts.push(NewAccount {
@@ -198,20 +206,24 @@ fn read_recipient(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<
         default_asset: if code.is_empty() { String::new() } else { currency::asset(&code) },
         name: if name.is_empty() { row.text("accountHolderName") } else { name },
         kind: AccountType::External,
-        metadata: Metadata::from([(PROFILE.to_owned(), work.field("profileID"))]),
+        metadata: Metadata::from([(PROFILE.to_owned(), context.descriptor_member("profileID"))]),
         raw: Some(row.raw()),
     });
     Ok(None)
 }
 
-fn read_transfer(row: &JsonObject<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_transfer(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     let code = row.required("targetCurrency")?;
     let (amount, created_at) = (row.amount("targetValue", &code)?, row.required_date("created")?);
     page.batch.payments.push(NewPayment {
         kind: PaymentType::Transfer,
         reference: row.required("id")?,
-        source: work.account(&row.text("sourceAccount")),
-        destination: work.account(&row.text("targetAccount")),
+        source: context.account(&row.text("sourceAccount")),
+        destination: context.account(&row.text("targetAccount")),
         status: status(&row.text("status")),
         initial_amount: amount.clone(),
         amount,

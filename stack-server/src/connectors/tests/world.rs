@@ -102,9 +102,9 @@ impl Connector for Pages {
         if is_idle { vec![] } else { vec![main] }
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         let book = self.0.lock().expect("no panic");
-        let at: usize = work.kept("at").parse().unwrap_or(0);
+        let at: usize = context.state_member("at").parse().unwrap_or(0);
         let end = (at + 2).min(book.amounts.len());
         let payments: Vec<_> = (at.saturating_sub(1)..end).map(|number| book.payment(number)).collect();
         let has_more = end < book.amounts.len();
