@@ -97,11 +97,12 @@ fn connectors(store: &Store, settings: &Settings, allowed: &Allowed) -> Engine {
     let secret = store.cursor_key();
     let sealer =
         settings.encryption_key.as_ref().map_or_else(|| Sealer::of_secret(&secret), EncryptionKey::sealer);
-    let events = Events::new(settings.payment_publishers.clone(), settings.public_url.clone(), log::now());
+    let (publishers, base) = (settings.payment_publishers.clone(), settings.public_url.clone());
+    let events = Events::new(publishers, base, &store.snapshot(), log::now());
     let payments = Arc::new(Payments::new(store.clone(), sealer, events));
     let tools = Tools::new(allowed.outbound, settings.provider_addresses.clone(), settings.provider_timeout)
         .within(settings.connectors_directory.clone());
-    Engine::new(payments, registry::ROWS, tools, Arc::new(SystemClock))
+    Engine::new(payments, registry::DEFINITIONS, tools, Arc::new(SystemClock))
 }
 
 impl App {
@@ -147,6 +148,14 @@ impl App {
             violations: Rarely::default(),
             refusals: Refusals::default(),
         }))
+    }
+
+    /// Replaces the engine of the connectors. Only for a new state, which has no clones.
+    #[cfg(test)]
+    pub(crate) fn with_connectors(self, connectors: Engine) -> Self {
+        let mut shared = Arc::into_inner(self.0).expect("the only clone");
+        shared.connectors = connectors;
+        Self(Arc::new(shared))
     }
 
     /// Returns the engine of the connectors.

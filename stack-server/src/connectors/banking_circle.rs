@@ -9,14 +9,15 @@ use hyper::body::Bytes;
 use ledger_core::Timestamp;
 
 use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, parsed};
-use crate::connectors::rows::{Row, Unfit};
+use crate::connectors::json_object::{JsonObject, Unfit};
 use crate::connectors::session::{Session, token_of};
-use crate::connectors::walk::{self, List, Place};
+use crate::connectors::walk::{self, List, PagePosition};
 use crate::connectors::{
-    BankDetails, Connector, Failure, Order, Page, Paid, Pending, Start, Transfer, Work, currency, object,
+    BankDetails, Connector, Failure, Order, Page, Paid, Pending, Start, TaskContext, Transfer, currency,
+    object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::log;
@@ -31,7 +32,7 @@ const PROVIDER: &str = "BANKING-CIRCLE";
 /// Number of rows per request.
 const PAGE_SIZE: u64 = 100;
 
-pub(crate) const ROW: Registered = Registered {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",
@@ -102,10 +103,10 @@ impl Connector for BankingCircle {
         vec![Start::periodic(object(&main))]
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         Box::pin(async move {
-            let place = Place::of(work);
-            let (list, path) = match work.field("key").as_str() {
+            let place = PagePosition::of(context);
+            let (list, path) = match context.descriptor_member("key").as_str() {
                 "main" => {
                     let children = vec![ACCOUNTS.task(&[]), PAYMENTS.task(&[])];
                     return Ok(Page { children, ..Page::default() });
@@ -116,7 +117,7 @@ impl Connector for BankingCircle {
             };
             let path = format!("{path}?PageSize={PAGE_SIZE}&PageNumber={}", place.page + 1);
             let body = self.get(&path).await?;
-            place.read(list, work, &body)
+            place.read(list, context, &body)
         })
     }
 
@@ -214,7 +215,11 @@ fn identification(account: &str, institution: &str, country: &str) -> String {
     object(&[("account", account), ("financialInstitution", institution), ("country", country)])
 }
 
-fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_account(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     let (reference, code) = (row.required("accountId")?, row.text("currency"));
     page.batch.accounts.push(NewAccount {
         reference: reference.clone(),
@@ -225,17 +230,21 @@ fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
         metadata: Metadata::new(),
         raw: Some(row.raw()),
     });
-    for balance in row.list("balances").unwrap_or_default().into_iter().filter_map(Row::of) {
+    for balance in row.list("balances").unwrap_or_default().into_iter().filter_map(JsonObject::of) {
         let code = balance.text("currency");
         let amount = balance.amount("intraDayAmount", &code)?;
         let (account, asset) = (reference.clone(), currency::asset(&code));
-        page.batch.balances.push(NewBalance { account, asset, at: work.now, balance: amount });
+        page.batch.balances.push(NewBalance { account, asset, at: context.now, balance: amount });
     }
     Ok(None)
 }
 
-fn read_payment(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
-    let given = row.row("transfer").row("amount");
+fn read_payment(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
+    let given = row.object_or_empty("transfer").object_or_empty("amount");
     let code = given.text("currency");
     let amount = given.amount("amount", &code).map_err(|Unfit(reason)| row.unfit(&reason))?;
     let changed_at = row.required_date("latestStatusChangedTimestamp")?;
@@ -247,8 +256,8 @@ fn read_payment(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
             _ => PaymentType::Other,
         },
         reference: row.required("paymentId")?,
-        source: work.account(&row.row("debtorInformation").text("accountId")),
-        destination: work.account(&row.row("creditorInformation").text("accountId")),
+        source: context.account(&row.object_or_empty("debtorInformation").text("accountId")),
+        destination: context.account(&row.object_or_empty("creditorInformation").text("accountId")),
         status: status(&row.text("status")),
         initial_amount: amount.clone(),
         amount,
@@ -259,7 +268,7 @@ fn read_payment(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
         adjustments: vec![],
         metadata: Metadata::new(),
         // A date in the future would hide later changes.
-        revision: Some(changed_at.min(work.now)),
+        revision: Some(changed_at.min(context.now)),
     });
     Ok(None)
 }

@@ -211,6 +211,10 @@ fn read_value(parameter: &Parameter, value: &RawValue) -> Result<Option<Value>, 
             if parameter.is_secret && text == MASK {
                 return Err(ParameterError::Mask);
             }
+            // A key becomes part of a header. Certificates are long texts, and have several lines.
+            if parameter.is_secret && parameter.kind == Kind::Text && text.chars().any(char::is_control) {
+                return Err(ParameterError::ControlCharacter);
+            }
             Ok((!text.is_empty()).then_some(Value::Text(text)))
         }
         Kind::Text | Kind::LongText => Err(ParameterError::NoText),
@@ -298,6 +302,7 @@ mod tests {
             r#"{"apiKey":"s3cret","pageSize":-1}"#,
             r#"{"apiKey":"s3cret","pageSize":"5"}"#,
             r#"{"apiKey":["s3cret"]}"#,
+            r#"{"apiKey":"s3cret\nX: 1"}"#,
         ] {
             let error = Values::read(body.as_bytes(), PARAMETERS).expect_err(body).to_string();
             assert!(!error.contains("s3cret"), "{error}");

@@ -7,14 +7,14 @@ use hyper::body::Bytes;
 use ledger_core::Timestamp;
 
 use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, form, parsed};
-use crate::connectors::rows::{Row, Unfit};
+use crate::connectors::json_object::{JsonObject, Unfit};
 use crate::connectors::session::{Session, token_of};
-use crate::connectors::walk::{List, Place};
+use crate::connectors::walk::{List, PagePosition};
 use crate::connectors::{
-    Connector, Failure, Order, Page, Paid, Pending, Start, Transfer, Work, currency, object,
+    Connector, Failure, Order, Page, Paid, Pending, Start, TaskContext, Transfer, currency, object,
 };
 use crate::payments::account::NewAccount;
 use crate::payments::balance::NewBalance;
@@ -27,7 +27,7 @@ const PROVIDER: &str = "CURRENCY-CLOUD";
 /// Number of rows per request.
 const PAGE_SIZE: u64 = 100;
 
-pub(crate) const ROW: Registered = Registered {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",
@@ -98,8 +98,8 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigErr
 }
 
 /// Returns whether the response says that no page follows.
-fn is_last(answer: Option<&Row<'_>>, _: &Place) -> bool {
-    answer.is_some_and(|answer| answer.row("pagination").text("next_page") == "-1")
+fn is_last(answer: Option<&JsonObject<'_>>, _: &PagePosition) -> bool {
+    answer.is_some_and(|answer| answer.object_or_empty("pagination").text("next_page") == "-1")
 }
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
@@ -110,13 +110,13 @@ impl Connector for CurrencyCloud {
         vec![Start::periodic(object(&main))]
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         Box::pin(async move {
-            let place = Place::of(work);
+            let place = PagePosition::of(context);
             let number = (place.page + 1).to_string();
             let size = PAGE_SIZE.to_string();
             let mut query = vec![("page", &*number), ("per_page", &size)];
-            let (list, path) = match work.field("key").as_str() {
+            let (list, path) = match context.descriptor_member("key").as_str() {
                 "main" => {
                     let children = [&ACCOUNTS, &BENEFICIARIES, &BALANCES, &TRANSACTIONS];
                     return Ok(Page {
@@ -139,7 +139,7 @@ impl Connector for CurrencyCloud {
                 "fetch-accounts" | "fetch-beneficiaries" => self.search(path, &query).await?,
                 _ => self.get(&format!("{path}?{query}")).await?,
             };
-            place.clone().read(list, work, &body)
+            place.clone().read(list, context, &body)
         })
     }
 
@@ -213,7 +213,7 @@ impl CurrencyCloud {
     }
 }
 
-fn new_account(row: &Row<'_>, name: &str, kind: AccountType) -> Result<NewAccount, Unfit> {
+fn new_account(row: &JsonObject<'_>, name: &str, kind: AccountType) -> Result<NewAccount, Unfit> {
     let code = row.text("currency");
     Ok(NewAccount {
         reference: row.required("id")?,
@@ -226,31 +226,43 @@ fn new_account(row: &Row<'_>, name: &str, kind: AccountType) -> Result<NewAccoun
     })
 }
 
-fn read_account(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_account(row: &JsonObject<'_>, _: &TaskContext, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     page.batch.accounts.push(new_account(row, "account_name", AccountType::Internal)?);
     Ok(None)
 }
 
-fn read_beneficiary(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_beneficiary(
+    row: &JsonObject<'_>,
+    _: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     page.batch.accounts.push(new_account(row, "name", AccountType::External)?);
     Ok(None)
 }
 
-fn read_balance(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_balance(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     let code = row.required("currency")?;
     page.batch.balances.push(NewBalance {
         account: row.required("account_id")?,
         asset: currency::asset(&code),
-        at: row.date("updated_at").unwrap_or(work.now).min(work.now),
+        at: row.date("updated_at").unwrap_or(context.now).min(context.now),
         balance: row.amount("amount", &code)?,
     });
     Ok(None)
 }
 
-fn read_transaction(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_transaction(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     let (code, updated_at) = (row.required("currency")?, row.required_date("updated_at")?);
     let amount = row.amount("amount", &code)?;
-    let account = work.account(&row.text("account_id"));
+    let account = context.account(&row.text("account_id"));
     let (kind, source, destination) = match &*row.text("type") {
         "credit" => (PaymentType::PayIn, None, account),
         "debit" => (PaymentType::Payout, account, None),
@@ -276,7 +288,7 @@ fn read_transaction(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Optio
         adjustments: vec![],
         metadata: Metadata::new(),
         // A date in the future would hide later changes.
-        revision: Some(updated_at.min(work.now)),
+        revision: Some(updated_at.min(context.now)),
     });
     Ok(Some(updated_at))
 }

@@ -12,7 +12,7 @@ pub(crate) type Build = dyn Fn(&Values, &Tools) -> Result<Arc<dyn Connector>, Co
 
 /// A connector that can be installed.
 #[derive(Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct Definition {
     /// The name of the connector, in upper case.
     pub(crate) provider: &'static str,
     /// The parameters of the configuration. The first is `name`.

@@ -9,10 +9,12 @@ use std::time::Duration;
 use ledger_core::{Balance, Timestamp};
 
 use crate::connectors::config::{Kind, Parameter, Shown, Values, optional, required};
-use crate::connectors::definition::{Abilities, Row};
+use crate::connectors::definition::{Abilities, Definition};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::Tools;
-use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work, object};
+use crate::connectors::{
+    Connector, Failure, Order, Page, Paid, Pending, Restart, Start, TaskContext, object,
+};
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
 use crate::payments::codec::Metadata;
@@ -28,7 +30,7 @@ mod file;
 
 const PROVIDER: &str = "DUMMY-PAY";
 
-pub(crate) const ROW: Row = Row {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "filePollingPeriod",
@@ -131,13 +133,13 @@ impl Connector for DummyPay {
         fs::create_dir_all(&self.directory).map_err(|error| failed(&self.directory, &error))
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         Box::pin(async move {
-            match work.field("key").as_str() {
-                "init-directory" => self.generate(work),
-                "read-files" => self.list(work),
-                "generate-files" => self.generate_more(work),
-                "ingest" => self.ingest(work),
+            match context.descriptor_member("key").as_str() {
+                "init-directory" => self.generate(context),
+                "read-files" => self.list(context),
+                "generate-files" => self.generate_more(context),
+                "ingest" => self.ingest(context),
                 other => Err(Failure::final_(format!("there is no task {other:?}"))),
             }
         })
@@ -165,19 +167,19 @@ fn new_reference() -> Result<String, Failure> {
 
 impl DummyPay {
     /// Creates the directory and writes some of the requested files. The page contains their accounts and payments.
-    fn generate(&self, work: &Work) -> Result<Page, Failure> {
+    fn generate(&self, context: &TaskContext) -> Result<Page, Failure> {
         fs::create_dir_all(&self.directory).map_err(|error| failed(&self.directory, &error))?;
-        let done = |name: &str| work.kept(name).parse::<u64>().unwrap_or(0);
+        let done = |name: &str| context.state_member(name).parse::<u64>().unwrap_or(0);
         let (mut accounts, mut payments) = (done("accounts"), done("payments"));
         let mut batch = Batch::default();
-        let nanoseconds = work.now.as_micros() * 1_000;
+        let nanoseconds = context.now.as_micros() * 1_000;
         for _ in 0..STEP {
             let name = nanoseconds + (accounts + payments) as i64;
             if accounts < self.accounts {
-                batch.accounts.push(self.generate_account(name, work.now)?);
+                batch.accounts.push(self.generate_account(name, context.now)?);
                 accounts += 1;
             } else if payments < self.payments {
-                batch.payments.push(self.generate_payment(name, work)?);
+                batch.payments.push(self.generate_payment(name, context)?);
                 payments += 1;
             } else {
                 return Ok(Page { batch, state: Some(NO_STATE.to_owned()), ..Page::default() });
@@ -190,17 +192,17 @@ impl DummyPay {
     }
 
     /// Writes one payment for each generation period that has passed since the last one.
-    fn generate_more(&self, work: &Work) -> Result<Page, Failure> {
-        let now = work.now.as_micros();
+    fn generate_more(&self, context: &TaskContext) -> Result<Page, Failure> {
+        let now = context.now.as_micros();
         let period = i64::try_from(self.generation_period.as_micros()).unwrap_or(i64::MAX);
         if period == 0 {
             return Ok(Page::default());
         }
-        let last = work.kept("generatedAt").parse::<i64>().unwrap_or(now - period);
+        let last = context.state_member("generatedAt").parse::<i64>().unwrap_or(now - period);
         let due = ((now - last) / period).clamp(0, STEP as i64);
         let mut page = Page::default();
         for number in 0..due {
-            page.batch.payments.push(self.generate_payment(now * 1_000 + number, work)?);
+            page.batch.payments.push(self.generate_payment(now * 1_000 + number, context)?);
         }
         // After a long downtime, do not generate the missed payments.
         let generated_at = if due == STEP as i64 { now } else { last + due * period };
@@ -228,12 +230,12 @@ impl DummyPay {
         Ok(NewAccount { raw: Some(raw), ..account })
     }
 
-    fn generate_payment(&self, name: i64, work: &Work) -> Result<NewPayment, Failure> {
+    fn generate_payment(&self, name: i64, context: &TaskContext) -> Result<NewPayment, Failure> {
         let [kind, status, scheme, side, which, low, high, more] = random()?;
         let amount = u32::from_le_bytes([low, high, more, 0]) % 10_000;
         let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
         let account = (!generated.is_empty())
-            .then(|| work.account(&generated[usize::from(which) % generated.len()]))
+            .then(|| context.account(&generated[usize::from(which) % generated.len()]))
             .flatten();
         drop(generated);
         let (source, destination) = if side % 2 == 0 { (account, None) } else { (None, account) };
@@ -256,7 +258,7 @@ impl DummyPay {
             amount: Balance::from(i64::from(amount)),
             scheme: SCHEMES[usize::from(scheme) % SCHEMES.len()],
             asset: ASSET.to_owned(),
-            created_at: work.now,
+            created_at: context.now,
             raw: None,
             adjustments: vec![],
             metadata: Metadata::new(),
@@ -279,10 +281,10 @@ impl DummyPay {
 
     /// Starts a task for each file that has none. The state counts the pages with files, so that it tells which of
     /// them are recorded.
-    fn list(&self, work: &Work) -> Result<Page, Failure> {
+    fn list(&self, context: &TaskContext) -> Result<Page, Failure> {
         let entries = fs::read_dir(&self.directory).map_err(|error| failed(&self.directory, &error))?;
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        let recorded = work.kept("pages").parse::<u64>().unwrap_or(0);
+        let recorded = context.state_member("pages").parse::<u64>().unwrap_or(0);
         listed.retain(|_, number| *number <= recorded);
         let mut page = Page::default();
         for entry in entries {
@@ -308,15 +310,15 @@ impl DummyPay {
     }
 
     /// Records the content of a file.
-    fn ingest(&self, work: &Work) -> Result<Page, Failure> {
-        let path = self.directory.join(work.field("fileName"));
+    fn ingest(&self, context: &TaskContext) -> Result<Page, Failure> {
+        let path = self.directory.join(context.descriptor_member("fileName"));
         let found =
             fs::metadata(&path).map_err(|error| Failure::final_(format!("{}: {error}", path.display())))?;
         if found.len() > FILE_BYTES_MAX {
             return Err(Failure::final_(format!("{} is longer than {FILE_BYTES_MAX} bytes", path.display())));
         }
         let text = fs::read(&path).map_err(|error| failed(&path, &error))?;
-        match file::parse(&text, work) {
+        match file::parse(&text, context) {
             Ok(batch) => Ok(Page { batch, ..Page::default() }),
             Err(reason) => {
                 let reason = format!("{}: {reason}", path.display());

@@ -13,7 +13,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 
 use crate::connectors::clock::Clock;
 use crate::connectors::config::Values;
-use crate::connectors::definition::Row;
+use crate::connectors::definition::Definition;
 use crate::connectors::error::{InstallationError, log_fault};
 use crate::connectors::http::Tools;
 use crate::connectors::registry;
@@ -33,7 +33,7 @@ pub(crate) struct Engine(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
     pub(super) payments: Arc<Payments>,
-    pub(super) rows: &'static [Row],
+    pub(super) definitions: &'static [Definition],
     pub(super) tools: Tools,
     pub(super) clock: Arc<dyn Clock>,
     /// The runtime of the tasks. Without it, no task runs.
@@ -46,12 +46,12 @@ pub(super) struct Shared {
 impl Engine {
     pub(crate) fn new(
         payments: Arc<Payments>,
-        rows: &'static [Row],
+        definitions: &'static [Definition],
         tools: Tools,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let (runtime, running, changing) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { payments, rows, tools, clock, runtime, running, changing }))
+        Self(Arc::new(Shared { payments, definitions, tools, clock, runtime, running, changing }))
     }
 
     /// Returns the payments service, which contains the records.
@@ -60,8 +60,8 @@ impl Engine {
     }
 
     /// Returns the connectors that can be installed.
-    pub(crate) fn rows(&self) -> &'static [Row] {
-        self.0.rows
+    pub(crate) fn definitions(&self) -> &'static [Definition] {
+        self.0.definitions
     }
 
     /// Returns the connector with this name in any case.
@@ -69,8 +69,8 @@ impl Engine {
     /// # Errors
     ///
     /// `NOT_FOUND` if there is none.
-    pub(crate) fn row(&self, name: &str) -> Result<&'static Row, ApiError> {
-        let found = registry::find(self.0.rows, name);
+    pub(crate) fn definition(&self, name: &str) -> Result<&'static Definition, ApiError> {
+        let found = registry::find(self.0.definitions, name);
         found.ok_or_else(|| ApiError::not_found(format!("connector {name:?} is unknown")))
     }
 
@@ -87,20 +87,26 @@ impl Engine {
     pub(crate) fn values(
         &self,
         installation: &Installation,
-    ) -> Result<(&'static Row, Values), InstallationError> {
+    ) -> Result<(&'static Definition, Values), InstallationError> {
         let name = &installation.id.provider;
-        let row = registry::find(self.0.rows, name);
-        let row = row.ok_or_else(|| InstallationError::UnknownConnector(name.as_ref().into()))?;
+        let definition = registry::find(self.0.definitions, name);
+        let definition =
+            definition.ok_or_else(|| InstallationError::UnknownConnector(name.as_ref().into()))?;
         let purpose = purpose(&installation.id);
         let opened = self.0.payments.sealer.open(&purpose, &installation.config);
         let sealed = |reason| InstallationError::Sealed { name: installation.name.clone(), reason };
         let text = opened.map_err(sealed)?;
-        Ok((row, Values::read(&text, row.parameters)?))
+        Ok((definition, Values::read(&text, definition.parameters)?))
     }
 
     /// Encrypts a configuration.
-    pub(super) fn sealed(&self, id: &ConnectorId, row: &Row, values: &Values) -> Result<Vec<u8>, ApiError> {
-        let text = values.whole(row.parameters);
+    pub(super) fn sealed(
+        &self,
+        id: &ConnectorId,
+        definition: &Definition,
+        values: &Values,
+    ) -> Result<Vec<u8>, ApiError> {
+        let text = values.whole(definition.parameters);
         let sealed = self.0.payments.sealer.seal(&purpose(id), text.as_bytes());
         sealed.map_err(|error| ApiError::fault(&error.to_string()))
     }
@@ -130,11 +136,12 @@ impl Engine {
         installation: &Installation,
     ) -> Result<Option<Arc<Runner>>, InstallationError> {
         let Some(runtime) = self.runtime().cloned() else { return Ok(None) };
-        let (row, values) = self.values(installation)?;
-        let connector = (row.build)(&values, &self.0.tools)?;
-        let period = values.duration(row.period);
+        let (definition, values) = self.values(installation)?;
+        let connector = (definition.build)(&values, &self.0.tools)?;
+        let period = values.duration(definition.period);
         let context = Context { payments: self.0.payments.clone(), clock: self.0.clock.clone(), runtime };
-        let runner = Arc::new(Runner::new(context, installation.id.clone(), connector, period, row.slots));
+        let runner =
+            Arc::new(Runner::new(context, installation.id.clone(), connector, period, definition.slots));
         let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
         let before = running.insert(installation.id.installation, runner.clone());
         debug_assert!(before.is_none(), "an installation has one runner");

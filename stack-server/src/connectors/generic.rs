@@ -9,11 +9,13 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::connectors::config::{Kind, Parameter, Values, optional, secret};
-use crate::connectors::definition::{Abilities, Row, SLOTS};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
-use crate::connectors::generic_walk::{Place, hash, whole_seconds};
+use crate::connectors::generic_walk::{WalkPosition, hash, whole_seconds};
 use crate::connectors::http::{Provider, Tools, escape};
-use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work, currency};
+use crate::connectors::{
+    Connector, Failure, Order, Page, Paid, Pending, Restart, Start, TaskContext, currency,
+};
 use crate::http::json::{self, Array, Date, Fields, Object, Text, TextMap};
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
@@ -24,7 +26,7 @@ use crate::payments::words::{AccountType, PaymentStatus, PaymentType, Scheme};
 
 const PROVIDER: &str = "GENERIC";
 
-pub(crate) const ROW: Row = Row {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",
@@ -82,10 +84,10 @@ impl Connector for Generic {
         }
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         Box::pin(async move {
             let Some(provider) = &self.provider else { return Ok(Page::default()) };
-            match work.field("key").as_str() {
+            match context.descriptor_member("key").as_str() {
                 "main" => Ok(Page {
                     children: vec![
                         once("Fetch accounts from client", "fetch-accounts", ""),
@@ -93,10 +95,10 @@ impl Connector for Generic {
                     ],
                     ..Page::default()
                 }),
-                "fetch-accounts" => self.walk(provider, work, &ACCOUNTS).await,
-                "fetch-beneficiaries" => self.walk(provider, work, &BENEFICIARIES).await,
-                "fetch-transactions" => self.walk(provider, work, &TRANSACTIONS).await,
-                "fetch-balances" => self.balances(provider, work).await,
+                "fetch-accounts" => self.walk(provider, context, &ACCOUNTS).await,
+                "fetch-beneficiaries" => self.walk(provider, context, &BENEFICIARIES).await,
+                "fetch-transactions" => self.walk(provider, context, &TRANSACTIONS).await,
+                "fetch-balances" => self.balances(provider, context).await,
                 other => Err(Failure::final_(format!("there is no task {other:?}"))),
             }
         })
@@ -113,7 +115,7 @@ struct List {
     /// The filter by date, and the member of the state for its value. Empty if each walk fetches everything.
     since: &'static str,
     kept: &'static str,
-    read: fn(&RawValue, &Work, &mut Page) -> Result<Option<Timestamp>, PassedOver>,
+    read: fn(&RawValue, &TaskContext, &mut Page) -> Result<Option<Timestamp>, PassedOver>,
 }
 
 const ACCOUNTS: List = List { path: "/accounts", since: "", kept: "", read: read_account };
@@ -126,8 +128,8 @@ impl Generic {
     /// Fetches a page of a list. If rows are in the order of their dates, the next page begins at the date of the last
     /// row. Otherwise records that change meanwhile would move to the end, and shift all later pages by one row. If
     /// rows are in another order, the next page has the next number.
-    async fn walk(&self, provider: &Provider, work: &Work, list: &List) -> Result<Page, Failure> {
-        let place = Place::of(work, list.kept);
+    async fn walk(&self, provider: &Provider, context: &TaskContext, list: &List) -> Result<Page, Failure> {
+        let place = WalkPosition::of(context, list.kept);
         let mut path = format!("{}?pageSize={PAGE_SIZE}&page={}", list.path, place.page);
         if !place.since.is_empty() {
             path.push_str(&format!("&{}={}", list.since, escape(&whole_seconds(&place.since))));
@@ -140,9 +142,9 @@ impl Generic {
         }
         let mut dates = Vec::with_capacity(rows.len());
         for row in &rows {
-            match (list.read)(row, work, &mut page) {
+            match (list.read)(row, context, &mut page) {
                 // A date in the future would hide all records up to this date.
-                Ok(at) => dates.extend(at.map(|at| at.min(work.now))),
+                Ok(at) => dates.extend(at.map(|at| at.min(context.now))),
                 Err(reason) => page.warning = page.warning.or_else(|| Some(reason.to_string())),
             }
         }
@@ -157,8 +159,8 @@ impl Generic {
         }
     }
 
-    async fn balances(&self, provider: &Provider, work: &Work) -> Result<Page, Failure> {
-        let account = work.field("accountID");
+    async fn balances(&self, provider: &Provider, context: &TaskContext) -> Result<Page, Failure> {
+        let account = context.descriptor_member("accountID");
         let path = format!("/accounts/{}/balances", escape(&account));
         let body = provider.get(&path, &[("authorization", &self.authorization)]).await?;
         let Object(found) = serde_json::from_slice::<Object<Balances<'_>>>(&body)
@@ -174,7 +176,7 @@ impl Generic {
                     account: account.clone(),
                     asset: currency::asset(&balance.currency.0),
                     // A date in the future would hide the balance until then.
-                    at: at.min(work.now),
+                    at: at.min(context.now),
                     balance: amount,
                 }),
                 _ => {
@@ -187,7 +189,7 @@ impl Generic {
 }
 
 /// Ends a walk. The walk of the transactions follows that of the accounts.
-fn walked(mut page: Page, list: &List, place: &Place) -> Page {
+fn walked(mut page: Page, list: &List, place: &WalkPosition) -> Page {
     page.state = Some(place.end(list.kept));
     if list.path == ACCOUNTS.path {
         page.children.push(once("Fetch transactions from client", "fetch-transactions", ""));
@@ -337,7 +339,7 @@ fn account_of(
     Ok((account, created_at))
 }
 
-fn read_account(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, PassedOver> {
+fn read_account(raw: &RawValue, _: &TaskContext, page: &mut Page) -> Result<Option<Timestamp>, PassedOver> {
     let row = read(raw)?;
     let (account, _) = account_of(&row, raw, row.name.as_ref(), AccountType::Internal)?;
     page.children.push(once("Fetch balances from client", "fetch-balances", &account.reference));
@@ -345,14 +347,22 @@ fn read_account(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Time
     Ok(None)
 }
 
-fn read_beneficiary(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, PassedOver> {
+fn read_beneficiary(
+    raw: &RawValue,
+    _: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, PassedOver> {
     let row = read(raw)?;
     let (account, created_at) = account_of(&row, raw, row.owner.as_ref(), AccountType::External)?;
     page.batch.accounts.push(account);
     Ok(Some(created_at))
 }
 
-fn read_transaction(raw: &RawValue, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, PassedOver> {
+fn read_transaction(
+    raw: &RawValue,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, PassedOver> {
     let row = read(raw)?;
     let updated_at = row.updated_at.ok_or_else(|| incomplete(&row, "updatedAt"))?;
     let created_at = row.created_at.ok_or_else(|| incomplete(&row, "createdAt"))?;
@@ -369,8 +379,8 @@ fn read_transaction(raw: &RawValue, work: &Work, page: &mut Page) -> Result<Opti
             _ => PaymentType::Other,
         },
         reference: row.id.0.to_string(),
-        source: work.account(&row.source.0),
-        destination: work.account(&row.destination.0),
+        source: context.account(&row.source.0),
+        destination: context.account(&row.destination.0),
         status: match &*row.status.0 {
             "PENDING" => PaymentStatus::Pending,
             "SUCCEEDED" => PaymentStatus::Succeeded,
@@ -386,7 +396,7 @@ fn read_transaction(raw: &RawValue, work: &Work, page: &mut Page) -> Result<Opti
         adjustments: vec![],
         metadata: metadata_of(&row.metadata),
         // A date of a fast clock would hide later changes once the clock is corrected.
-        revision: Some(updated_at.min(work.now)),
+        revision: Some(updated_at.min(context.now)),
     });
     Ok(Some(updated_at))
 }
@@ -400,7 +410,7 @@ mod tests {
     #[test]
     fn clock_that_runs_ahead_dates_no_change_ahead() {
         let now = Timestamp::parse("2024-05-01T00:00:00Z").expect("a date");
-        let work = Work {
+        let context = TaskContext {
             connector: ConnectorId { provider: PROVIDER.into(), installation: Uuid::from_bytes([7; 16]) },
             descriptor: String::new(),
             state: String::new(),
@@ -415,7 +425,7 @@ mod tests {
         };
         let mut page = Page::default();
         for date in ["2024-05-01T01:00:00Z", "2024-04-30T00:00:00Z"] {
-            read_transaction(&row(date), &work, &mut page).expect("a payment");
+            read_transaction(&row(date), &context, &mut page).expect("a payment");
         }
         let revisions: Vec<_> = page.batch.payments.iter().map(|payment| payment.revision).collect();
         assert_eq!(revisions, [Some(now), Timestamp::parse("2024-04-30T00:00:00Z").ok()]);

@@ -3,7 +3,7 @@
 
 use ledger_core::Timestamp;
 
-use crate::connectors::{Work, object};
+use crate::connectors::{TaskContext, object};
 use crate::http::response::{Json, Numbers};
 use crate::payments::task::NO_STATE;
 
@@ -13,7 +13,7 @@ const TRIES_MAX: u64 = 5;
 
 /// The position of a walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct WalkPosition {
     /// Only records from this date on are requested.
     pub(super) since: String,
     pub(super) page: u64,
@@ -32,19 +32,19 @@ pub(super) struct Place {
     is_mixed: bool,
 }
 
-impl Place {
+impl WalkPosition {
     /// Returns the position in the state of a task. `kept` is the member for the date; it is empty if every walk reads
     /// everything.
-    pub(super) fn of(work: &Work, kept: &str) -> Self {
+    pub(super) fn of(context: &TaskContext, kept: &str) -> Self {
         Self {
-            since: if kept.is_empty() { String::new() } else { work.kept(kept) },
-            page: work.kept("page").parse().unwrap_or(1),
-            newest: work.kept("newest"),
-            digest: work.kept("digest"),
-            anchor: work.kept("anchor"),
-            last: work.kept("last"),
-            tries: work.kept("tries").parse().unwrap_or(0),
-            is_mixed: work.kept("mixed") == "true",
+            since: if kept.is_empty() { String::new() } else { context.state_member(kept) },
+            page: context.state_member("page").parse().unwrap_or(1),
+            newest: context.state_member("newest"),
+            digest: context.state_member("digest"),
+            anchor: context.state_member("anchor"),
+            last: context.state_member("last"),
+            tries: context.state_member("tries").parse().unwrap_or(0),
+            is_mixed: context.state_member("mixed") == "true",
         }
     }
 
@@ -190,8 +190,8 @@ mod tests {
     const KEPT: &str = "last_updated_at";
 
     /// Returns the position after pages, which are given by the seconds of their rows. The text of a row is its second.
-    fn walk(pages: &[&[i64]]) -> Option<Place> {
-        pages.iter().try_fold(Place { page: 1, ..Place::default() }, |place, rows| {
+    fn walk(pages: &[&[i64]]) -> Option<WalkPosition> {
+        pages.iter().try_fold(WalkPosition { page: 1, ..WalkPosition::default() }, |place, rows| {
             let dates: Vec<_> = rows.iter().map(|second| at(*second)).collect();
             let hashes: Vec<_> = rows.iter().map(|second| hash(&second.to_string())).collect();
             place.next(KEPT, &dates, &hashes)
@@ -212,7 +212,7 @@ mod tests {
         // A later page, the previous page, and a shuffled page.
         for wrong in [&[5, 6][..], &[1, 2], &[4, 2, 3]] {
             let place = walk(&[&[1, 2], &[1, 2], wrong]).expect("a place");
-            assert_eq!(place, Place { tries: 1, ..expected.clone() }, "{wrong:?}");
+            assert_eq!(place, WalkPosition { tries: 1, ..expected.clone() }, "{wrong:?}");
         }
         let place = walk(&[&[1, 2], &[1, 2], &[5, 6], &[2, 3]]).expect("a place");
         assert_eq!((place.since, place.is_mixed), (at(3).to_string(), false));

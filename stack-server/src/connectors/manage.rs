@@ -9,7 +9,7 @@ use crate::blocking;
 use crate::collections::CONNECTORS;
 use crate::connectors::Start;
 use crate::connectors::config::Values;
-use crate::connectors::definition::Row;
+use crate::connectors::definition::Definition;
 use crate::connectors::engine::Engine;
 use crate::connectors::error::{TaskError, log_fault};
 use crate::connectors::runner::{start_changes, stop_changes};
@@ -39,14 +39,22 @@ impl Engine {
     ///
     /// `VALIDATION` if the configuration is not valid, the name is taken, or the connector cannot be set up. Then
     /// nothing is installed.
-    pub(crate) async fn install(&self, row: &'static Row, body: &[u8]) -> Result<ConnectorId, ApiError> {
-        let values = Values::read(body, row.parameters)?;
+    pub(crate) async fn install(
+        &self,
+        definition: &'static Definition,
+        body: &[u8],
+    ) -> Result<ConnectorId, ApiError> {
+        let values = Values::read(body, definition.parameters)?;
         let engine = self.clone();
-        to_the_end(async move { engine.install_with(row, &values).await }).await
+        to_the_end(async move { engine.install_with(definition, &values).await }).await
     }
 
-    async fn install_with(&self, row: &'static Row, values: &Values) -> Result<ConnectorId, ApiError> {
-        let (installation, starts) = self.new_installation(row, values).await?;
+    async fn install_with(
+        &self,
+        definition: &'static Definition,
+        values: &Values,
+    ) -> Result<ConnectorId, ApiError> {
+        let (installation, starts) = self.new_installation(definition, values).await?;
         let _alone = self.change_alone(&installation.id.installation).await;
         let engine = self.clone();
         let (added, first) = (installation.clone(), starts.clone());
@@ -61,19 +69,19 @@ impl Engine {
     /// Checks a connector, and returns a new installation with its first tasks. The installation is not recorded yet.
     pub(super) async fn new_installation(
         &self,
-        row: &'static Row,
+        definition: &'static Definition,
         values: &Values,
     ) -> Result<(Installation, Vec<Start>), ApiError> {
-        let connector = (row.build)(values, &self.0.tools)?;
+        let connector = (definition.build)(values, &self.0.tools)?;
         let starts = connector.first_tasks();
         let checked = blocking::answer(move || Ok(connector.check())).await?;
         checked.map_err(|failure| not_set_up(&failure.reason))?;
         let uuid = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;
-        let id = ConnectorId { provider: row.provider.into(), installation: uuid };
+        let id = ConnectorId { provider: definition.provider.into(), installation: uuid };
         let installation = Installation {
             name: values.text("name").to_owned(),
             created_at: self.0.clock.now(),
-            config: self.sealed(&id, row, values)?,
+            config: self.sealed(&id, definition, values)?,
             is_leaving: false,
             id,
         };
@@ -172,8 +180,8 @@ impl Engine {
 
     /// Lets a connector remove the files of a removed installation.
     async fn cleaned(&self, installation: &Installation) {
-        let Ok((row, values)) = self.values(installation) else { return };
-        if let Some(clean) = row.clean {
+        let Ok((definition, values)) = self.values(installation) else { return };
+        if let Some(clean) = definition.clean {
             // Ignore errors: leftover files do no harm.
             let _ = blocking::answer(move || {
                 clean(&values);
@@ -256,8 +264,8 @@ impl Engine {
     async fn reset_alone(&self, id: &ConnectorId) -> Result<ConnectorId, ApiError> {
         let _alone = self.change_alone(&id.installation).await;
         let found = installation::find(&self.0.payments.snapshot(), id)?.ok_or_else(not_installed)?;
-        let (row, values) = self.values(&found.value)?;
-        let (new, starts) = self.new_installation(row, &values).await?;
+        let (definition, values) = self.values(&found.value)?;
+        let (new, starts) = self.new_installation(definition, &values).await?;
         // Lock the new installation before clients can see it. Otherwise another change could hold this lock while it
         // waits for the lock of the old installation.
         let _new_alone = self.change_alone(&new.id.installation).await;
@@ -340,13 +348,13 @@ impl Engine {
     /// remains.
     pub(crate) async fn configure(
         &self,
-        row: &'static Row,
+        definition: &'static Definition,
         id: &ConnectorId,
         body: &[u8],
     ) -> Result<(), ApiError> {
-        let values = Values::read(body, row.parameters)?;
-        let connector = (row.build)(&values, &self.0.tools)?;
-        let config = self.sealed(id, row, &values)?;
+        let values = Values::read(body, definition.parameters)?;
+        let connector = (definition.build)(&values, &self.0.tools)?;
+        let config = self.sealed(id, definition, &values)?;
         let name = values.text("name").to_owned();
         let starts = connector.first_tasks();
         let (engine, id) = (self.clone(), id.clone());

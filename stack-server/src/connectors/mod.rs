@@ -18,20 +18,20 @@ pub(crate) mod error;
 mod generic;
 mod generic_walk;
 pub(crate) mod http;
+mod json_object;
 mod manage;
 mod modulr;
 pub(crate) mod money;
 pub(crate) mod orders;
 pub(crate) mod registry;
 mod resealing;
-mod rows;
 mod runner;
 mod session;
 mod stripe;
 mod stripe_mapping;
 mod stripe_timeline;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod transfers;
 mod walk;
 mod wise;
@@ -71,7 +71,7 @@ pub(crate) trait Connector: Send + Sync {
 
     /// Executes one step of a task: fetches the page at the position in the task's state. The page before it may not be
     /// recorded yet, and may never be: the task then returns to the state before that page.
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page>;
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page>;
 
     /// Moves money, or asks the provider for the state of an earlier order.
     fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid>;
@@ -79,7 +79,7 @@ pub(crate) trait Connector: Send + Sync {
 
 /// The input of one step of a task.
 #[derive(Clone, Debug)]
-pub(crate) struct Work {
+pub(crate) struct TaskContext {
     pub(crate) connector: ConnectorId,
     /// The descriptor of the task: a JSON object.
     pub(crate) descriptor: String,
@@ -88,14 +88,14 @@ pub(crate) struct Work {
     pub(crate) now: Timestamp,
 }
 
-impl Work {
+impl TaskContext {
     /// Returns a member of the descriptor, or an empty text if there is none.
-    pub(crate) fn field(&self, name: &str) -> String {
+    pub(crate) fn descriptor_member(&self, name: &str) -> String {
         member(&self.descriptor, name)
     }
 
     /// Returns a member of the state, or an empty text if there is none.
-    pub(crate) fn kept(&self, name: &str) -> String {
+    pub(crate) fn state_member(&self, name: &str) -> String {
         member(&self.state, name)
     }
 

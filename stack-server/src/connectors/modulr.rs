@@ -11,13 +11,13 @@ use ledger_core::Timestamp;
 use ring::hmac;
 
 use crate::connectors::config::{Kind, Parameter, Shown, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, parsed};
-use crate::connectors::rows::{Row, Unfit};
-use crate::connectors::walk::{List, Place};
+use crate::connectors::json_object::{JsonObject, Unfit};
+use crate::connectors::walk::{List, PagePosition};
 use crate::connectors::{
-    Connector, Failure, Order, Page, Paid, Pending, Start, Transfer, Work, currency, object,
+    Connector, Failure, Order, Page, Paid, Pending, Start, TaskContext, Transfer, currency, object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::log;
@@ -30,7 +30,7 @@ use crate::uuid::Uuid;
 
 const PROVIDER: &str = "MODULR";
 
-pub(crate) const ROW: Registered = Registered {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",
@@ -102,7 +102,7 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigErr
 }
 
 /// Returns whether the response says that no page follows.
-fn is_last(answer: Option<&Row<'_>>, place: &Place) -> bool {
+fn is_last(answer: Option<&JsonObject<'_>>, place: &PagePosition) -> bool {
     let total = answer.and_then(|answer| answer.text("totalPages").parse::<u64>().ok());
     total.is_some_and(|total| place.page >= total)
 }
@@ -113,11 +113,11 @@ impl Connector for Modulr {
         vec![Start::periodic(object(&main))]
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         Box::pin(async move {
-            let place = Place::of(work);
+            let place = PagePosition::of(context);
             let paging = format!("page={}&size={}", place.page, self.page_size);
-            let (list, path) = match work.field("key").as_str() {
+            let (list, path) = match context.descriptor_member("key").as_str() {
                 "main" => {
                     let children = vec![ACCOUNTS.task(&[]), BENEFICIARIES.task(&[])];
                     return Ok(Page { children, ..Page::default() });
@@ -127,7 +127,7 @@ impl Connector for Modulr {
                 }
                 "fetch-beneficiaries" => (&BENEFICIARIES, format!("/beneficiaries?{paging}")),
                 "fetch-transactions" => {
-                    let account = escape(&work.field("accountID"));
+                    let account = escape(&context.descriptor_member("accountID"));
                     let mut path = format!("/accounts/{account}/transactions?{paging}");
                     // The provider's filter only supports whole days.
                     if let Some((day, _)) = place.since.split_once('T') {
@@ -138,7 +138,7 @@ impl Connector for Modulr {
                 other => return Err(Failure::final_(format!("there is no task {other:?}"))),
             };
             let body = self.get(&path).await?;
-            place.read(list, work, &body)
+            place.read(list, context, &body)
         })
     }
 
@@ -213,7 +213,11 @@ fn http_date(at: Timestamp) -> String {
     fmt_http_date(SystemTime::UNIX_EPOCH + since)
 }
 
-fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_account(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     let (reference, code) = (row.required("id")?, row.required("currency")?);
     page.batch.accounts.push(NewAccount {
         reference: reference.clone(),
@@ -226,11 +230,15 @@ fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
     });
     page.children.push(TRANSACTIONS.task(&[("accountID", &reference)]));
     let (asset, balance) = (currency::asset(&code), row.amount("balance", &code)?);
-    page.batch.balances.push(NewBalance { account: reference, asset, at: work.now, balance });
+    page.batch.balances.push(NewBalance { account: reference, asset, at: context.now, balance });
     Ok(None)
 }
 
-fn read_beneficiary(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_beneficiary(
+    row: &JsonObject<'_>,
+    _: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     page.batch.accounts.push(NewAccount {
         reference: row.required("id")?,
         created_at: row.required_date("created")?,
@@ -243,11 +251,15 @@ fn read_beneficiary(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<T
     Ok(None)
 }
 
-fn read_transaction(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_transaction(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     let (code, created_at) = (row.required("currency")?, row.required_date("transactionDate")?);
     let amount = row.amount("amount", &code)?;
     let kind = payment_type(&row.text("type"));
-    let account = work.account(&work.field("accountID"));
+    let account = context.account(&context.descriptor_member("accountID"));
     let (source, destination) = match kind {
         PaymentType::PayIn => (None, account),
         PaymentType::Payout => (account, None),

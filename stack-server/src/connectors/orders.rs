@@ -1,6 +1,6 @@
 //! Requests to move money. Each request starts a task, except [`make_transfer`], whose client waits for the provider.
 
-use ledger_store::Expected;
+use ledger_store::{DocumentChange, Expected, Snapshot};
 
 use crate::blocking;
 use crate::connectors::engine::Engine;
@@ -10,8 +10,8 @@ use crate::connectors::transfers::{self, NewTransfer};
 use crate::connectors::{Order, Outcome, Paid};
 use crate::http::error::{ApiError, Code};
 use crate::payments::codec::Metadata;
-use crate::payments::ids::{ConnectorId, InitiationId};
-use crate::payments::initiation;
+use crate::payments::ids::ConnectorId;
+use crate::payments::initiation::Initiation;
 use crate::payments::record;
 use crate::payments::service::installed;
 use crate::payments::task::Task;
@@ -19,31 +19,48 @@ use crate::payments::transfer as stored;
 use crate::payments::words::{InitiationType, TransferStatus};
 use crate::uuid::Uuid;
 
-/// Starts the task that pays or reverses a transfer initiation.
+/// Commits the new state of a transfer initiation together with the start of the task that executes `action`. If they
+/// were two commits, a crash between them would leave an initiation that no task ever executes.
+///
+/// `change` returns the changes of the documents, and the initiation in its new state.
 ///
 /// # Errors
 ///
-/// `VALIDATION` if the connector is not installed or moves no money. Also fails if the store cannot be written.
-pub(crate) async fn begin(engine: &Engine, id: &InitiationId, action: Action) -> Result<(), ApiError> {
-    let row = engine.row(&id.connector.provider)?;
-    if !row.abilities.pays {
-        return Err(ApiError::validation(format!("the connector {} moves no money", row.provider)));
-    }
-    let (begun, id) = (engine.clone(), id.clone());
-    let task = blocking::answer(move || {
-        let payments = begun.payments();
-        payments.write(|snapshot| {
-            installed(snapshot, &id.connector)?;
-            let Some(found) = initiation::find(snapshot, &id)? else { return Ok((vec![], None)) };
+/// Returns errors of `change`. `VALIDATION` if the connector moves no money: the new state is recorded, without a task.
+/// Also fails if the store cannot be written.
+pub(crate) async fn change_initiation(
+    engine: &Engine,
+    action: Option<Action>,
+    change: impl Fn(&Snapshot) -> Result<(Vec<DocumentChange>, Initiation), ApiError> + Send + 'static,
+) -> Result<(), ApiError> {
+    let begun = engine.clone();
+    let (task, refused) = blocking::answer(move || {
+        begun.payments().write(|snapshot| {
+            let (mut changes, initiation) = change(snapshot)?;
+            let Some(action) = action else { return Ok((changes, (None, None))) };
+            let connector = &initiation.id.connector;
+            installed(snapshot, connector)?;
+            if let Err(refusal) = check_pays(&begun, connector) {
+                return Ok((changes, (None, Some(refusal))));
+            }
             let now = begun.0.clock.now();
-            let start = money::start(&found.value, action, now);
-            let (mut tasks, changes) = start_changes(snapshot, &id.connector, &[start], now)?;
-            Ok((changes, tasks.pop()))
+            let start = money::start(&initiation, action, now);
+            let (mut tasks, starts) = start_changes(snapshot, connector, &[start], now)?;
+            changes.extend(starts);
+            Ok((changes, (tasks.pop(), None)))
         })
     })
     .await?;
     run(engine, task);
-    Ok(())
+    refused.map_or(Ok(()), Err)
+}
+
+fn check_pays(engine: &Engine, connector: &ConnectorId) -> Result<(), ApiError> {
+    let definition = engine.definition(&connector.provider)?;
+    if definition.abilities.pays {
+        return Ok(());
+    }
+    Err(ApiError::validation(format!("the connector {} moves no money", definition.provider)))
 }
 
 /// Starts a recorded task, if its installation runs in this process.
@@ -130,9 +147,9 @@ fn refused(reason: String) -> ApiError {
 }
 
 fn check_transfers(engine: &Engine, connector: &ConnectorId) -> Result<(), ApiError> {
-    let row = engine.row(&connector.provider)?;
-    if row.abilities.transfers {
+    let definition = engine.definition(&connector.provider)?;
+    if definition.abilities.transfers {
         return Ok(());
     }
-    Err(ApiError::validation(format!("the connector {} makes no transfers", row.provider)))
+    Err(ApiError::validation(format!("the connector {} makes no transfers", definition.provider)))
 }

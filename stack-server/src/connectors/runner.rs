@@ -12,7 +12,7 @@ use crate::connectors::clock::Clock;
 use crate::connectors::error::{TaskError, log_fault};
 use crate::connectors::money;
 use crate::connectors::transfers::Subject;
-use crate::connectors::{Connector, Failure, Order, Page, Paid, Restart, Retry, Start, Work};
+use crate::connectors::{Connector, Failure, Order, Page, Paid, Restart, Retry, Start, TaskContext};
 use crate::http::error::ApiError;
 use crate::limits::{PAY_TIMEOUT, TASK_PAUSE_MIN};
 use crate::payments::ids::ConnectorId;
@@ -266,7 +266,7 @@ impl Runner {
         AbortOnDrop(tokio::spawn(async move {
             let _slot = runner.slots.acquire().await.expect("the semaphore is never closed");
             let (connector, now) = (runner.installation.clone(), runner.context.clock.now());
-            runner.connector.poll(&Work { connector, descriptor, state, now }).await
+            runner.connector.poll(&TaskContext { connector, descriptor, state, now }).await
         }))
     }
 
@@ -393,7 +393,10 @@ pub(super) fn start_changes(
         let (task, expected) = match found {
             None => {
                 let id = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;
-                (Task::new(id, connector, &start.descriptor, start.schedule, now), Expected::Absent)
+                // Each is a microsecond newer than the one before it, so that lists keep the order.
+                let created_at = Timestamp::from_micros(now.as_micros() + tasks.len() as i64);
+                let task = Task::new(id, connector, &start.descriptor, start.schedule, created_at);
+                (task, Expected::Absent)
             }
             Some(found) => {
                 if start.restart == Restart::Never || found.value.status == TaskStatus::Active {

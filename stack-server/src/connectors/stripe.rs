@@ -7,14 +7,14 @@ use ledger_core::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Row, SLOTS};
-use crate::connectors::error::{ConfigError, ParameterError};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape};
-use crate::connectors::rows::Row as Record;
+use crate::connectors::json_object::JsonObject;
 use crate::connectors::stripe_mapping::{self, id_of};
 use crate::connectors::stripe_timeline::Timeline;
 use crate::connectors::{
-    Connector, Failure, Order, Outcome, Page, Paid, Pending, Restart, Start, Transfer, Work, currency, object,
+    Connector, Failure, Order, Outcome, Page, Paid, Pending, Restart, Start, TaskContext, Transfer, currency,
+    object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
@@ -32,13 +32,13 @@ const ADDRESS: &str = "https://api.stripe.com";
 /// The reference of the platform's own account.
 pub(super) const ROOT: &str = "root";
 
-pub(crate) const ROW: Row = Row {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",
     slots: SLOTS,
     abilities: Abilities { pays: true, reverses: true, transfers: true, bank_accounts: false },
-    build: &build,
+    build: &|values, tools| Ok(build(values, tools)),
     clean: None,
 };
 
@@ -58,17 +58,14 @@ struct Stripe {
     page_size: u64,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
+fn build(values: &Values, tools: &Tools) -> Arc<dyn Connector> {
     let key = values.text("apiKey");
-    if key.chars().any(char::is_control) {
-        return Err(ParameterError::ControlCharacter.of("apiKey"));
-    }
     let encoded = STANDARD.encode(format!("{key}:"));
-    Ok(Arc::new(Stripe {
+    Arc::new(Stripe {
         provider: tools.known_provider(PROVIDER, ADDRESS, &[key, &encoded]),
         authorization: format!("Basic {encoded}"),
         page_size: values.number("pageSize").clamp(1, PAGE_MAX),
-    }))
+    })
 }
 
 /// The names of the tasks. The name determines what a task does.
@@ -96,19 +93,19 @@ impl Connector for Stripe {
         vec![Start::periodic(descriptor(MAIN, true, ""))]
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         Box::pin(async move {
-            let account = work.field("account");
-            match work.field("name").as_str() {
+            let account = context.descriptor_member("account");
+            match context.descriptor_member("name").as_str() {
                 MAIN => {
                     Ok(Page { children: vec![once(ACCOUNTS, ""), once(PAYMENTS, "")], ..Page::default() })
                 }
-                ACCOUNTS => self.accounts(work).await,
-                PAYMENTS => self.transactions(work, ROOT).await,
-                TRANSACTIONS => self.transactions(work, &account).await,
-                ROOT_BALANCE => self.balance(work, ROOT).await,
-                BALANCE => self.balance(work, &account).await,
-                EXTERNAL => self.external_accounts(work, &account).await,
+                ACCOUNTS => self.accounts(context).await,
+                PAYMENTS => self.transactions(context, ROOT).await,
+                TRANSACTIONS => self.transactions(context, &account).await,
+                ROOT_BALANCE => self.balance(context, ROOT).await,
+                BALANCE => self.balance(context, &account).await,
+                EXTERNAL => self.external_accounts(context, &account).await,
                 other => Err(Failure::final_(format!("there is no task {other:?}"))),
             }
         })
@@ -164,12 +161,12 @@ impl Stripe {
     /// Fetches the next page of a list. Each run reads the whole list. `read` adds one record to the page.
     async fn list(
         &self,
-        work: &Work,
+        context: &TaskContext,
         path: &str,
-        read: impl Fn(&Record<'_>, String, &mut Page),
+        read: impl Fn(&JsonObject<'_>, String, &mut Page),
     ) -> Result<Page, Failure> {
         let mut path = format!("{path}limit={}", self.page_size);
-        let after = work.kept("after");
+        let after = context.state_member("after");
         if !after.is_empty() {
             path.push_str(&format!("&starting_after={}", escape(&after)));
         }
@@ -185,39 +182,39 @@ impl Stripe {
         Ok(page)
     }
 
-    async fn accounts(&self, work: &Work) -> Result<Page, Failure> {
+    async fn accounts(&self, context: &TaskContext) -> Result<Page, Failure> {
         let mut page = self
-            .list(work, "/v1/accounts?", |row, id, page| {
+            .list(context, "/v1/accounts?", |row, id, page| {
                 page.children.extend([BALANCE, TRANSACTIONS, EXTERNAL].map(|name| once(name, &id)));
                 page.batch.accounts.push(account_of(row, id, AccountType::Internal, "default_currency"));
             })
             .await?;
-        if work.kept("after").is_empty() {
+        if context.state_member("after").is_empty() {
             page.batch.accounts.insert(0, root());
             page.children.insert(0, once(ROOT_BALANCE, ""));
         }
         Ok(page)
     }
 
-    async fn external_accounts(&self, work: &Work, account: &str) -> Result<Page, Failure> {
+    async fn external_accounts(&self, context: &TaskContext, account: &str) -> Result<Page, Failure> {
         let path = format!("/v1/accounts/{}/external_accounts?object=bank_account&", escape(account));
-        self.list(work, &path, |row, id, page| {
+        self.list(context, &path, |row, id, page| {
             page.batch.accounts.push(account_of(row, id, AccountType::External, "currency"));
         })
         .await
     }
 
-    async fn balance(&self, work: &Work, account: &str) -> Result<Page, Failure> {
+    async fn balance(&self, context: &TaskContext, account: &str) -> Result<Page, Failure> {
         let answer = self.get("/v1/balance", account).await?;
         let mut page = Page::default();
         let available = record(&answer)?.list("available").unwrap_or_default();
-        for row in available.into_iter().filter_map(Record::of) {
+        for row in available.into_iter().filter_map(JsonObject::of) {
             let code = row.text("currency").to_ascii_uppercase();
             let amount = row.whole("amount").filter(|_| stripe_mapping::is_supported(&code));
             page.batch.balances.extend(amount.map(|balance| NewBalance {
                 account: account.to_owned(),
                 asset: currency::asset(&code),
-                at: work.now,
+                at: context.now,
                 balance,
             }));
         }
@@ -226,16 +223,16 @@ impl Stripe {
 
     /// Fetches the next page of an account's balance transactions. The task first reads back to the oldest transaction.
     /// After that, each run reads the transactions that are newer than the newest known one.
-    async fn transactions(&self, work: &Work, account: &str) -> Result<Page, Failure> {
-        let state = Timeline::of(work);
-        let answer = self.get(&state.path(work, self.page_size), account).await?;
+    async fn transactions(&self, context: &TaskContext, account: &str) -> Result<Page, Failure> {
+        let state = Timeline::of(context);
+        let answer = self.get(&state.path(context, self.page_size), account).await?;
         let listed = Listed::of(&answer)?;
         let (state, goes_on) = state.after(&listed.rows, listed.has_more);
         let mut page = Page { state: Some(state.json()), has_more: goes_on, ..Page::default() };
-        // The provider lists the newest transaction first. Record the oldest first.
+        // The provider lists the newest transaction first. JsonObject the oldest first.
         let payments = listed.rows.iter().rev();
         page.batch.payments =
-            payments.filter_map(|row| stripe_mapping::payment(row, work, account)).collect();
+            payments.filter_map(|row| stripe_mapping::payment(row, context, account)).collect();
         Ok(page)
     }
 
@@ -289,14 +286,14 @@ fn parsed(path: &str, body: &[u8]) -> Result<Box<RawValue>, Failure> {
     serde_json::from_slice(body).map_err(|error| Failure::later(format!("{path}: {error}")))
 }
 
-fn record(answer: &RawValue) -> Result<Record<'_>, Failure> {
-    Record::of(answer).ok_or_else(|| Failure::later("the answer is no object"))
+fn record(answer: &RawValue) -> Result<JsonObject<'_>, Failure> {
+    JsonObject::of(answer).ok_or_else(|| Failure::later("the answer is no object"))
 }
 
 /// A page of a list.
 struct Listed<'a> {
     /// The records with an id. Without an id, the next page could not be requested.
-    rows: Vec<Record<'a>>,
+    rows: Vec<JsonObject<'a>>,
     has_more: bool,
 }
 
@@ -304,7 +301,7 @@ impl<'a> Listed<'a> {
     fn of(answer: &'a RawValue) -> Result<Self, Failure> {
         let answer = record(answer)?;
         let rows = answer.list("data").ok_or_else(|| Failure::later("the answer holds no list"))?;
-        let rows = rows.into_iter().filter_map(Record::of).filter(|row| !row.text("id").is_empty());
+        let rows = rows.into_iter().filter_map(JsonObject::of).filter(|row| !row.text("id").is_empty());
         let rows: Vec<_> = rows.collect();
         Ok(Self { has_more: answer.flag("has_more") && !rows.is_empty(), rows })
     }
@@ -324,7 +321,7 @@ fn root() -> NewAccount {
     }
 }
 
-fn account_of(row: &Record<'_>, id: String, kind: AccountType, asset: &str) -> NewAccount {
+fn account_of(row: &JsonObject<'_>, id: String, kind: AccountType, asset: &str) -> NewAccount {
     let code = row.text(asset);
     NewAccount {
         reference: id,
@@ -332,7 +329,7 @@ fn account_of(row: &Record<'_>, id: String, kind: AccountType, asset: &str) -> N
         default_asset: if code.is_empty() { String::new() } else { currency::asset(&code) },
         name: String::new(),
         kind,
-        metadata: row.row("metadata").texts(),
+        metadata: row.object_or_empty("metadata").texts(),
         raw: Some(row.raw()),
     }
 }
@@ -344,7 +341,7 @@ fn minor_amount(transfer: &Transfer) -> Result<(String, String), Failure> {
     Ok((transfer.amount.to_string(), code.to_ascii_lowercase()))
 }
 
-fn payout_outcome(made: &Record<'_>) -> Result<Paid, Failure> {
+fn payout_outcome(made: &JsonObject<'_>) -> Result<Paid, Failure> {
     let id = made.text("id");
     if id.is_empty() {
         return Err(Failure::later("the provider's payout has no id"));

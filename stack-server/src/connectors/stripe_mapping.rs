@@ -2,8 +2,8 @@
 
 use ledger_core::{Balance, Timestamp};
 
-use crate::connectors::rows::Row;
-use crate::connectors::{Work, currency};
+use crate::connectors::json_object::JsonObject;
+use crate::connectors::{TaskContext, currency};
 use crate::payments::ids::AccountId;
 use crate::payments::payment::{Adjustment, NewPayment};
 use crate::payments::words::{PaymentStatus, PaymentType, Scheme};
@@ -19,20 +19,20 @@ pub(super) fn is_supported(code: &str) -> bool {
 }
 
 /// Returns a date that the provider gives in seconds since the epoch.
-pub(super) fn date(row: &Row<'_>, name: &str) -> Option<Timestamp> {
+pub(super) fn date(row: &JsonObject<'_>, name: &str) -> Option<Timestamp> {
     let micros = row.text(name).parse::<i64>().ok()?.checked_mul(1_000_000)?;
     Some(Timestamp::from_micros(micros)).filter(|at| (Timestamp::MIN..=Timestamp::MAX).contains(at))
 }
 
 /// Returns the id of a member, which is either an id or an expanded object.
-pub(super) fn id_of(row: &Row<'_>, name: &str) -> String {
+pub(super) fn id_of(row: &JsonObject<'_>, name: &str) -> String {
     row.object(name).map_or_else(|| row.text(name), |expanded| expanded.text("id"))
 }
 
 /// The payment to which a balance transaction belongs.
 struct About<'r, 'a> {
     /// The charge, payout or transfer that is the payment.
-    original: &'r Row<'a>,
+    original: &'r JsonObject<'a>,
     kind: PaymentType,
     status: PaymentStatus,
     /// The amount minus refunds or reversals.
@@ -44,7 +44,7 @@ struct About<'r, 'a> {
 }
 
 /// Returns the payment to which a balance transaction of an account belongs, or `None` if there is none.
-pub(super) fn payment(row: &Row<'_>, work: &Work, account: &str) -> Option<NewPayment> {
+pub(super) fn payment(row: &JsonObject<'_>, context: &TaskContext, account: &str) -> Option<NewPayment> {
     // Skip the transaction if its source is missing or not expanded.
     let source = row.object("source")?;
     let charge = source.object("charge");
@@ -63,11 +63,11 @@ pub(super) fn payment(row: &Row<'_>, work: &Work, account: &str) -> Option<NewPa
         None => happened_at,
         Some(_) => date(about.original, "created")?,
     };
-    let (source_account, destination) = sides(&about, work, account);
-    let mut metadata = about.original.row("metadata").texts();
-    metadata.extend(source.row("metadata").texts());
-    metadata.extend(about.original.row("payment_intent").row("metadata").texts());
-    metadata.extend(source.row("payment_intent").row("metadata").texts());
+    let (source_account, destination) = sides(&about, context, account);
+    let mut metadata = about.original.object_or_empty("metadata").texts();
+    metadata.extend(source.object_or_empty("metadata").texts());
+    metadata.extend(about.original.object_or_empty("payment_intent").object_or_empty("metadata").texts());
+    metadata.extend(source.object_or_empty("payment_intent").object_or_empty("metadata").texts());
     let raw = row.raw();
     let adjustments = about.adjustment.map(|(status, amount)| Adjustment {
         reference: id,
@@ -91,19 +91,29 @@ pub(super) fn payment(row: &Row<'_>, work: &Work, account: &str) -> Option<NewPa
         adjustments: adjustments.into_iter().collect(),
         metadata,
         // The payment in a later balance transaction is more recent.
-        revision: Some(happened_at.min(work.now)),
+        revision: Some(happened_at.min(context.now)),
     })
 }
 
-fn sides(about: &About<'_, '_>, work: &Work, account: &str) -> (Option<AccountId>, Option<AccountId>) {
+fn sides(
+    about: &About<'_, '_>,
+    context: &TaskContext,
+    account: &str,
+) -> (Option<AccountId>, Option<AccountId>) {
     match about.kind {
-        PaymentType::PayIn => (None, work.account(account)),
-        PaymentType::Transfer => (work.account(account), work.account(&id_of(about.original, "destination"))),
-        _ => (work.account(account), None),
+        PaymentType::PayIn => (None, context.account(account)),
+        PaymentType::Transfer => {
+            (context.account(account), context.account(&id_of(about.original, "destination")))
+        }
+        _ => (context.account(account), None),
     }
 }
 
-fn about<'r, 'a>(row: &Row<'_>, source: &'r Row<'a>, charged: Option<&'r Row<'a>>) -> Option<About<'r, 'a>> {
+fn about<'r, 'a>(
+    row: &JsonObject<'_>,
+    source: &'r JsonObject<'a>,
+    charged: Option<&'r JsonObject<'a>>,
+) -> Option<About<'r, 'a>> {
     let of_refund = |status| Some((status, source.whole("amount")));
     let of_row = |status| Some((status, row.whole("amount")));
     match &*row.text("type") {
@@ -135,12 +145,12 @@ fn about<'r, 'a>(row: &Row<'_>, source: &'r Row<'a>, charged: Option<&'r Row<'a>
 }
 
 /// Returns the amount of a record minus another amount, which may be absent.
-fn left(row: &Row<'_>, less: &str) -> Option<Balance> {
+fn left(row: &JsonObject<'_>, less: &str) -> Option<Balance> {
     Some(row.whole("amount")? - row.whole(less).unwrap_or(Balance::ZERO))
 }
 
 fn charge<'r, 'a>(
-    original: &'r Row<'a>,
+    original: &'r JsonObject<'a>,
     scheme: Scheme,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
@@ -157,21 +167,21 @@ fn charge<'r, 'a>(
 }
 
 fn payout<'r, 'a>(
-    original: &'r Row<'a>,
+    original: &'r JsonObject<'a>,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
 ) -> Option<About<'r, 'a>> {
     let amount = original.whole("amount")?;
     let scheme = match &*original.text("type") {
         "bank_account" => Scheme::SepaCredit,
-        "card" => brand(&original.row("destination").text("brand")),
+        "card" => brand(&original.object_or_empty("destination").text("brand")),
         _ => Scheme::Unknown,
     };
     let (kind, initial_amount) = (PaymentType::Payout, amount.clone());
     Some(About { original, kind, status, amount, initial_amount, scheme, adjustment })
 }
 
-fn payout_status(payout: &Row<'_>) -> PaymentStatus {
+fn payout_status(payout: &JsonObject<'_>) -> PaymentStatus {
     match &*payout.text("status") {
         "paid" => S::Succeeded,
         "pending" | "in_transit" => S::Pending,
@@ -182,7 +192,7 @@ fn payout_status(payout: &Row<'_>) -> PaymentStatus {
 }
 
 fn transfer<'r, 'a>(
-    original: &'r Row<'a>,
+    original: &'r JsonObject<'a>,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
 ) -> Option<About<'r, 'a>> {
@@ -198,8 +208,8 @@ fn transfer<'r, 'a>(
 }
 
 /// Returns the scheme of the card with which a charge was paid.
-fn card(charge: &Row<'_>) -> Scheme {
-    brand(&charge.row("payment_method_details").row("card").text("brand"))
+fn card(charge: &JsonObject<'_>) -> Scheme {
+    brand(&charge.object_or_empty("payment_method_details").object_or_empty("card").text("brand"))
 }
 
 /// Returns the scheme of a card brand, or `other` for an unknown brand.
@@ -226,9 +236,9 @@ mod tests {
     use crate::payments::ids::ConnectorId;
     use crate::uuid::Uuid;
 
-    fn work() -> Work {
+    fn context() -> TaskContext {
         let installation = Uuid::from_bytes([7; 16]);
-        Work {
+        TaskContext {
             connector: ConnectorId { provider: "STRIPE".into(), installation },
             descriptor: String::new(),
             state: String::new(),
@@ -255,61 +265,140 @@ mod tests {
     fn mapped(kind: &str, source: &Value) -> Option<NewPayment> {
         let row = json!({"id": "txn_1", "type": kind, "amount": -77, "created": 200, "source": source});
         let raw = to_raw_value(&row).expect("JSON");
-        payment(&Row::of(&raw).expect("an object"), &work(), "root")
+        payment(&JsonObject::of(&raw).expect("an object"), &context(), "root")
+    }
+
+    /// The mapping of a balance transaction: the type, status, amount, initial amount, scheme and asset of its payment,
+    /// the source and destination, the payment's reference, and the status and amount of the adjustment.
+    type Mapped =
+        (PaymentType, PaymentStatus, (i64, i64), Scheme, &'static str, (&'static str, &'static str));
+    type Adjusted = Option<(&'static str, PaymentStatus, Option<i64>)>;
+
+    const PAY_IN: PaymentType = PaymentType::PayIn;
+    const PAYOUT: PaymentType = PaymentType::Payout;
+    const TRANSFER: PaymentType = PaymentType::Transfer;
+    /// The accounts of pay-ins, payouts and transfers.
+    const IN: (&str, &str) = ("", "root");
+    const OUT: (&str, &str) = ("root", "");
+    const BETWEEN: (&str, &str) = ("root", "acct_1");
+
+    /// Every type of balance transaction that has a payment, with the source of an example.
+    #[rustfmt::skip]
+    fn mappings() -> Vec<(&'static str, Value, Mapped, Adjusted)> {
+        let (visa, other, sepa) = (Scheme::Visa, Scheme::Other, Scheme::SepaCredit);
+        let refund = || json!({"object": "refund", "amount": 600, "charge": charge_object()});
+        let dispute = |status: &str| json!({"object": "dispute", "status": status, "charge": charge_object()});
+        let charged = |status, scheme| (PAY_IN, status, (900, 1_500), scheme, "EUR/2", IN);
+        let paid_out = |status| (PAYOUT, status, (900, 900), sepa, "USD/2", OUT);
+        let moved = |status| (TRANSFER, status, (300, 500), other, "JPY", BETWEEN);
+        let of_charge = |status, amount| Some(("txn_charge", status, amount));
+        let of_payout = |status| Some(("txn_payout", status, None));
+        let of_transfer = |status| Some(("txn_transfer", status, Some(-77)));
+        vec![
+            ("charge", charge_object(), charged(S::Succeeded, visa), None),
+            ("payment", charge_object(), charged(S::Succeeded, other), None),
+            ("refund", refund(), charged(S::Succeeded, visa), of_charge(S::Refunded, Some(600))),
+            ("payment_refund", refund(), charged(S::Succeeded, other), of_charge(S::Refunded, Some(600))),
+            ("refund_failure", refund(), charged(S::Succeeded, visa), of_charge(S::RefundedFailure, Some(600))),
+            ("payment_failure_refund", refund(), charged(S::Succeeded, other), of_charge(S::RefundedFailure, Some(600))),
+            ("payout", payout_object(), paid_out(S::Pending), None),
+            ("payout_failure", payout_object(), paid_out(S::Failed), of_payout(S::Failed)),
+            ("payout_cancel", payout_object(), paid_out(S::Cancelled), of_payout(S::Cancelled)),
+            ("transfer", transfer_object(), moved(S::Succeeded), None),
+            ("transfer_refund", transfer_object(), moved(S::Succeeded), of_transfer(S::Refunded)),
+            ("transfer_cancel", transfer_object(), moved(S::Cancelled), of_transfer(S::Cancelled)),
+            ("transfer_failure", transfer_object(), moved(S::Failed), of_transfer(S::Failed)),
+            ("adjustment", dispute("won"), charged(S::Succeeded, visa), of_charge(S::DisputeWon, None)),
+            ("adjustment", dispute("lost"), charged(S::Failed, visa), of_charge(S::DisputeLost, None)),
+            ("adjustment", dispute("needs_response"), charged(S::Pending, visa), of_charge(S::Dispute, None)),
+        ]
     }
 
     #[test]
-    fn originals_are_payments() {
-        let paid = mapped("charge", &charge_object()).expect("a payment");
-        assert_eq!((paid.kind, paid.status, paid.scheme), (PaymentType::PayIn, S::Succeeded, Scheme::Visa));
-        assert_eq!((paid.amount, paid.initial_amount), (900.into(), 1_500.into()));
-        assert_eq!((&*paid.reference, &*paid.asset), ("txn_1", "EUR/2"));
-        assert_eq!((paid.source, paid.destination), (None, work().account("root")));
-        assert_eq!(paid.metadata.get("kind").map(String::as_str), Some("b"));
-        assert_eq!(paid.created_at, Timestamp::from_micros(200_000_000));
-        assert_eq!(mapped("payment", &charge_object()).expect("a payment").scheme, Scheme::Other);
-        let out = mapped("payout", &payout_object()).expect("a payment");
-        assert_eq!((out.kind, out.status, out.scheme), (PaymentType::Payout, S::Pending, Scheme::SepaCredit));
-        assert_eq!((out.source, out.destination), (work().account("root"), None));
-        let moved = mapped("transfer", &transfer_object()).expect("a payment");
-        assert_eq!((moved.kind, moved.amount, &*moved.asset), (PaymentType::Transfer, 300.into(), "JPY"));
-        assert_eq!(moved.destination, work().account("acct_1"));
-    }
-
-    #[test]
-    fn refunds_and_disputes_adjust_the_original() {
-        let refund = json!({"object": "refund", "amount": 600, "charge": charge_object()});
-        let dispute =
-            |status: &str| json!({"object": "dispute", "status": status, "charge": charge_object()});
-        for (kind, source, reference, status, event, amount) in [
-            ("refund", &refund, "txn_charge", S::Succeeded, S::Refunded, Some(600)),
-            ("payment_refund", &refund, "txn_charge", S::Succeeded, S::Refunded, Some(600)),
-            ("refund_failure", &refund, "txn_charge", S::Succeeded, S::RefundedFailure, Some(600)),
-            ("payment_failure_refund", &refund, "txn_charge", S::Succeeded, S::RefundedFailure, Some(600)),
-            ("payout_failure", &payout_object(), "txn_payout", S::Failed, S::Failed, None),
-            ("payout_cancel", &payout_object(), "txn_payout", S::Cancelled, S::Cancelled, None),
-            ("transfer_refund", &transfer_object(), "txn_transfer", S::Succeeded, S::Refunded, Some(-77)),
-            ("transfer_cancel", &transfer_object(), "txn_transfer", S::Cancelled, S::Cancelled, Some(-77)),
-            ("transfer_failure", &transfer_object(), "txn_transfer", S::Failed, S::Failed, Some(-77)),
-            ("adjustment", &dispute("won"), "txn_charge", S::Succeeded, S::DisputeWon, None),
-            ("adjustment", &dispute("lost"), "txn_charge", S::Failed, S::DisputeLost, None),
-            ("adjustment", &dispute("needs_response"), "txn_charge", S::Pending, S::Dispute, None),
-        ] {
-            let news = mapped(kind, source).expect(kind);
-            let adjustment = &news.adjustments[0];
-            assert_eq!((&*news.reference, news.status), (reference, status), "{kind}");
-            assert_eq!((&*adjustment.reference, adjustment.status), ("txn_1", event), "{kind}");
-            assert_eq!(adjustment.amount, amount.map(Balance::from), "{kind}");
-            assert_eq!(news.created_at, Timestamp::from_micros(100_000_000), "{kind}");
+    fn every_type_has_its_mapping() {
+        let seconds = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        for (kind, source, (of, status, (amount, initial), scheme, asset, (from, to)), adjusted) in mappings()
+        {
+            let news = mapped(kind, &source).expect(kind);
+            assert_eq!(
+                (news.kind, news.status, news.scheme, &*news.asset),
+                (of, status, scheme, asset),
+                "{kind}"
+            );
+            assert_eq!((news.amount, news.initial_amount), (amount.into(), initial.into()), "{kind}");
+            let accounts = (context().account(from), context().account(to));
+            assert_eq!((news.source, news.destination), accounts, "{kind}");
+            let adjustments = news.adjustments.iter();
+            let seen: Vec<_> = adjustments
+                .map(|one| (&*one.reference, one.created_at, one.status, one.amount.clone()))
+                .collect();
+            let (reference, created_at, expected) = match adjusted {
+                None => ("txn_1", seconds(200), vec![]),
+                Some((reference, status, amount)) => {
+                    let adjustment = ("txn_1", seconds(200), status, amount.map(Balance::from));
+                    (reference, seconds(100), vec![adjustment])
+                }
+            };
+            assert_eq!(
+                (&*news.reference, news.created_at, seen),
+                (reference, created_at, expected),
+                "{kind}"
+            );
+            assert!(news.raw.is_some_and(|raw| raw.contains("\"amount\":-77")), "{kind}");
         }
     }
 
     #[test]
-    fn skips_transactions_that_are_no_payments() {
+    fn payouts_have_the_status_of_their_word() {
+        for (word, status) in [
+            ("paid", S::Succeeded),
+            ("pending", S::Pending),
+            ("in_transit", S::Pending),
+            ("failed", S::Failed),
+            ("canceled", S::Cancelled),
+            ("on_hold", S::Other),
+        ] {
+            let mut payout = payout_object();
+            payout["status"] = word.into();
+            assert_eq!(mapped("payout", &payout).expect("a payment").status, status, "{word}");
+        }
+    }
+
+    #[test]
+    fn schemes_are_those_of_cards_and_banks() {
+        let scheme = |kind: &str, source: Value| mapped(kind, &source).expect("a payment").scheme;
+        for word in ["visa", "mastercard", "amex", "diners", "discover", "jcb", "unionpay"] {
+            let mut charge = charge_object();
+            charge["payment_method_details"]["card"]["brand"] = word.into();
+            assert_eq!(scheme("charge", charge).name(), word);
+        }
+        let mut charge = charge_object();
+        charge["payment_method_details"] = json!({"card": {"brand": "eftpos_au"}});
+        assert_eq!(scheme("charge", charge.clone()), Scheme::Other);
+        charge["payment_method_details"] = json!({"sepa_debit": {}});
+        assert_eq!(scheme("charge", charge), Scheme::Other);
+        let mut payout = payout_object();
+        (payout["type"], payout["destination"]) = ("card".into(), json!({"brand": "Visa"}));
+        assert_eq!(scheme("payout", payout.clone()), Scheme::Visa);
+        payout["type"] = "fpx".into();
+        assert_eq!(scheme("payout", payout), Scheme::Unknown);
+    }
+
+    #[test]
+    fn metadata_of_the_intent_overlays_that_of_the_charge() {
+        let metadata = mapped("charge", &charge_object()).expect("a payment").metadata;
+        let expected = [("kind", "b"), ("order", "1")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(metadata, expected.into());
+    }
+
+    #[test]
+    fn what_tells_of_no_payment_is_passed_over() {
         let huf = json!({"object": "charge", "amount": 1, "currency": "huf", "balance_transaction": "t", "created": 1});
         let unexpanded = json!({"object": "refund", "amount": 1, "charge": "ch_1"});
         for (kind, source) in [
             ("stripe_fee", charge_object()),
+            ("application_fee", charge_object()),
+            ("topup", charge_object()),
             ("adjustment", charge_object()),
             ("charge", json!("ch_1")),
             ("charge", Value::Null),

@@ -1,8 +1,8 @@
 //! Positions in the balance transactions of a STRIPE account.
 
 use crate::connectors::http::escape;
-use crate::connectors::rows::Row;
-use crate::connectors::{Work, stripe_mapping};
+use crate::connectors::json_object::JsonObject;
+use crate::connectors::{TaskContext, stripe_mapping};
 use crate::http::response::{Json, Numbers};
 
 /// The range of an account's balance transactions that has been fetched.
@@ -16,22 +16,22 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    pub(super) fn of(work: &Work) -> Self {
+    pub(super) fn of(context: &TaskContext) -> Self {
         Self {
-            oldest: work.kept("oldestID"),
-            oldest_date: work.kept("oldestDate"),
-            newest: work.kept("moreRecentID"),
-            newest_date: work.kept("moreRecentDate"),
-            no_more_history: work.kept("noMoreHistory") == "true",
+            oldest: context.state_member("oldestID"),
+            oldest_date: context.state_member("oldestDate"),
+            newest: context.state_member("moreRecentID"),
+            newest_date: context.state_member("moreRecentDate"),
+            no_more_history: context.state_member("noMoreHistory") == "true",
         }
     }
 
-    pub(super) fn path(&self, work: &Work, size: u64) -> String {
+    pub(super) fn path(&self, context: &TaskContext, size: u64) -> String {
         let expand = "expand[]=data.source&expand[]=data.source.charge&expand[]=data.source.payment_intent";
         let place = if self.no_more_history && !self.newest.is_empty() {
             format!("ending_before={}", escape(&self.newest))
         } else if self.oldest.is_empty() {
-            format!("created[lte]={}", work.now.as_micros() / 1_000_000)
+            format!("created[lte]={}", context.now.as_micros() / 1_000_000)
         } else {
             format!("starting_after={}", escape(&self.oldest))
         };
@@ -40,8 +40,8 @@ impl Timeline {
 
     /// Returns the state after a page, and whether to fetch another page at once. The newest row of a page is the
     /// first.
-    pub(super) fn after(mut self, listed: &[Row<'_>], has_more: bool) -> (Self, bool) {
-        let place = |row: &Row<'_>| {
+    pub(super) fn after(mut self, listed: &[JsonObject<'_>], has_more: bool) -> (Self, bool) {
+        let place = |row: &JsonObject<'_>| {
             let date = stripe_mapping::date(row, "created").map(|at| at.to_string()).unwrap_or_default();
             (row.text("id"), date)
         };
@@ -89,7 +89,7 @@ mod tests {
     fn step(timeline: Timeline, ids: &[&str], has_more: bool) -> (Timeline, bool) {
         let texts = ids.iter().map(|id| format!(r#"{{"id":"{id}","created":1700000000}}"#));
         let raws: Vec<_> = texts.map(|text| RawValue::from_string(text).expect("JSON")).collect();
-        let rows: Vec<_> = raws.iter().map(|raw| Row::of(raw).expect("an object")).collect();
+        let rows: Vec<_> = raws.iter().map(|raw| JsonObject::of(raw).expect("an object")).collect();
         timeline.after(&rows, has_more)
     }
 

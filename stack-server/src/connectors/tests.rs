@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use ledger_core::{Balance, Timestamp};
 use ledger_store::Store;
 
+use crate::connectors::clock::Clock as _;
 use crate::connectors::clock::manual::ManualClock;
 use crate::connectors::config::{Kind, Parameter, Values, optional};
-use crate::connectors::definition::{Abilities, Row};
+use crate::connectors::definition::{Abilities, Definition};
 use crate::connectors::engine::{Engine, Worker};
 use crate::connectors::http::Tools;
-use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work};
+use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, TaskContext};
 use crate::outbound::Outbound;
 use crate::payments::codec::Metadata;
 use crate::payments::event::Events;
@@ -29,7 +30,7 @@ mod next_page;
 mod orders;
 mod power_cuts;
 mod random_work;
-mod world;
+pub(crate) mod world;
 
 /// The next responses of the provider, and the requests that it has received.
 #[derive(Default)]
@@ -60,9 +61,9 @@ impl Connector for Provider {
         starts
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         let mut script = self.0.lock().expect("no panic");
-        script.states.push(format!("{} {}", work.field("name"), work.state));
+        script.states.push(format!("{} {}", context.descriptor_member("name"), context.state));
         let answer = script.answers.pop_front().unwrap_or_else(|| Ok(Page::default()));
         Box::pin(async move { answer })
     }
@@ -93,20 +94,20 @@ fn engine<C: Connector + 'static>(
     build: impl Fn() -> Arc<C> + Sync + 'static,
 ) -> Engine {
     let build = move |_: &Values, _: &Tools| Ok(build() as Arc<dyn Connector>);
-    let row = Row {
+    let definition = Definition {
         provider: "TEST",
         parameters: PARAMETERS,
         period: "pollingPeriod",
         slots: 2,
-        abilities: Abilities { pays: true, transfers: true, ..Abilities::default() },
+        abilities: Abilities { pays: true, reverses: true, transfers: true, bank_accounts: true },
         build: Box::leak(Box::new(build)),
         clean: None,
     };
-    let rows: &'static [Row] = Box::leak(Box::new([row]));
-    let events = Events::new(vec![], String::new(), Timestamp::default());
+    let definitions: &'static [Definition] = Box::leak(Box::new([definition]));
+    let events = Events::new(vec!["test"], String::new(), &store.snapshot(), clock.now());
     let payments = Payments::new(store.clone(), Sealer::of_secret(b"test"), events);
     let tools = Tools::new(Outbound::Any, std::collections::BTreeMap::new(), Duration::from_secs(30));
-    Engine::new(Arc::new(payments), rows, tools, Arc::new(clock.clone()))
+    Engine::new(Arc::new(payments), definitions, tools, Arc::new(clock.clone()))
 }
 
 impl Bench {
@@ -129,13 +130,13 @@ impl Bench {
     /// Configures an installation again with the default configuration.
     fn configure(&self, id: &ConnectorId, is_idle: bool) {
         self.provider.0.lock().expect("no panic").is_idle = is_idle;
-        let row = self.engine.row("test").expect("the row");
-        self.runtime.block_on(self.engine.configure(row, id, b"{}")).expect("configured");
+        let definition = self.engine.definition("test").expect("the definition");
+        self.runtime.block_on(self.engine.configure(definition, id, b"{}")).expect("configured");
     }
 
     fn install(&self) -> ConnectorId {
-        let row = self.engine.row("test").expect("the row");
-        self.runtime.block_on(self.engine.install(row, b"{}")).expect("installed")
+        let definition = self.engine.definition("test").expect("the definition");
+        self.runtime.block_on(self.engine.install(definition, b"{}")).expect("installed")
     }
 
     /// Waits until a condition is true. `what` describes the condition if the wait fails.

@@ -4,7 +4,7 @@ use ledger_core::{Balance, Timestamp};
 use ledger_store::{Expected, Snapshot};
 
 use crate::connectors::money::{self, Action, Next};
-use crate::connectors::{Failure, Order, Outcome, Paid, Restart, Retry, Start, Transfer, object};
+use crate::connectors::{Failure, Order, Outcome, Paid, Restart, Retry, Start, Transfer, currency, object};
 use crate::http::error::ApiError;
 use crate::payments::account::Account;
 use crate::payments::codec::Metadata;
@@ -155,12 +155,18 @@ fn order(snapshot: &Snapshot, transfer: stored::Transfer) -> Result<Order, ApiEr
     };
     let new = NewTransfer {
         amount: transfer.amount,
-        asset: transfer.asset,
+        asset: with_decimals(transfer.asset),
         source,
         destination: transfer.destination,
         metadata: Metadata::new(),
     };
     Ok(Order::Send(order_of(new, kind, source_metadata, transfer.id.to_string())))
+}
+
+/// Returns the asset for the provider. Clients of 1.10 may send a currency without its decimals. They mean its smallest
+/// unit.
+fn with_decimals(asset: String) -> String {
+    if asset.contains('/') { asset } else { currency::asset(&asset) }
 }
 
 fn note(

@@ -1,5 +1,5 @@
 //! Walks through the lists of a provider, one page per step of a task. A connector builds the request of a page from
-//! its [`Place`]. Everything else is the same for all providers.
+//! its [`PagePosition`]. Everything else is the same for all providers.
 //!
 //! A walk does not assume that pages are stable. If the same page comes twice in a row, pages have moved. The walk then
 //! ends without progress, and the next walk begins at the same date. After a complete walk, the next one begins at the
@@ -10,8 +10,8 @@ use std::time::Duration;
 use ledger_core::Timestamp;
 use serde_json::value::RawValue;
 
-use crate::connectors::rows::{Row, Unfit, elements};
-use crate::connectors::{Failure, Page, Restart, Start, Work, object};
+use crate::connectors::json_object::{JsonObject, Unfit, elements};
+use crate::connectors::{Failure, Page, Restart, Start, TaskContext, object};
 use crate::payments::task::NO_STATE;
 
 /// A list of a provider.
@@ -22,7 +22,7 @@ pub(super) struct List {
     /// The response member with the rows; empty if the response itself is the list.
     pub(super) rows: &'static str,
     /// Returns whether this response is the last page. An empty page always ends the walk.
-    pub(super) is_last: fn(Option<&Row<'_>>, &Place) -> bool,
+    pub(super) is_last: fn(Option<&JsonObject<'_>>, &PagePosition) -> bool,
     /// The response member that names the next page; empty if pages have numbers.
     pub(super) token: &'static str,
     /// Time between the start of the next walk and the newest date; `None` if every walk reads everything.
@@ -31,15 +31,15 @@ pub(super) struct List {
 }
 
 /// Adds a record to a page, and returns the date by which the list is filtered.
-pub(super) type Read = fn(&Row<'_>, &Work, &mut Page) -> Result<Option<Timestamp>, Unfit>;
+pub(super) type Read = fn(&JsonObject<'_>, &TaskContext, &mut Page) -> Result<Option<Timestamp>, Unfit>;
 
 /// Ends the walk after one response, which contains the whole list.
-pub(super) fn whole(_: Option<&Row<'_>>, _: &Place) -> bool {
+pub(super) fn whole(_: Option<&JsonObject<'_>>, _: &PagePosition) -> bool {
     true
 }
 
 /// Ends the walk only after an empty page.
-pub(super) fn until_empty(_: Option<&Row<'_>>, _: &Place) -> bool {
+pub(super) fn until_empty(_: Option<&JsonObject<'_>>, _: &PagePosition) -> bool {
     false
 }
 
@@ -65,7 +65,7 @@ fn digest_of(rows: &[&RawValue]) -> String {
 
 /// The position of the next page in a walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PagePosition {
     /// Only records from this date on are requested; empty for all.
     pub(super) since: String,
     /// Number of earlier pages in this walk.
@@ -80,16 +80,16 @@ pub(super) struct Place {
     digest: String,
 }
 
-impl Place {
+impl PagePosition {
     /// Returns the position in the state of a task.
-    pub(super) fn of(work: &Work) -> Self {
+    pub(super) fn of(context: &TaskContext) -> Self {
         Self {
-            since: work.kept("since"),
-            page: work.kept("page").parse().unwrap_or(0),
-            offset: work.kept("offset").parse().unwrap_or(0),
-            token: work.kept("token"),
-            newest: work.kept("newest"),
-            digest: work.kept("digest"),
+            since: context.state_member("since"),
+            page: context.state_member("page").parse().unwrap_or(0),
+            offset: context.state_member("offset").parse().unwrap_or(0),
+            token: context.state_member("token"),
+            newest: context.state_member("newest"),
+            digest: context.state_member("digest"),
         }
     }
 
@@ -115,10 +115,10 @@ impl Place {
     /// # Errors
     ///
     /// Fails if the response contains no list.
-    pub(super) fn read(self, list: &List, work: &Work, body: &[u8]) -> Result<Page, Failure> {
+    pub(super) fn read(self, list: &List, context: &TaskContext, body: &[u8]) -> Result<Page, Failure> {
         let wrong = |reason: &str| Failure::later(format!("{}: {reason}", list.key));
         let raw: &RawValue = serde_json::from_slice(body).map_err(|error| wrong(&error.to_string()))?;
-        let answer = Row::of(raw);
+        let answer = JsonObject::of(raw);
         let rows = answer.as_ref().map_or_else(|| elements(raw), |answer| answer.list(list.rows));
         let rows = rows.ok_or_else(|| wrong("the answer holds no list"))?;
         let digest = digest_of(&rows);
@@ -135,10 +135,10 @@ impl Place {
         }
         let mut place = self;
         for raw in &rows {
-            let read =
-                Row::of(raw).ok_or_else(|| Unfit("a row that is no object was passed over".to_owned()));
-            match read.and_then(|row| (list.read)(&row, work, &mut page)) {
-                Ok(at) => place.meet(at.map(|at| at.min(work.now))),
+            let read = JsonObject::of(raw)
+                .ok_or_else(|| Unfit("a row that is no object was passed over".to_owned()));
+            match read.and_then(|row| (list.read)(&row, context, &mut page)) {
+                Ok(at) => place.meet(at.map(|at| at.min(context.now))),
                 Err(Unfit(reason)) => page.warning = page.warning.take().or(Some(reason)),
             }
         }
@@ -178,7 +178,7 @@ mod tests {
     use crate::payments::ids::ConnectorId;
     use crate::uuid::Uuid;
 
-    fn read_row(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    fn read_row(row: &JsonObject<'_>, _: &TaskContext, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
         page.children.push(LIST.task(&[("row", &row.required("id")?)]));
         Ok(Some(row.required_date("at")?))
     }
@@ -193,8 +193,8 @@ mod tests {
         read: read_row,
     };
 
-    fn work(state: &str) -> Work {
-        Work {
+    fn context(state: &str) -> TaskContext {
+        TaskContext {
             connector: ConnectorId { provider: "TEST".into(), installation: Uuid::from_bytes([7; 16]) },
             descriptor: "{}".to_owned(),
             state: state.to_owned(),
@@ -204,8 +204,8 @@ mod tests {
 
     /// Makes a step of a walk. Returns the page and the state after it.
     fn step(state: &str, body: &str) -> (Page, String) {
-        let work = work(state);
-        let page = Place::of(&work).read(&LIST, &work, body.as_bytes()).expect("a list");
+        let context = context(state);
+        let page = PagePosition::of(&context).read(&LIST, &context, body.as_bytes()).expect("a list");
         let state = page.state.clone().expect("a state");
         (page, state)
     }
@@ -217,7 +217,7 @@ mod tests {
     fn walk_ends_at_empty_page_and_overlaps() {
         let (page, state) = step("{}", FIRST);
         assert!(page.has_more && page.children.len() == 2);
-        let place = Place::of(&work(&state));
+        let place = PagePosition::of(&context(&state));
         assert_eq!((place.page, place.offset), (1, 2));
         let (page, state) = step(&state, r#"{"rows":[]}"#);
         assert_eq!((page.has_more, &*state), (false, r#"{"since":"2024-01-01T00:04:00Z"}"#));
@@ -249,8 +249,8 @@ mod tests {
     #[test]
     fn answer_without_list_is_tried_again() {
         for body in ["", "{", "[1", "7", r#"{"rows":7}"#, r#"{"rows":null}"#, "<html>"] {
-            let work = work("{}");
-            assert!(Place::of(&work).read(&LIST, &work, body.as_bytes()).is_err(), "{body}");
+            let context = context("{}");
+            assert!(PagePosition::of(&context).read(&LIST, &context, body.as_bytes()).is_err(), "{body}");
         }
     }
 }

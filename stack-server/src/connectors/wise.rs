@@ -6,13 +6,12 @@ use std::time::Duration;
 use ledger_core::Timestamp;
 
 use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
-use crate::connectors::error::{ConfigError, ParameterError};
+use crate::connectors::definition::{Abilities, Definition, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape, parsed};
-use crate::connectors::rows::{Row, Unfit};
-use crate::connectors::walk::{self, List, Place};
+use crate::connectors::json_object::{JsonObject, Unfit};
+use crate::connectors::walk::{self, List, PagePosition};
 use crate::connectors::{
-    Connector, Failure, Order, Page, Paid, Pending, Start, Transfer, Work, currency, object,
+    Connector, Failure, Order, Page, Paid, Pending, Start, TaskContext, Transfer, currency, object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
@@ -34,13 +33,13 @@ const UNFUNDED: &str = "incoming_payment_waiting";
 /// The metadata key by which an account names the profile that owns it.
 const PROFILE: &str = "profile_id";
 
-pub(crate) const ROW: Registered = Registered {
+pub(crate) const DEFINITION: Definition = Definition {
     provider: PROVIDER,
     parameters: PARAMETERS,
     period: "pollingPeriod",
     slots: SLOTS,
     abilities: Abilities { pays: true, reverses: false, transfers: true, bank_accounts: false },
-    build: &build,
+    build: &|values, tools| Ok(build(values, tools)),
     clean: None,
 };
 
@@ -96,13 +95,10 @@ struct Wise {
     authorization: String,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
+fn build(values: &Values, tools: &Tools) -> Arc<dyn Connector> {
     let key = values.text("apiKey");
-    if key.chars().any(char::is_control) {
-        return Err(ParameterError::ControlCharacter.of("apiKey"));
-    }
     let provider = tools.known_provider(PROVIDER, ADDRESS, &[key]);
-    Ok(Arc::new(Wise { provider, authorization: format!("Bearer {key}") }))
+    Arc::new(Wise { provider, authorization: format!("Bearer {key}") })
 }
 
 impl Connector for Wise {
@@ -111,11 +107,11 @@ impl Connector for Wise {
         vec![Start::periodic(object(&main))]
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         Box::pin(async move {
-            let profile = escape(&work.field("profileID"));
-            let place = Place::of(work);
-            let (list, path) = match work.field("key").as_str() {
+            let profile = escape(&context.descriptor_member("profileID"));
+            let place = PagePosition::of(context);
+            let (list, path) = match context.descriptor_member("key").as_str() {
                 "main" => return Ok(Page { children: vec![PROFILES.task(&[])], ..Page::default() }),
                 "fetch-profiles" => (&PROFILES, "/v1/profiles".to_owned()),
                 "fetch-balances" => {
@@ -126,7 +122,7 @@ impl Connector for Wise {
                 other => return Err(Failure::final_(format!("there is no task {other:?}"))),
             };
             let body = self.provider.get(&path, &[("authorization", &self.authorization)]).await?;
-            place.read(list, work, &body)
+            place.read(list, context, &body)
         })
     }
 
@@ -152,12 +148,12 @@ impl Connector for Wise {
     }
 }
 
-fn recipients(profile: &str, place: &Place) -> String {
+fn recipients(profile: &str, place: &PagePosition) -> String {
     let seek = if place.token.is_empty() { "0".to_owned() } else { escape(&place.token) };
     format!("/v2/accounts?profile={profile}&size={PAGE_SIZE}&seekPosition={seek}")
 }
 
-fn transfers(profile: &str, place: &Place) -> String {
+fn transfers(profile: &str, place: &PagePosition) -> String {
     let mut path = format!("/v1/transfers?profile={profile}&limit={PAGE_SIZE}&offset={}", place.offset);
     if !place.since.is_empty() {
         path.push_str(&format!("&createdDateStart={}", escape(&place.since)));
@@ -165,13 +161,17 @@ fn transfers(profile: &str, place: &Place) -> String {
     path
 }
 
-fn read_profile(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_profile(row: &JsonObject<'_>, _: &TaskContext, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
     let id = row.required("id")?;
     page.children.extend([BALANCES, RECIPIENTS, TRANSFERS].map(|list| list.task(&[("profileID", &id)])));
     Ok(None)
 }
 
-fn read_balance(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_balance(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     let (reference, code) = (row.required("id")?, row.required("currency")?);
     page.batch.accounts.push(NewAccount {
         reference: reference.clone(),
@@ -179,22 +179,26 @@ fn read_balance(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
         default_asset: currency::asset(&code),
         name: row.text("name"),
         kind: AccountType::Internal,
-        metadata: Metadata::from([(PROFILE.to_owned(), work.field("profileID"))]),
+        metadata: Metadata::from([(PROFILE.to_owned(), context.descriptor_member("profileID"))]),
         raw: Some(row.raw()),
     });
-    let balance = row.row("amount").amount("value", &code)?;
+    let balance = row.object_or_empty("amount").amount("value", &code)?;
     page.batch.balances.push(NewBalance {
         account: reference,
         asset: currency::asset(&code),
-        at: work.now,
+        at: context.now,
         balance,
     });
     Ok(None)
 }
 
-fn read_recipient(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_recipient(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     let code = row.text("currency");
-    let name = row.row("name").text("fullName");
+    let name = row.object_or_empty("name").text("fullName");
     page.batch.accounts.push(NewAccount {
         reference: row.required("id")?,
         // Without a date of the provider, use a fixed one, so that every walk reads the same account.
@@ -202,20 +206,24 @@ fn read_recipient(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<
         default_asset: if code.is_empty() { String::new() } else { currency::asset(&code) },
         name: if name.is_empty() { row.text("accountHolderName") } else { name },
         kind: AccountType::External,
-        metadata: Metadata::from([(PROFILE.to_owned(), work.field("profileID"))]),
+        metadata: Metadata::from([(PROFILE.to_owned(), context.descriptor_member("profileID"))]),
         raw: Some(row.raw()),
     });
     Ok(None)
 }
 
-fn read_transfer(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_transfer(
+    row: &JsonObject<'_>,
+    context: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, Unfit> {
     let code = row.required("targetCurrency")?;
     let (amount, created_at) = (row.amount("targetValue", &code)?, row.required_date("created")?);
     page.batch.payments.push(NewPayment {
         kind: PaymentType::Transfer,
         reference: row.required("id")?,
-        source: work.account(&row.text("sourceAccount")),
-        destination: work.account(&row.text("targetAccount")),
+        source: context.account(&row.text("sourceAccount")),
+        destination: context.account(&row.text("targetAccount")),
         status: status(&row.text("status")),
         initial_amount: amount.clone(),
         amount,

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ledger_core::Timestamp;
-use ledger_store::{DocumentAction, DocumentChange, Expected};
+use ledger_store::{Direction, DocumentAction, DocumentChange, DocumentRange, Expected, Snapshot};
 
 use crate::collections::PAYMENT_EVENTS;
 use crate::http::response::{Json, Numbers};
@@ -16,6 +16,7 @@ use crate::payments::ids::{AccountId, ConnectorId, InitiationId};
 use crate::payments::initiation::Initiation;
 use crate::payments::payment::Payment;
 use crate::payments::pool::Pool;
+use crate::payments::record::prefixed;
 use crate::uuid::Uuid;
 
 /// The types of events.
@@ -72,11 +73,17 @@ impl Event<'_> {
 }
 
 impl Events {
-    /// Creates the events for these publishers.
-    pub(crate) fn new(publishers: Vec<&'static str>, base: String, now: Timestamp) -> Self {
-        // Numbers of an earlier process are lower, unless the clock ran backwards. In that case events are only
-        // delivered later.
-        Self { publishers, base, next: AtomicU64::new(now.as_micros() as u64) }
+    /// Creates the events for these publishers. Their numbers are higher than those of all stored events, so that no
+    /// event replaces one that is not delivered yet, even if the clock ran backwards.
+    pub(crate) fn new(
+        publishers: Vec<&'static str>,
+        base: String,
+        snapshot: &Snapshot,
+        now: Timestamp,
+    ) -> Self {
+        let last = publishers.iter().filter_map(|publisher| last_number(snapshot, publisher)).max();
+        let next = last.map_or(0, |last| last + 1).max(now.as_micros() as u64);
+        Self { publishers, base, next: AtomicU64::new(next) }
     }
 
     /// Returns the changes that store events. They belong into the commit of the change that caused the events.
@@ -89,7 +96,7 @@ impl Events {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let value = self.text(event, now);
             for publisher in &self.publishers {
-                let key = [publisher.as_bytes(), &[0], &number.to_be_bytes()].concat();
+                let key = [&prefix(publisher)[..], &number.to_be_bytes()].concat();
                 let action = DocumentAction::Put { value: value.clone(), keys: vec![] };
                 let expected = Expected::Anything;
                 changes.push(DocumentChange { collection: PAYMENT_EVENTS, key, expected, action });
@@ -169,6 +176,19 @@ impl Events {
         json.raw(",\"amount\":").balance(&payment.amount).raw(",\"metadata\":");
         write_metadata(json, &payment.metadata);
     }
+}
+
+/// Returns the common prefix of the keys of a publisher's events.
+pub(crate) fn prefix(publisher: &str) -> Vec<u8> {
+    [publisher.as_bytes(), &[0]].concat()
+}
+
+/// Returns the number of the newest stored event of a publisher. Without one, or if the store cannot be read, the date
+/// alone gives the next number.
+fn last_number(snapshot: &Snapshot, publisher: &str) -> Option<u64> {
+    let range = DocumentRange { limit: 1, ..prefixed(&prefix(publisher), Direction::Descending) };
+    let newest = snapshot.documents(PAYMENT_EVENTS, &range).ok()?.pop()?;
+    newest.key.last_chunk().map(|number| u64::from_be_bytes(*number))
 }
 
 /// Writes metadata as a JSON object.

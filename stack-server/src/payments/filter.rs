@@ -19,6 +19,8 @@ pub(crate) enum KeyKind {
     Number,
     /// A text that is only compared for equality.
     Text,
+    /// The id of a record. The function returns its usual form, or `None` if no record can have this id.
+    Id(fn(&str) -> Option<String>),
     /// A word of a closed set. The function tells whether a text is one.
     Word(fn(&str) -> bool),
 }
@@ -105,6 +107,15 @@ impl Filter {
                     Comparison::GreaterOrEqual => ordering.is_ge(),
                 }
             }
+        }
+    }
+
+    /// Returns whether the filter matches no row, whatever the rows contain. May return `false` for such a filter.
+    pub(crate) fn matches_nothing(&self) -> bool {
+        match self {
+            Self::And(all) => all.iter().any(Self::matches_nothing),
+            Self::Or(any) => any.iter().all(Self::matches_nothing),
+            Self::Not(_) | Self::Compare(_) | Self::Metadata(..) => false,
         }
     }
 
@@ -237,6 +248,10 @@ fn compared(
             Value::Number(number.ok_or_else(wrong)?)
         }
         KeyKind::OrderedText | KeyKind::Text => Value::Text(text()?.0.into_owned()),
+        KeyKind::Id(usual_form) => match usual_form(&text()?.0) {
+            Some(id) => Value::Text(id),
+            None => return Ok(Filter::Or(vec![])),
+        },
         KeyKind::Word(is_word) => {
             let word = text()?.0;
             if !is_word(&word) {
@@ -257,6 +272,7 @@ mod tests {
             ("reference", KeyKind::OrderedText),
             ("amount", KeyKind::Number),
             ("status", KeyKind::Word(|word| word == "A" || word == "B")),
+            ("id", KeyKind::Id(|text| text.strip_prefix("id-").map(str::to_owned))),
         ],
         has_metadata: true,
     };
@@ -269,6 +285,7 @@ mod tests {
                 "reference" => Some(Value::Text(self.0.to_owned())),
                 "amount" => Some(Value::Number(Balance::from(self.1))),
                 "status" => Some(Value::Text("A".to_owned())),
+                "id" => Some(Value::Text("7".to_owned())),
                 _ => None,
             }
         }
@@ -328,6 +345,24 @@ mod tests {
         ] {
             assert!(Filter::parse(text.as_bytes(), KEYS).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn id_that_does_not_parse_matches_nothing() {
+        for (text, matches_nothing, accepted) in [
+            (r#"{"$match":{"id":"id-7"}}"#, false, true),
+            (r#"{"$match":{"id":"7"}}"#, true, false),
+            (r#"{"$and":[{},{"$match":{"id":"7"}}]}"#, true, false),
+            (r#"{"$or":[{"$match":{"id":"7"}},{"$match":{"id":"id-7"}}]}"#, false, true),
+            (r#"{"$or":[{"$match":{"id":"7"}},{"$match":{"id":"8"}}]}"#, true, false),
+            (r#"{"$not":{"$match":{"id":"7"}}}"#, false, true),
+        ] {
+            let filter = Filter::parse(text.as_bytes(), KEYS).expect(text);
+            let seen = (filter.matches_nothing(), filter.accepts(&Sample("r", 5)));
+            assert_eq!(seen, (matches_nothing, accepted), "{text}");
+        }
+        assert!(Filter::parse(br#"{"$gt":{"id":"id-7"}}"#, KEYS).is_err());
+        assert!(Filter::parse(br#"{"$match":{"id":7}}"#, KEYS).is_err());
     }
 
     #[test]

@@ -18,6 +18,9 @@ use crate::uuid::Uuid;
 pub(crate) const BY_DATE: u32 = 1;
 pub(crate) const BY_REFERENCE: u32 = 2;
 
+/// The kind of the filter keys that hold an account.
+const ACCOUNT: KeyKind = KeyKind::Id(|text| AccountId::parse(text).map(|id| id.text()));
+
 /// A transfer initiation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Initiation {
@@ -84,7 +87,7 @@ pub(crate) struct Reversal {
 impl Initiation {
     /// The filter keys of transfer initiations.
     pub(crate) const FILTER: Keys = Keys {
-        keys: &[("source_account_id", KeyKind::Text), ("destination_account_id", KeyKind::Text)],
+        keys: &[("source_account_id", ACCOUNT), ("destination_account_id", ACCOUNT)],
         has_metadata: false,
     };
 

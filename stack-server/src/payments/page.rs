@@ -62,6 +62,8 @@ pub(crate) enum Narrowed {
     Key(u32, Vec<u8>),
     /// All rows have this value in a dated index. Only for lists of a whole collection in the order of these dates.
     Value(u32, Vec<u8>),
+    /// The filter matches no row.
+    Nothing,
 }
 
 /// A page of a list.
@@ -139,6 +141,7 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
         let (index, prefix) = match &self.listing.narrowed {
             Some(Narrowed::Key(index, key)) => return self.run_narrowed(snapshot, *index, key),
             Some(Narrowed::Value(index, value)) => (*index, value),
+            Some(Narrowed::Nothing) => return Ok(()),
             None => (self.order[0].index, &self.listing.prefix),
         };
         let wanted = self.listing.size + 1;
@@ -435,6 +438,14 @@ mod tests {
         let all = [first.rows, second.rows].concat();
         assert!(all.iter().all(|number| number % 3 == 2) && all.len() == 66);
         assert!(all.is_sorted_by_key(|number| number.wrapping_mul(37)) && second.next.is_none());
+    }
+
+    #[test]
+    fn page_of_nothing_reads_no_document() {
+        let mut listing = listing(&[(1, Direction::Ascending)], 5);
+        listing.narrowed = Some(Narrowed::Nothing);
+        let page = listing.page::<()>(&filled().snapshot(), |document| panic!("{document:?} is read"));
+        assert!(page.is_ok_and(|page| page.rows.is_empty() && page.next.is_none()));
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Payment {
             ("type", KeyKind::Word(|word| PaymentType::parse(word).is_some())),
             ("status", KeyKind::Word(|word| PaymentStatus::parse(word).is_some())),
             ("asset", KeyKind::Text),
-            ("connectorID", KeyKind::Text),
+            ("connectorID", KeyKind::Id(|text| ConnectorId::parse(text).map(|id| id.text()))),
         ],
         has_metadata: true,
     };

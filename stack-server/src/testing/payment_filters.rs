@@ -52,6 +52,7 @@ fn laws(filter: &Filter, text: &str, keys: Keys) {
     for (text, number) in texts.into_iter().flat_map(|text| [-1, 0, 1_000].map(|number| (text, number))) {
         let row = Sample { text, number };
         let accepted = filter.accepts(&row);
+        assert!(!accepted || !filter.matches_nothing(), "{filter:?} accepts {text:?}");
         assert!(not.as_ref().is_none_or(|not| not.accepts(&row) != accepted), "{filter:?}");
         for same in [&both, &either].into_iter().flatten() {
             assert_eq!(same.accepts(&row), accepted, "{filter:?}");

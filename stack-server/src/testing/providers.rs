@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use crate::connectors::config::Values;
 use crate::connectors::http::Tools;
-use crate::connectors::{Connector, Order, Page, Transfer, Work, registry};
+use crate::connectors::{Connector, Order, Page, TaskContext, Transfer, registry};
 use crate::outbound::Outbound;
 use crate::payments::codec::Metadata;
 use crate::payments::ids::ConnectorId;
@@ -71,7 +71,7 @@ impl Providers {
     pub fn new(certificate: &str, key: &str, folder: &Path) -> Self {
         let answer: Arc<Mutex<Vec<u8>>> = Arc::default();
         let url = serve(answer.clone());
-        let names = registry::ROWS.iter().map(|row| row.provider);
+        let names = registry::DEFINITIONS.iter().map(|row| row.provider);
         let addresses = names.map(|name| (name.to_owned(), url.clone())).collect();
         let tools =
             Tools::new(Outbound::Any, addresses, Duration::from_secs(10)).within(Some(folder.to_owned()));
@@ -81,7 +81,7 @@ impl Providers {
             "userCertificate": certificate, "userCertificateKey": key
         });
         let config = config.to_string();
-        let built = registry::ROWS.iter().map(|row| {
+        let built = registry::DEFINITIONS.iter().map(|row| {
             let values = Values::read(config.as_bytes(), row.parameters).expect("all parameters");
             (row.provider, (row.build)(&values, &tools).expect("a connector"))
         });
@@ -108,13 +108,13 @@ impl Providers {
         if provider == "DUMMY-PAY" {
             std::fs::write(&self.file, answer).expect("a writable folder");
         }
-        let work = Work {
+        let context = TaskContext {
             connector: ConnectorId { provider: provider.into(), installation: Uuid::from_bytes([7; 16]) },
             descriptor: descriptor.to_owned(),
             state: state.to_owned(),
             now: Timestamp::from_micros(1_700_000_000_000_000),
         };
-        if let Ok(page) = self.runtime.block_on(connector.poll(&work)) {
+        if let Ok(page) = self.runtime.block_on(connector.poll(&context)) {
             let (held, sent) = (extent(&page), answer.len());
             // A page contains each record in its raw form and again in fields, hence the factor. New tasks and empty
             // fields take space whatever the size of the response, hence the constant.

@@ -430,6 +430,12 @@ fn stripe_transfers_of_1_10_are_made() {
     post(&server, "/connectors/STRIPE/transfers", &body).is(200);
     let list = || get(&server, "/connectors/STRIPE/transfers").is(200).json()["data"][0].clone();
     until("it has succeeded", || list()["status"] == "SUCCEEDED");
+    // Clients of 1.10 may name a currency without its decimals.
+    let in_cents = json!({"amount": 100, "asset": "EUR", "destination": "acct_1"});
+    post(&server, "/connectors/STRIPE/transfers", &in_cents).is(200);
+    until("it has succeeded too", || list()["asset"] == "EUR" && list()["status"] == "SUCCEEDED");
+    let last = provider.requests().pop().expect("a request");
+    assert!(last.body.contains("amount=100") && last.body.contains("currency=eur"), "{last:?}");
     provider.refuse("/v1/transfers", 402, &json!({"error": "no funds"}));
     post(&server, "/connectors/STRIPE/transfers", &body).is(200);
     until("it has failed", || list()["status"] == "FAILED");

@@ -23,7 +23,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// Sends the request of a `curl` command, and returns the body of the response.
-fn send(server: &TestServer, command: &str) -> String {
+pub(crate) fn send(server: &TestServer, command: &str) -> String {
     let words = words(command);
     let (mut method, mut path, mut body, mut headers) = ("GET", "", "", Vec::new());
     let mut rest = words.iter().map(String::as_str);
@@ -32,8 +32,9 @@ fn send(server: &TestServer, command: &str) -> String {
         match word {
             "-X" => method = value(),
             "-d" => body = value(),
+            "-s" => {}
             "-H" => headers.push(value().split_once(": ").expect("a header has a value")),
-            url => path = url.strip_prefix("localhost:8080").expect("an address of the server"),
+            url => path = url.split_once(":8080").expect("an address of the server").1,
         }
     }
     // `curl` sends this content type.

@@ -57,6 +57,7 @@ mod pipelines;
 mod provider;
 mod provider_records;
 mod publisher;
+mod readme;
 mod receiver;
 mod schemas;
 mod schemathesis;

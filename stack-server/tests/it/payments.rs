@@ -143,6 +143,17 @@ fn cursors_keep_filters_and_sorting() {
 }
 
 #[test]
+fn filters_take_ids_with_and_without_padding() {
+    let server = TestServer::start();
+    let connector = manual(&server);
+    pay(&server, &connector, "p", 1);
+    for (id, found) in [(connector.clone(), 1), (format!("{connector}="), 1), ("abc".to_owned(), 0)] {
+        let filter = json!({"$match": {"connectorID": id}}).to_string();
+        assert_eq!(rows(&server, &format!("/payments?query={}", escape(&filter))).len(), found, "{id}");
+    }
+}
+
+#[test]
 fn pools_are_stored_whole_or_not_at_all() {
     let server = TestServer::start();
     let connector = manual(&server);

@@ -180,11 +180,11 @@ async fn forward_to(
 
 /// Refuses a connector that cannot create accounts from bank accounts.
 fn check_ability(engine: &Engine, connector: &ConnectorId) -> Result<(), ApiError> {
-    let row = engine.row(&connector.provider)?;
-    if row.abilities.bank_accounts {
+    let definition = engine.definition(&connector.provider)?;
+    if definition.abilities.bank_accounts {
         return Ok(());
     }
-    Err(ApiError::validation(format!("the connector {} makes no bank accounts", row.provider)))
+    Err(ApiError::validation(format!("the connector {} makes no bank accounts", definition.provider)))
 }
 
 #[derive(Default)]

@@ -10,7 +10,7 @@ use crate::api::payments::forms::{self, Reader, data};
 use crate::api::payments::list::{self, List, UNFILTERED};
 use crate::collections::TASKS;
 use crate::connectors::config::Shown;
-use crate::connectors::definition::Row;
+use crate::connectors::definition::Definition;
 use crate::http::error::ApiError;
 use crate::http::response::{self, Reply};
 use crate::payments::ids::ConnectorId;
@@ -35,9 +35,9 @@ pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
 
 pub(super) fn configs(context: &Context<'_>) -> Reply {
     data(context, StatusCode::OK, |json| {
-        json.raw("{").list(context.app.connectors().rows(), |json, row: &Row| {
-            json.plain_string(row.provider).raw(":{");
-            let shown = row.parameters.iter().filter(|parameter| parameter.shown != Shown::Nowhere);
+        json.raw("{").list(context.app.connectors().definitions(), |json, definition: &Definition| {
+            json.plain_string(definition.provider).raw(":{");
+            let shown = definition.parameters.iter().filter(|parameter| parameter.shown != Shown::Nowhere);
             json.list(shown, |json, parameter| {
                 json.plain_string(parameter.name).raw(":{\"dataType\":").plain_string(parameter.kind.name());
                 json.raw(",\"required\":").boolean(parameter.is_required);
@@ -50,8 +50,8 @@ pub(super) fn configs(context: &Context<'_>) -> Reply {
 }
 
 pub(super) async fn install(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let row = context.app.connectors().row(context.variable(0))?;
-    let id = context.app.connectors().install(row, &context.body).await?;
+    let definition = context.app.connectors().definition(context.variable(0))?;
+    let id = context.app.connectors().install(definition, &context.body).await?;
     if Reader::of(context).is_1_10 {
         return Ok(response::no_content());
     }
@@ -70,23 +70,24 @@ pub(super) async fn install(context: &Context<'_>) -> Result<Reply, ApiError> {
 pub(super) async fn installation(
     context: &Context<'_>,
     count: usize,
-) -> Result<(&'static Row, Installation), ApiError> {
-    let row = context.app.connectors().row(context.variable(0))?;
+) -> Result<(&'static Definition, Installation), ApiError> {
+    let definition = context.app.connectors().definition(context.variable(0))?;
     if context.variables.len() == count {
         let text = context.variable(1);
         let id = ConnectorId::parse(text)
             .ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a connector")))?;
-        if *id.provider != *row.provider {
-            let message = format!("the id is one of {}, not of {}", id.provider, row.provider);
+        if *id.provider != *definition.provider {
+            let message = format!("the id is one of {}, not of {}", id.provider, definition.provider);
             return Err(ApiError::validation(message));
         }
         let found = context.app.blocking(move |store| installed(&store.snapshot(), &id)).await?;
-        return Ok((row, found.value));
+        return Ok((definition, found.value));
     }
-    let find = |store: &ledger_store::Store| Ok(installation::of_provider(&store.snapshot(), row.provider)?);
+    let find =
+        |store: &ledger_store::Store| Ok(installation::of_provider(&store.snapshot(), definition.provider)?);
     let mut found = context.app.blocking(find).await?;
     match (found.pop(), found.is_empty()) {
-        (Some(only), true) => Ok((row, only)),
+        (Some(only), true) => Ok((definition, only)),
         (None, _) => Err(ApiError::validation("no connectors installed")),
         (Some(_), false) => Err(ApiError::validation("more than one connectors installed")),
     }
@@ -99,12 +100,12 @@ pub(super) async fn uninstall(context: &Context<'_>) -> Result<Reply, ApiError> 
 }
 
 pub(super) async fn read_config(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let (row, found) = installation(context, 2).await?;
+    let (definition, found) = installation(context, 2).await?;
     let values = context.app.connectors().values(&found)?;
     let values = if context.app.settings().redact_config {
-        values.1.redacted(row.parameters)
+        values.1.redacted(definition.parameters)
     } else {
-        values.1.json(row.parameters)
+        values.1.json(definition.parameters)
     };
     Ok(data(context, StatusCode::OK, |json| {
         json.raw(&values);
@@ -112,8 +113,8 @@ pub(super) async fn read_config(context: &Context<'_>) -> Result<Reply, ApiError
 }
 
 pub(super) async fn update_config(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let (row, found) = installation(context, 2).await?;
-    context.app.connectors().configure(row, &found.id, &context.body).await?;
+    let (definition, found) = installation(context, 2).await?;
+    context.app.connectors().configure(definition, &found.id, &context.body).await?;
     Ok(response::no_content())
 }
 

@@ -13,7 +13,8 @@ use crate::api::payments::payment::{
     account, account_id, body, connector_id, metadata, reference, required, word,
 };
 use crate::collections::TRANSFER_INITIATIONS;
-use crate::connectors::{money, orders};
+use crate::connectors::money::Action;
+use crate::connectors::orders;
 use crate::http::error::ApiError;
 use crate::http::json::{self, Date, Digits, Fields, Flag, Text};
 use crate::http::response::{self, Reply};
@@ -220,23 +221,19 @@ fn check_accounts(snapshot: &Snapshot, initiation: &Initiation) -> Result<(), Ap
 pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     let (initiation, is_validated) = new_initiation(context)?;
     let (payments, created) = (context.app.payments().clone(), initiation.clone());
-    let write = move |_: &ledger_store::Store| {
-        payments.write(|snapshot| {
-            installed(snapshot, &initiation.id.connector)?;
-            check_accounts(snapshot, &initiation)?;
-            if initiation::find(snapshot, &initiation.id)?.is_some() {
-                let message = format!("the reference {:?} is taken", initiation.id.reference);
-                return Err(ApiError::validation(message));
-            }
-            let mut changes = payments.tell(&[Event::Initiation(&initiation)], initiation.created_at);
-            changes.push(record::put(&initiation, Expected::Absent));
-            Ok((changes, ()))
-        })
+    let change = move |snapshot: &Snapshot| {
+        installed(snapshot, &initiation.id.connector)?;
+        check_accounts(snapshot, &initiation)?;
+        if initiation::find(snapshot, &initiation.id)?.is_some() {
+            let message = format!("the reference {:?} is taken", initiation.id.reference);
+            return Err(ApiError::validation(message));
+        }
+        let mut changes = payments.tell(&[Event::Initiation(&initiation)], initiation.created_at);
+        changes.push(record::put(&initiation, Expected::Absent));
+        Ok((changes, initiation.clone()))
     };
-    context.app.blocking(write).await?;
-    if is_validated {
-        orders::begin(context.app.connectors(), &created.id, money::Action::Pay).await?;
-    }
+    let action = is_validated.then_some(Action::Pay);
+    orders::change_initiation(context.app.connectors(), action, change).await?;
     Ok(data(context, StatusCode::OK, |json| forms::initiation(json, &created, false)))
 }
 
@@ -273,26 +270,24 @@ impl<'de> Fields<'de> for StatusBody<'de> {
     }
 }
 
-/// Adds a step to an initiation, if `change` accepts the initiation.
+/// Adds a step to an initiation, if `change` accepts the initiation, and starts the task that executes `action`.
 async fn add_step(
     context: &Context<'_>,
     id: &InitiationId,
-    status: InitiationStatus,
+    (status, action): (InitiationStatus, Option<Action>),
     change: impl Fn(&mut Initiation) -> Result<(), ApiError> + Send + 'static,
 ) -> Result<(), ApiError> {
     let (payments, id) = (context.app.payments().clone(), id.clone());
-    let write = move |_: &ledger_store::Store| {
-        payments.write(|snapshot| {
-            let Versioned { value: mut initiation, version } = find(snapshot, &id)?;
-            change(&mut initiation)?;
-            let now = log::now();
-            initiation.steps.push(Step::new(status, now)?);
-            let mut changes = payments.tell(&[Event::Initiation(&initiation)], now);
-            changes.push(record::put(&initiation, Expected::Version(version)));
-            Ok((changes, ()))
-        })
+    let change = move |snapshot: &Snapshot| {
+        let Versioned { value: mut initiation, version } = find(snapshot, &id)?;
+        change(&mut initiation)?;
+        let now = log::now();
+        initiation.steps.push(Step::new(status, now)?);
+        let mut changes = payments.tell(&[Event::Initiation(&initiation)], now);
+        changes.push(record::put(&initiation, Expected::Version(version)));
+        Ok((changes, initiation))
     };
-    context.app.blocking(write).await
+    orders::change_initiation(context.app.connectors(), action, change).await
 }
 
 /// Refuses an initiation that does not have the wanted status.
@@ -311,21 +306,16 @@ pub(super) async fn set_status(context: &Context<'_>) -> Result<Reply, ApiError>
     if !matches!(status, InitiationStatus::Validated | InitiationStatus::Rejected) {
         return Err(ApiError::validation(format!("the status cannot be set to {}", status.name())));
     }
-    add_step(context, &id, status, |initiation| expect(initiation, InitiationStatus::WaitingForValidation))
-        .await?;
-    if status == InitiationStatus::Validated {
-        orders::begin(context.app.connectors(), &id, money::Action::Pay).await?;
-    }
+    let action = (status == InitiationStatus::Validated).then_some(Action::Pay);
+    let waits = |initiation: &mut Initiation| expect(initiation, InitiationStatus::WaitingForValidation);
+    add_step(context, &id, (status, action), waits).await?;
     Ok(response::no_content())
 }
 
 pub(super) async fn retry(context: &Context<'_>) -> Result<Reply, ApiError> {
     let id = id(context)?;
-    add_step(context, &id, InitiationStatus::AskRetried, |initiation| {
-        expect(initiation, InitiationStatus::Failed)
-    })
-    .await?;
-    orders::begin(context.app.connectors(), &id, money::Action::Pay).await?;
+    let step = (InitiationStatus::AskRetried, Some(Action::Pay));
+    add_step(context, &id, step, |initiation| expect(initiation, InitiationStatus::Failed)).await?;
     Ok(response::no_content())
 }
 
@@ -365,9 +355,10 @@ pub(super) async fn reverse(context: &Context<'_>) -> Result<Reply, ApiError> {
             Some(given) => metadata(given.get().as_bytes())?,
         },
     };
-    let row = context.app.connectors().row(&id.connector.provider);
-    let reverses = row.is_ok_and(|row| row.abilities.reverses);
-    add_step(context, &id, InitiationStatus::AskReversed, move |initiation| {
+    let definition = context.app.connectors().definition(&id.connector.provider);
+    let reverses = definition.is_ok_and(|definition| definition.abilities.reverses);
+    let step = (InitiationStatus::AskReversed, Some(Action::Reverse));
+    add_step(context, &id, step, move |initiation| {
         if initiation.kind != InitiationType::Transfer {
             return Err(ApiError::validation("only a TRANSFER can be reversed"));
         }
@@ -386,6 +377,5 @@ pub(super) async fn reverse(context: &Context<'_>) -> Result<Reply, ApiError> {
         Ok(())
     })
     .await?;
-    orders::begin(context.app.connectors(), &id, money::Action::Reverse).await?;
     Ok(response::no_content())
 }

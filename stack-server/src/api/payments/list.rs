@@ -190,6 +190,9 @@ impl List {
 
     /// The further key that a filter requires of all rows, if the list can be read by it.
     fn narrowed(&self, filter: &Filter, order: &[OrderKey]) -> Option<Narrowed> {
+        if filter.matches_nothing() {
+            return Some(Narrowed::Nothing);
+        }
         if let Some((index, text)) = self.by_reference.zip(filter.required_text("reference")) {
             return Some(Narrowed::Key(index, text_key(text)));
         }

@@ -9,6 +9,8 @@ mod list;
 mod payment;
 mod pools;
 mod postings;
+#[cfg(test)]
+mod tests;
 mod transfers;
 
 use crate::api::context::Context;

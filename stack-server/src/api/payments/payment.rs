@@ -19,6 +19,7 @@ use crate::payments::codec::Metadata;
 use crate::payments::event::Event;
 use crate::payments::filter::Filter;
 use crate::payments::ids::{AccountId, ConnectorId, PaymentId, REFERENCE_BYTES_MAX};
+use crate::payments::installation;
 use crate::payments::page::Narrowed;
 use crate::payments::payment::{
     self, BY_AMOUNT, BY_ASSET, BY_DATE, BY_INITIAL_AMOUNT, BY_REFERENCE, BY_SCHEME, BY_STATUS, BY_TYPE,
@@ -195,8 +196,11 @@ pub(super) fn account_id(text: &Text<'_>, name: &str) -> Result<Option<AccountId
     }
 }
 
-/// Returns the account with this id.
+/// Returns the account with this id, unless its installation is being removed.
 pub(super) fn account(snapshot: &Snapshot, id: &AccountId) -> Result<Option<Account>, ApiError> {
+    if installation::find(snapshot, &id.connector)?.is_none() {
+        return Ok(None);
+    }
     let found = record::find::<Account>(snapshot, &id.key())?;
     Ok(found.map(|found| found.value).filter(|found| found.id == *id))
 }

@@ -20,6 +20,7 @@ use crate::payments::event::Event;
 use crate::payments::ids::AccountId;
 use crate::payments::pool::{self, BY_DATE, BY_NAME, MEMBERS_MAX, Member, Pool};
 use crate::payments::record::{self, Record as _, Versioned};
+use crate::payments::service::Payments;
 use crate::uuid::Uuid;
 
 const LIST: List = List {
@@ -119,18 +120,35 @@ pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     Ok(data(context, StatusCode::OK, |json| forms::pool(json, &created.id, &created.name, &accounts)))
 }
 
+/// Deletes members of a pool, and the pool if no other member is left. Returns whether the pool is deleted.
+fn delete_part(payments: &Payments, id: &Uuid) -> Result<bool, ApiError> {
+    payments.write(|snapshot| {
+        let Versioned { value: pool, version } = find(snapshot, id)?;
+        let members = pool::members(snapshot, id)?;
+        let is_last = members.len() <= MEMBERS_MAX;
+        let mut changes = if is_last {
+            let mut changes = payments.tell(&[Event::PoolDeleted(id)], log::now());
+            changes.push(record::delete::<Pool>(pool.key(), Expected::Version(version)));
+            changes
+        } else {
+            vec![record::put(&pool, Expected::Version(version))]
+        };
+        changes.extend(members.into_iter().take(MEMBERS_MAX).map(|account| {
+            let member = Member { pool: *id, account };
+            record::delete::<Member>(member.key(), Expected::Anything)
+        }));
+        Ok((changes, is_last))
+    })
+}
+
 pub(super) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
     let id = uuid(context, 0)?;
     let payments = context.app.payments().clone();
-    let write = move |store: &ledger_store::Store| {
-        payments.write(|snapshot| {
-            let found = find(snapshot, &id)?;
-            let mut changes = payments.tell(&[Event::PoolDeleted(&id)], log::now());
-            changes.push(record::delete::<Pool>(found.value.key(), Expected::Version(found.version)));
-            Ok((changes, ()))
-        })?;
-        // Without the pool, clients no longer see its members. So their deletion need not be part of the same commit.
-        record::delete_all::<Member>(store, &Member::prefix(&id))
+    // One commit, unless the pool has more members than fit. The last commit contains the pool, so that no member
+    // remains without it.
+    let write = move |_: &ledger_store::Store| {
+        while !delete_part(&payments, &id)? {}
+        Ok(())
     };
     context.app.blocking(write).await?;
     Ok(response::no_content())

@@ -5,7 +5,7 @@ use serde::de::MapAccess;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::connectors::Work;
+use crate::connectors::TaskContext;
 use crate::http::json::{self, Date, Digits, Fields, JsonError, Object, Text, TextMap};
 use crate::payments::account::NewAccount;
 use crate::payments::codec::Metadata;
@@ -107,7 +107,7 @@ fn unknown(set: &'static str, Text(word): &Text<'_>) -> FileError {
 }
 
 /// Parses a file with an account or a payment.
-pub(super) fn parse(text: &[u8], work: &Work) -> Result<Batch, FileError> {
+pub(super) fn parse(text: &[u8], context: &TaskContext) -> Result<Batch, FileError> {
     let Object(file) = serde_json::from_slice::<Object<File<'_>>>(text)?;
     let raw = match &*file.kind.0 {
         "payment" => file.payment,
@@ -121,9 +121,9 @@ pub(super) fn parse(text: &[u8], work: &Work) -> Result<Batch, FileError> {
     }
     let mut batch = Batch::default();
     if file.kind.0 == "payment" {
-        batch.payments.push(payment_of(&record, raw, work)?);
+        batch.payments.push(payment_of(&record, raw, context)?);
     } else {
-        batch.accounts.push(account_of(&record, raw, work)?);
+        batch.accounts.push(account_of(&record, raw, context)?);
     }
     Ok(batch)
 }
@@ -132,11 +132,11 @@ fn metadata_of(metadata: &TextMap) -> Metadata {
     metadata.0.iter().map(|(key, value)| (key.to_owned(), value.as_text().unwrap_or("").to_owned())).collect()
 }
 
-fn account_of(record: &Record<'_>, raw: &RawValue, work: &Work) -> Result<NewAccount, FileError> {
+fn account_of(record: &Record<'_>, raw: &RawValue, context: &TaskContext) -> Result<NewAccount, FileError> {
     let kind = AccountType::parse(&record.kind.0);
     Ok(NewAccount {
         reference: record.reference.0.to_string(),
-        created_at: record.created_at.unwrap_or(work.now),
+        created_at: record.created_at.unwrap_or(context.now),
         default_asset: record.asset.0.to_string(),
         name: record.name.0.to_string(),
         kind: kind.ok_or_else(|| unknown("type of an account", &record.kind))?,
@@ -145,10 +145,10 @@ fn account_of(record: &Record<'_>, raw: &RawValue, work: &Work) -> Result<NewAcc
     })
 }
 
-fn payment_of(record: &Record<'_>, raw: &RawValue, work: &Work) -> Result<NewPayment, FileError> {
+fn payment_of(record: &Record<'_>, raw: &RawValue, context: &TaskContext) -> Result<NewPayment, FileError> {
     let amount = Balance::parse(record.amount.ok_or(FileError::Missing("amount"))?)?;
     // Accept an id, or the provider's reference of the account.
-    let account = |text: &str| AccountId::parse(text).or_else(|| work.account(text));
+    let account = |text: &str| AccountId::parse(text).or_else(|| context.account(text));
     Ok(NewPayment {
         kind: PaymentType::parse(&record.kind.0).ok_or_else(|| unknown("type of a payment", &record.kind))?,
         reference: record.reference.0.to_string(),
@@ -160,7 +160,7 @@ fn payment_of(record: &Record<'_>, raw: &RawValue, work: &Work) -> Result<NewPay
         amount,
         scheme: Scheme::parse_any_case(&record.scheme.0).ok_or_else(|| unknown("scheme", &record.scheme))?,
         asset: record.asset.0.to_string(),
-        created_at: record.created_at.unwrap_or(work.now),
+        created_at: record.created_at.unwrap_or(context.now),
         raw: Some(raw.get().to_owned()),
         adjustments: vec![],
         metadata: metadata_of(&record.metadata),

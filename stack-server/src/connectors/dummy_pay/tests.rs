@@ -4,9 +4,9 @@ use super::file::parse;
 use super::*;
 use crate::payments::ids::ConnectorId;
 
-fn work() -> Work {
+fn context() -> TaskContext {
     let installation = Uuid::from_bytes([7; 16]);
-    Work {
+    TaskContext {
         connector: ConnectorId { provider: PROVIDER.into(), installation },
         descriptor: String::new(),
         state: NO_STATE.to_owned(),
@@ -18,13 +18,13 @@ fn work() -> Work {
 fn a_file_is_an_account_or_a_payment() {
     let text = r#"{"kind":"payment","payment":{"reference":"p","amount":15000000000000000000000,"asset":"EUR/2",
         "type":"PAY-IN","status":"SUCCEEDED","scheme":"Visa","destinationAccountId":"a","metadata":{"k":"v"}}}"#;
-    let payment = parse(text.as_bytes(), &work()).expect("a payment").payments.remove(0);
+    let payment = parse(text.as_bytes(), &context()).expect("a payment").payments.remove(0);
     assert_eq!(payment.amount.to_string(), "15000000000000000000000");
-    assert_eq!((payment.created_at, payment.scheme), (work().now, Scheme::Visa));
-    assert_eq!(payment.destination, work().account("a"));
+    assert_eq!((payment.created_at, payment.scheme), (context().now, Scheme::Visa));
+    assert_eq!(payment.destination, context().account("a"));
     assert_eq!(payment.source, None);
     let text = r#"{"kind":"account","account":{"reference":"a","type":"INTERNAL","accountName":"main"}}"#;
-    let account = parse(text.as_bytes(), &work()).expect("an account").accounts.remove(0);
+    let account = parse(text.as_bytes(), &context()).expect("an account").accounts.remove(0);
     assert_eq!((&*account.name, account.kind), ("main", AccountType::Internal));
 }
 
@@ -43,7 +43,7 @@ fn other_files_are_refused() {
         r#"{"kind":"payment","payment":{"reference":"p","amount":1,"type":"PAY-IN","status":"DONE","scheme":"visa"}}"#,
         r#"{"kind":"payment","payment":{"reference":"p","amount":1,"type":"PAY-IN","status":"PENDING","scheme":"x"}}"#,
     ] {
-        assert!(parse(text.as_bytes(), &work()).is_err(), "{text}");
+        assert!(parse(text.as_bytes(), &context()).is_err(), "{text}");
     }
 }
 
@@ -66,19 +66,19 @@ fn file_is_listed_until_its_task_is_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("a.json"), "{}").expect("written");
     let connector = reading(folder.path().to_owned());
-    let page = connector.list(&work()).expect("a page");
+    let page = connector.list(&context()).expect("a page");
     assert_eq!(page.children.len(), 1);
     // The state is unchanged because the page was not recorded.
-    let again = connector.list(&work()).expect("a page");
+    let again = connector.list(&context()).expect("a page");
     assert_eq!(again, page);
     let state = again.state.expect("a state");
-    let next = connector.list(&Work { state: state.clone(), ..work() }).expect("a page");
+    let next = connector.list(&TaskContext { state: state.clone(), ..context() }).expect("a page");
     assert_eq!(next, Page::default());
     std::fs::write(folder.path().join("b.json"), "{}").expect("written");
-    let next = connector.list(&Work { state, ..work() }).expect("a page");
+    let next = connector.list(&TaskContext { state, ..context() }).expect("a page");
     assert_eq!(next.children.len(), 1);
     // The second page was asked for before the first was recorded, and then neither was.
-    assert_eq!(connector.list(&work()).expect("a page").children.len(), 2);
+    assert_eq!(connector.list(&context()).expect("a page").children.len(), 2);
 }
 
 #[test]

@@ -18,8 +18,8 @@ fn changes_at_once_leave_no_runner_behind() {
     let changes: Vec<_> = (0..8)
         .map(|_| {
             let (engine, id) = (bench.engine.clone(), id.clone());
-            let row = engine.row("test").expect("the row");
-            bench.runtime.spawn(async move { engine.configure(row, &id, b"{}").await })
+            let definition = engine.definition("test").expect("the definition");
+            bench.runtime.spawn(async move { engine.configure(definition, &id, b"{}").await })
         })
         .collect();
     for change in changes {
@@ -28,6 +28,19 @@ fn changes_at_once_leave_no_runner_behind() {
     bench.until("one task waits", |bench| bench.clock.waiting() == 1);
     bench.runtime.block_on(bench.engine.uninstall(&id)).expect("removed");
     assert_eq!(bench.clock.waiting(), 0);
+    bench.worker.stop();
+}
+
+#[test]
+fn tasks_have_dates_in_the_order_of_their_start() {
+    let bench = Bench::new();
+    bench.provider.0.lock().expect("no panic").has_setup = true;
+    let id = bench.install();
+    let mut tasks = bench.tasks(&id);
+    tasks.sort_by_key(|task| task.created_at);
+    let names: Vec<_> = tasks.iter().map(|task| &*task.descriptor).collect();
+    assert_eq!(names, ["{\"name\":\"setup\"}", "{\"name\":\"main\"}"]);
+    assert_ne!(tasks[0].created_at, tasks[1].created_at);
     bench.worker.stop();
 }
 
@@ -74,9 +87,9 @@ fn reset_begins_with_nothing_under_another_id() {
 fn interrupted_reset_has_the_new_installation() {
     let bench = Bench::new();
     let id = with_payment(&bench);
-    let row = bench.engine.row("test").expect("the row");
-    let values = Values::read(b"{}", row.parameters).expect("values");
-    let made = bench.runtime.block_on(bench.engine.new_installation(row, &values));
+    let definition = bench.engine.definition("test").expect("the definition");
+    let values = Values::read(b"{}", definition.parameters).expect("values");
+    let made = bench.runtime.block_on(bench.engine.new_installation(definition, &values));
     let (new, starts) = made.expect("an installation");
     bench.engine.replace(&id, &new, &starts).expect("replaced");
     let Bench { store, worker, provider, clock, .. } = bench;

@@ -1,6 +1,6 @@
 //! Tests of orders to a slow provider, and of orders that the server refuses before it sends them.
 
-use ledger_store::Expected;
+use ledger_store::{Expected, Snapshot};
 
 use super::*;
 use crate::connectors::money::Action;
@@ -90,9 +90,10 @@ fn order_that_may_have_been_sent_stays_open() {
         payments: vec![],
         reversals: vec![],
     };
-    let stored = record::put(&initiation, Expected::Absent);
-    bench.store.change_documents(vec![stored]).expect("stored");
-    bench.runtime.block_on(orders::begin(&bench.engine, &initiation.id, Action::Pay)).expect("begun");
+    let stored = initiation.clone();
+    let change = move |_: &Snapshot| Ok((vec![record::put(&stored, Expected::Absent)], stored.clone()));
+    let begun = orders::change_initiation(&bench.engine, Some(Action::Pay), change);
+    bench.runtime.block_on(begun).expect("begun");
     let error = "the source is an EXTERNAL account";
     bench.until("its task shows why", |bench| bench.tasks(&id).iter().any(|task| task.error == error));
     let found = initiation::find(&bench.store.snapshot(), &initiation.id).expect("read").expect("there");

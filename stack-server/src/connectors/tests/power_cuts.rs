@@ -59,8 +59,8 @@ fn work(world: &World, pages: &Pages, answered: &mut Answered) -> Option<()> {
     answered.ruled = Some(first.clone());
     pages.0.lock().expect("no panic").amounts = (1..=PAYMENTS as i64).map(|amount| vec![amount]).collect();
     world.poll(1)?;
-    let row = world.engine.row("test").expect("the row");
-    world.run(world.engine.configure(row, &first, b"{\"name\":\"a\"}"))?;
+    let definition = world.engine.definition("test").expect("the definition");
+    world.run(world.engine.configure(definition, &first, b"{\"name\":\"a\"}"))?;
     world.settle(1)?;
     let second = world.install("b")?;
     answered.installed.push(("b", second.clone()));

@@ -106,9 +106,11 @@ impl Trial {
     fn configure(&mut self, name: &str, is_idle: bool) {
         self.pages.0.lock().expect("no panic").is_idle = is_idle;
         let known = self.known.get_mut(name).expect("a known name");
-        let row = self.world.engine.row("test").expect("the row");
+        let definition = self.world.engine.definition("test").expect("the definition");
         let body = format!("{{\"name\":{name:?}}}");
-        self.world.run(self.world.engine.configure(row, &known.id, body.as_bytes())).expect("configured");
+        self.world
+            .run(self.world.engine.configure(definition, &known.id, body.as_bytes()))
+            .expect("configured");
         known.is_idle = is_idle;
         // An installation that is not idle fetches at once.
         if !is_idle {

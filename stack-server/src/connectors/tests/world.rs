@@ -7,23 +7,62 @@ use ledger_store::Options;
 use ledger_testkit::{Disk, SimDisk};
 
 use super::*;
+use crate::connectors::Outcome;
 use crate::http::error::ApiError;
 use crate::payments::installation::{self, Installation};
 use crate::payments::payment::Adjustment;
 use crate::payments::record::Record as _;
 
-/// The payments of the provider.
+/// The payments of the provider, and the orders that it has received.
 #[derive(Default)]
-pub(super) struct Book {
+pub(crate) struct Book {
     /// All amounts of each payment, with the current one last.
-    pub(super) amounts: Vec<Vec<i64>>,
+    pub(crate) amounts: Vec<Vec<i64>>,
     /// Whether each run reads all payments again. Otherwise it continues after the known ones.
-    pub(super) walks_again: bool,
+    pub(crate) walks_again: bool,
     /// Whether the connector has no tasks.
-    pub(super) is_idle: bool,
+    pub(crate) is_idle: bool,
+    /// The orders to move money, by idempotency key. A repeated order gets the first response again.
+    pub(crate) orders: BTreeMap<String, Outcome>,
 }
 
+/// The description of a transfer that the provider refuses the first time.
+pub(crate) const REFUSED_ONCE: &str = "refused once";
+/// The description of a transfer that takes the provider some time.
+pub(crate) const SLOW: &str = "slow";
+
 impl Book {
+    /// Executes an order. The id of a transfer is its idempotency key.
+    fn execute(&mut self, order: &Order) -> Paid {
+        let (transfer, is_payment) = match order {
+            Order::Send(transfer) => (transfer, true),
+            Order::Reverse { transfer, .. } => (transfer, false),
+            Order::Look { provider_id, .. } => {
+                self.orders.insert(provider_id.clone(), Outcome::Done);
+                return paid(Outcome::Done, provider_id, true);
+            }
+        };
+        let key = &transfer.idempotency_key;
+        if let Some(outcome) = self.orders.get(key) {
+            return paid(outcome.clone(), key, is_payment);
+        }
+        let outcome = match transfer.description.as_str() {
+            SLOW => Outcome::UnderWay,
+            REFUSED_ONCE if self.results_of(&attempts_of(key)).is_empty() => {
+                Outcome::Failed("no funds".to_owned())
+            }
+            _ => Outcome::Done,
+        };
+        self.orders.insert(key.clone(), outcome.clone());
+        paid(outcome, key, is_payment)
+    }
+
+    /// Returns the results of the orders whose idempotency keys begin with this text.
+    pub(crate) fn results_of(&self, beginning: &str) -> Vec<Outcome> {
+        let orders = self.orders.iter().filter(|(key, _)| key.starts_with(beginning));
+        orders.map(|(_, outcome)| outcome.clone()).collect()
+    }
+
     /// Returns a payment with its current amount, and with an adjustment for each earlier amount.
     fn payment(&self, number: usize) -> NewPayment {
         let amounts = &self.amounts[number];
@@ -40,9 +79,21 @@ impl Book {
     }
 }
 
+/// Returns the common beginning of the idempotency keys of all attempts of an order.
+fn attempts_of(key: &str) -> String {
+    key.rsplit_once('_').map_or_else(|| key.to_owned(), |(reference, _)| format!("{reference}_"))
+}
+
+/// Returns a response of the provider. Only an executed payment is listed as a payment later.
+fn paid(outcome: Outcome, id: &str, is_payment: bool) -> Paid {
+    let is_listed = is_payment && outcome == Outcome::Done;
+    let payment = is_listed.then(|| (PaymentType::Transfer, id.to_owned()));
+    Paid { outcome, payment, provider_id: id.to_owned(), raw: String::new() }
+}
+
 /// A provider with two new payments per page. Each page also repeats the last payment of the previous page.
 #[derive(Clone, Default)]
-pub(super) struct Pages(pub(super) Arc<Mutex<Book>>);
+pub(crate) struct Pages(pub(crate) Arc<Mutex<Book>>);
 
 impl Connector for Pages {
     fn first_tasks(&self) -> Vec<Start> {
@@ -51,9 +102,9 @@ impl Connector for Pages {
         if is_idle { vec![] } else { vec![main] }
     }
 
-    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
         let book = self.0.lock().expect("no panic");
-        let at: usize = work.kept("at").parse().unwrap_or(0);
+        let at: usize = context.state_member("at").parse().unwrap_or(0);
         let end = (at + 2).min(book.amounts.len());
         let payments: Vec<_> = (at.saturating_sub(1)..end).map(|number| book.payment(number)).collect();
         let has_more = end < book.amounts.len();
@@ -62,31 +113,32 @@ impl Connector for Pages {
         Box::pin(async move { Ok(answer) })
     }
 
-    fn pay<'a>(&'a self, _: &'a Order) -> Pending<'a, Paid> {
-        Box::pin(std::future::pending())
+    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid> {
+        let paid = self.0.lock().expect("no panic").execute(order);
+        Box::pin(async move { Ok(paid) })
     }
 }
 
 /// A server on a disk.
-pub(super) struct World {
-    pub(super) store: Store,
-    pub(super) engine: Engine,
-    pub(super) clock: ManualClock,
-    pub(super) runtime: tokio::runtime::Runtime,
+pub(crate) struct World {
+    pub(crate) store: Store,
+    pub(crate) engine: Engine,
+    pub(crate) clock: ManualClock,
+    pub(crate) runtime: tokio::runtime::Runtime,
     /// The thread that runs the tasks; `None` if they do not run.
     worker: Option<Worker>,
     disk: SimDisk,
 }
 
 impl World {
-    pub(super) fn start(disk: &SimDisk, pages: &Pages) -> Self {
+    pub(crate) fn start(disk: &SimDisk, pages: &Pages) -> Self {
         let mut world = Self::at_rest(disk, pages);
         world.worker = Some(Worker::start(world.engine.clone()).expect("a thread"));
         world
     }
 
     /// Opens a server that runs no tasks and does not complete removals.
-    pub(super) fn at_rest(disk: &SimDisk, pages: &Pages) -> Self {
+    pub(crate) fn at_rest(disk: &SimDisk, pages: &Pages) -> Self {
         let opened: Arc<dyn Disk> = Arc::new(disk.clone());
         let store = Store::open_on_disk(opened, Path::new("data"), &Options::default()).expect("it opens");
         let clock = ManualClock::default();
@@ -96,7 +148,7 @@ impl World {
         Self { store, engine, clock, runtime, worker: None, disk: disk.clone() }
     }
 
-    pub(super) fn stop(self) {
+    pub(crate) fn stop(self) {
         if let Some(worker) = self.worker {
             worker.stop();
         }
@@ -104,19 +156,24 @@ impl World {
         let _ = self.store.close();
     }
 
+    /// Returns whether the power of the disk has failed.
+    pub(crate) fn power_is_off(&self) -> bool {
+        self.disk.power_is_off()
+    }
+
     /// Runs a change of an installation. Returns `None` if the server did not acknowledge it.
-    pub(super) fn run<T>(&self, change: impl Future<Output = Result<T, ApiError>>) -> Option<T> {
+    pub(crate) fn run<T>(&self, change: impl Future<Output = Result<T, ApiError>>) -> Option<T> {
         self.runtime.block_on(change).ok()
     }
 
-    pub(super) fn install(&self, name: &str) -> Option<ConnectorId> {
-        let row = self.engine.row("test").expect("the row");
-        self.run(self.engine.install(row, format!("{{\"name\":{name:?}}}").as_bytes()))
+    pub(crate) fn install(&self, name: &str) -> Option<ConnectorId> {
+        let definition = self.engine.definition("test").expect("the definition");
+        self.run(self.engine.install(definition, format!("{{\"name\":{name:?}}}").as_bytes()))
     }
 
     /// Waits until this number of tasks waits for the next period. Returns `None` if the power fails first.
     #[track_caller]
-    pub(super) fn settle(&self, tasks: usize) -> Option<()> {
+    pub(crate) fn settle(&self, tasks: usize) -> Option<()> {
         let began = Instant::now();
         while !self.disk.power_is_off() {
             if self.clock.waiting() == tasks {
@@ -130,13 +187,13 @@ impl World {
 
     /// Advances the clock by one period, and waits until the tasks have run.
     #[track_caller]
-    pub(super) fn poll(&self, tasks: usize) -> Option<()> {
+    pub(crate) fn poll(&self, tasks: usize) -> Option<()> {
         self.clock.advance(Duration::from_mins(1));
         self.settle(tasks)
     }
 
     /// Returns the installations that clients see.
-    pub(super) fn installations(&self) -> Vec<Installation> {
+    pub(crate) fn installations(&self) -> Vec<Installation> {
         let mut all = installation::all(&self.store.snapshot()).expect("installations");
         all.retain(|one| !one.is_leaving);
         let names: BTreeSet<_> = all.iter().map(|one| one.name.clone()).collect();
@@ -144,12 +201,12 @@ impl World {
         all
     }
 
-    pub(super) fn tasks(&self, id: &ConnectorId) -> Vec<Task> {
+    pub(crate) fn tasks(&self, id: &ConnectorId) -> Vec<Task> {
         task::all(&self.store.snapshot(), &id.installation).expect("tasks")
     }
 
     /// Returns all amounts of each payment of an installation, by the number of the payment.
-    pub(super) fn payments(&self, id: &ConnectorId) -> BTreeMap<usize, Vec<i64>> {
+    pub(crate) fn payments(&self, id: &ConnectorId) -> BTreeMap<usize, Vec<i64>> {
         let prefix = id.installation.bytes();
         let found = record::with_prefix::<Payment>(&self.store.snapshot(), None, prefix).expect("payments");
         let amount = |balance: &Balance| balance.to_string().parse::<i64>().expect("a small amount");
@@ -167,7 +224,7 @@ impl World {
     }
 
     /// Checks that all stored records belong to installations that clients see.
-    pub(super) fn assert_no_rest(&self, place: &str) {
+    pub(crate) fn assert_no_rest(&self, place: &str) {
         let snapshot = self.store.snapshot();
         let all = installation::all(&snapshot).expect("installations");
         let known: BTreeSet<_> = self.installations().iter().map(|one| one.id.installation).collect();

@@ -17,6 +17,7 @@ use super::topics::Topics;
 use crate::blocking;
 use crate::collections::PAYMENT_EVENTS;
 use crate::limits::DELIVERY_PAUSE_MAX;
+use crate::payments::event;
 use crate::payments::record::prefixed;
 
 /// Maximum number of events in a batch, which is read and deleted at once. Bounds memory, and how many events a crash
@@ -76,7 +77,7 @@ impl Outbox {
 
     /// Reads the oldest stored events of the broker.
     async fn oldest_batch(&self) -> Result<Vec<Document>, StorageError> {
-        let (store, prefix) = (self.store.clone(), [self.broker.name().as_bytes(), &[0]].concat());
+        let (store, prefix) = (self.store.clone(), event::prefix(self.broker.name()));
         let read = blocking::run(move || {
             let range = DocumentRange { limit: BATCH_MAX, ..prefixed(&prefix, Direction::Ascending) };
             store.snapshot().documents(PAYMENT_EVENTS, &range)

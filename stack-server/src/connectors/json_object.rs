@@ -14,12 +14,12 @@ use crate::payments::codec::Metadata;
 const SHOWN_CHARS_MAX: usize = 64;
 
 /// A JSON object of a provider.
-pub(super) struct Row<'a> {
+pub(super) struct JsonObject<'a> {
     raw: &'a RawValue,
     members: Vec<(Text<'a>, &'a RawValue)>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> JsonObject<'a> {
     /// Returns the object in a JSON text, or `None` for other values.
     pub(super) fn of(raw: &'a RawValue) -> Option<Self> {
         if !raw.get().starts_with('{') {
@@ -50,7 +50,7 @@ impl<'a> Row<'a> {
     }
 
     /// Returns an object, or an object without members if there is none.
-    pub(super) fn row(&self, name: &str) -> Self {
+    pub(super) fn object_or_empty(&self, name: &str) -> Self {
         self.object(name).unwrap_or(Self { raw: RawValue::NULL, members: vec![] })
     }
 
@@ -174,13 +174,13 @@ mod tests {
         let text =
             r#"{"id":7,"a":12345678901234567890.10,"t":"x","o":{"b":"1"},"l":[1,{}],"n":null,"f":true}"#;
         let raw = raw(text);
-        let row = Row::of(&raw).expect("an object");
+        let row = JsonObject::of(&raw).expect("an object");
         assert_eq!(
             (&*row.text("id"), &*row.text("a"), &*row.text("t")),
             ("7", "12345678901234567890.10", "x")
         );
         assert_eq!(
-            (&*row.row("o").text("b"), row.list("l").is_some_and(|list| list.len() == 2)),
+            (&*row.object_or_empty("o").text("b"), row.list("l").is_some_and(|list| list.len() == 2)),
             ("1", true)
         );
         for absent in ["n", "f", "o", "l", "nosuch"] {
@@ -188,7 +188,7 @@ mod tests {
             assert!(absent == "l" || row.list(absent).is_none());
         }
         assert_eq!(row.raw(), text);
-        assert!(row.required("n").is_err() && row.row("t").text("x").is_empty());
+        assert!(row.required("n").is_err() && row.object_or_empty("t").text("x").is_empty());
         assert_eq!((row.whole("id"), row.whole("a")), (Some(Balance::from(7)), None));
         assert_eq!(row.texts().into_iter().collect::<Vec<_>>(), [("t".to_owned(), "x".to_owned())]);
         assert!(row.object("o").is_some() && row.object("l").is_none());
