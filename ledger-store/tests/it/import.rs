@@ -481,7 +481,7 @@ fn refuses_ids_that_leave_no_room_for_later_entries() {
         store.create_ledger(name(), LedgerOptions::default()).expect("the ledger is created");
         let mut log = imported_payment(&mut ledger_core::HashChain::default(), 0, transaction, at(1));
         log.entry.id = LogId::new(id);
-        log.hash = None;
+        log.hash = Some(ledger_core::HashChain::default().append(&log.entry));
         match store.import(&name(), &[log]) {
             Err(ImportError::Refused { refusal: ImportRefusal::Inconsistent { reason: found }, .. }) => {
                 assert_eq!(found, reason);
@@ -493,7 +493,7 @@ fn refuses_ids_that_leave_no_room_for_later_entries() {
     store.create_ledger(name(), LedgerOptions::default()).expect("the ledger is created");
     let mut log = imported_payment(&mut ledger_core::HashChain::default(), 0, largest, at(1));
     log.entry.id = LogId::new(largest);
-    log.hash = None;
+    log.hash = Some(ledger_core::HashChain::default().append(&log.entry));
     store.import(&name(), &[log]).expect("the largest ids are imported");
     let ledger = store.ledger(name()).expect("the ledger exists");
     let next = ledger.transaction().posting("world", "a", 1, "USD").commit().expect("writing goes on");
