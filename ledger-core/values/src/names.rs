@@ -43,6 +43,9 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = &self.text;
         match self.kind {
+            NameKind::Ledger if is_plain_name(text) => {
+                write!(f, "invalid ledger name '{text}': name is reserved")
+            }
             NameKind::Ledger => {
                 write!(f, "invalid ledger name '{text}': name must match format '^[0-9a-zA-Z_-]{{1,63}}$'")
             }
@@ -334,6 +337,8 @@ mod tests {
         for bad in ["_", "_info", "_healthcheck", "", "a:b", "a/b", &"x".repeat(64)] {
             assert!(LedgerName::parse(bad).is_err(), "{bad}");
         }
+        let reserved = LedgerName::parse("_info").expect_err("a route has this name").to_string();
+        assert_eq!(reserved, "invalid ledger name '_info': name is reserved");
         assert!(BucketName::parse("_").is_ok());
     }
 }
