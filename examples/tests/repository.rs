@@ -46,6 +46,67 @@ fn every_v2_operation_has_a_library_method() {
     assert_eq!(found, expected);
 }
 
+/// Returns the public functions of a type, as `docs/api.txt` lists them.
+fn functions_of(of: &str) -> BTreeSet<String> {
+    let api = std::fs::read_to_string(root().join("docs/api.txt")).expect("the interface is listed");
+    let head = format!("impl {of}");
+    let (mut is_inside, mut found) = (false, BTreeSet::new());
+    for line in api.lines() {
+        if !line.starts_with(' ') {
+            is_inside = line == head;
+        } else if let Some((_, rest)) = line.split_once(" fn ").filter(|_| is_inside) {
+            found.extend(rest.split(['(', '<']).next().map(str::to_owned));
+        }
+    }
+    assert!(!found.is_empty(), "docs/api.txt lists no functions of {of}");
+    found
+}
+
+#[test]
+fn methods_in_table_of_operations_exist() {
+    let table = std::fs::read_to_string(root().join("docs/library-and-http.md")).expect("a table");
+    let rows = table.lines().filter(|line| line.starts_with("| `"));
+    let (ledger, store) = (functions_of("Ledger"), functions_of("Store"));
+    let mut checked = 0;
+    for (row, (object, methods)) in
+        rows.flat_map(|row| [("ledger.", &ledger), ("store.", &store)].map(|methods| (row, methods)))
+    {
+        for call in row.split(&format!("`{object}")).skip(1) {
+            let name = call.split('(').next().expect("a split has a first part");
+            assert!(methods.contains(name), "the library has no method {object}{name}: {row}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 40, "{checked} methods were found");
+}
+
+#[test]
+fn ledgers_have_the_reads_of_snapshots() {
+    let reads = functions_of("LedgerSnapshot");
+    let missing: Vec<_> = reads.difference(&functions_of("Ledger")).cloned().collect();
+    assert!(missing.is_empty(), "`Ledger` lacks {missing:?} of `LedgerSnapshot`");
+}
+
+#[test]
+fn campaigns_ask_every_read_of_ledgers() {
+    // Other tests compare these: plans of lists, and the feed of logs.
+    let is_compared_elsewhere = |name: &str| name.starts_with("explain_") || name == "logs_after";
+    // Neither can fail: the state of the ledger holds them.
+    let is_of_state = |name: &str| ["info", "mapping", "last_log"].contains(&name);
+    let folder = root().join("ledger-store/testkit/src/questions");
+    let sources = std::fs::read_dir(folder).expect("the questions are there");
+    let questions: String = sources
+        .map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("its text"))
+        .collect();
+    for name in functions_of("LedgerView") {
+        let is_asked = questions.contains(&format!("view.{name}("));
+        assert!(
+            is_asked || is_compared_elsewhere(&name) || is_of_state(&name),
+            "ledger-store/testkit/src/questions never asks `LedgerView::{name}`"
+        );
+    }
+}
+
 #[test]
 fn minimum_rust_version_is_stated_alike() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("it is readable");

@@ -2,6 +2,7 @@
 //! may still break one.
 
 mod exceptions;
+mod lists;
 mod rules;
 mod source;
 

@@ -1,5 +1,6 @@
 //! The rules: each takes a file and returns the places that break it.
 
+use crate::lists::incomplete_lists;
 use crate::source::{Source, is_word};
 
 /// Maximum number of lines in a file. Longer files are hard to survey.
@@ -29,16 +30,19 @@ pub(crate) enum Rule {
     DocOpening,
     /// Every `allow` and `expect` states its reason.
     AllowReason,
+    /// A constant `ALL` of an enum lists all of its variants.
+    WholeList,
 }
 
 impl Rule {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::FileLength,
         Self::FunctionLength,
         Self::TestName,
         Self::StringError,
         Self::DocOpening,
         Self::AllowReason,
+        Self::WholeList,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -49,6 +53,7 @@ impl Rule {
             Self::StringError => "string-error",
             Self::DocOpening => "doc-opening",
             Self::AllowReason => "allow-reason",
+            Self::WholeList => "whole-list",
         }
     }
 
@@ -78,6 +83,7 @@ pub(crate) fn check_source(text: &str) -> Vec<Violation> {
     string_errors(&source, &mut found);
     doc_openings(&source, &mut found);
     attribute_reasons(&source, &mut found);
+    whole_lists(&source, &mut found);
     found
 }
 
@@ -222,6 +228,23 @@ fn attribute_reasons(source: &Source, found: &mut Vec<Violation>) {
     }
 }
 
+/// Finds constants `ALL` that lack a variant of their enum, which the compiler does not see.
+fn whole_lists(source: &Source, found: &mut Vec<Violation>) {
+    if !source.masked().contains("const ALL: [Self;") {
+        return;
+    }
+    for (name, missing) in incomplete_lists(&source.text) {
+        let at = source.text.find(&format!("enum {name}")).unwrap_or_default();
+        let line = source.line(at);
+        found.push(Violation {
+            rule: Rule::WholeList,
+            found: format!("`ALL` lacks {missing:?}"),
+            name,
+            line,
+        });
+    }
+}
+
 /// Returns all lints that a manifest allows without a comment above them.
 pub(crate) fn check_manifest(text: &str) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -315,6 +338,17 @@ mod tests {
         {
             assert_eq!(broken(good), [], "{good}");
         }
+    }
+
+    #[test]
+    fn refuses_lists_that_lack_a_variant() {
+        let text = |listed: &str| {
+            format!("enum E {{ A, B {{ c: u8 }}, Bc(u8) }} impl E {{ const ALL: [Self; 3] = [{listed}]; }}")
+        };
+        assert_eq!(broken(&text("Self::A, Self::B { c: 1 }, Self::Bc(1)")), []);
+        let lacks = [(Rule::WholeList, "E".to_owned())];
+        assert_eq!(broken(&text("Self::A, Self::Bc(1), Self::Bc(2)")), lacks);
+        assert_eq!(broken(&text("Self::A, Self::B { c: 1 } /* Self::Bc */")), lacks);
     }
 
     #[test]

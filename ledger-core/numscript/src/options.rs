@@ -58,6 +58,8 @@ impl Flag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags(u8);
 
+const _: () = assert!(Flag::ALL.len() <= u8::BITS as usize, "`Flags` has too few bits for the flags");
+
 impl Flags {
     /// The empty set.
     pub const NONE: Self = Self(0);

@@ -28,7 +28,8 @@ pub(super) struct Signature {
 }
 
 impl Function {
-    const ALL: [Self; 5] = [Self::Balance, Self::Overdraft, Self::GetAsset, Self::GetAmount, Self::Meta];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Balance, Self::Overdraft, Self::GetAsset, Self::GetAmount, Self::Meta];
 
     pub(super) const fn signature(self) -> Signature {
         let (name, parameters, value, flag): (_, &[Type], _, _) = match self {

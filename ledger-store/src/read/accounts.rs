@@ -62,6 +62,26 @@ impl AccountPlan {
         self.term.is_some()
     }
 
+    /// Narrows the plan to the addresses that can pass a test.
+    fn narrow(&mut self, test: &AddressTest) {
+        match test {
+            AddressTest::In(all) => self.keep_addresses(all.clone()),
+            AddressTest::Fits(pattern) => match pattern.exact() {
+                Some(address) => self.keep_addresses(vec![address]),
+                None if pattern.can_match() => self.keep_prefix(pattern.literal_prefix()),
+                None => self.keep_addresses(Vec::new()),
+            },
+            AddressTest::Like(expression) => self.keep_prefix(expression.literal_prefix()),
+            AddressTest::Below(bound) => self.below = Some(bound.clone()),
+        }
+    }
+
+    fn keep_prefix(&mut self, prefix: &str) {
+        if prefix.len() > self.prefix.len() {
+            prefix.clone_into(&mut self.prefix);
+        }
+    }
+
     fn keep_addresses(&mut self, allowed: Vec<AccountAddress>) {
         match &mut self.addresses {
             Some(have) => have.retain(|address| allowed.contains(address)),
@@ -76,28 +96,7 @@ pub(crate) fn plan(session: &Session, filter: &Filter, moment: &Moment) -> Accou
     let present = moment.account_metadata == u64::MAX;
     let space = subject_space(session.ledger(), Subject::Account);
     conjuncts(filter.root(), &mut |condition| match condition {
-        Condition::Address { role: AddressRole::Own, test: AddressTest::In(all) } => {
-            plan.keep_addresses(all.clone());
-        }
-        Condition::Address { role: AddressRole::Own, test: AddressTest::Fits(pattern) } => {
-            let prefix = pattern.literal_prefix();
-            if let Some(address) = pattern.exact() {
-                plan.keep_addresses(vec![address]);
-            } else if !pattern.can_match() {
-                plan.keep_addresses(Vec::new());
-            } else if prefix.len() > plan.prefix.len() {
-                prefix.clone_into(&mut plan.prefix);
-            }
-        }
-        Condition::Address { role: AddressRole::Own, test: AddressTest::Like(expression) } => {
-            let prefix = expression.literal_prefix();
-            if prefix.len() > plan.prefix.len() {
-                prefix.clone_into(&mut plan.prefix);
-            }
-        }
-        Condition::Address { role: AddressRole::Own, test: AddressTest::Below(bound) } => {
-            plan.below = Some(bound.clone());
-        }
+        Condition::Address { role: AddressRole::Own, test } => plan.narrow(test),
         Condition::Metadata { key, test: TextTest::Equal(value) } if present && plan.term.is_none() => {
             plan.term = Some(session.fingerprints.term(space, key, value));
         }

@@ -1,12 +1,14 @@
 //! Random work for a few ledgers: every kind of write that a store accepts.
 
+mod scripts;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ledger_core::{
     AccountAddress, Amount, BucketName, Command, CreateTransaction, Idempotency, IdempotencyKey,
     InsertSchema, LedgerName, LedgerOptions, Metadata, MetadataValue, Movement, Overdraft, Posting, Postings,
-    Reference, RevertDate, RevertTransaction, Runtime, Script, SmolStr, Target, Timestamp, TransactionId,
+    Reference, RevertDate, RevertTransaction, Runtime, SmolStr, Target, Timestamp, TransactionId,
     VariableValue,
 };
 use ledger_store::{Atomicity, Detail, Mode, Request, Submission};
@@ -403,50 +405,6 @@ impl<'a> Workload<'a> {
         ];
         let name = if self.rng.one_in(6) { "refund" } else { "pay" };
         Movement::Template { name: name.into(), variables: variables.into(), runtime: Runtime::default() }
-    }
-
-    fn script(&mut self) -> Script {
-        let (asset, other) = (fixtures::asset(&mut self.rng), fixtures::asset(&mut self.rng));
-        let (a, b, c) = (self.address(), self.address(), self.address());
-        let key = self.rng.pick(&KEYS);
-        let amount = self.rng.below(1_000);
-        let statement = match self.rng.below(8) {
-            0 => format!("send [{asset} *] (source = {{ @{a} @{b} }} destination = @{c})"),
-            1 => format!(
-                "send $amount (source = {{ max [{asset} 9] from @{a} @{b} @world }}
-                 destination = {{ 1/3 to @{c} 1/7 kept remaining to $to }})"
-            ),
-            2 => format!(
-                "send $amount (source = @{a} allowing overdraft up to [{asset} 500] destination = $to)"
-            ),
-            3 => format!(
-                "send $amount (source = @world destination = $to) set_account_meta($to, \"{key}\", $amount)"
-            ),
-            4 => format!(
-                "set_tx_meta(\"{key}\", overdraft(@{b}, {other})) send $amount (source = @world destination = @{b})"
-            ),
-            5 => format!(
-                "send $amount (source = oneof {{ @{a} @{b} {{ @{a} @{b} @{c} }} }} destination = $to)"
-            ),
-            6 => format!("save [{asset} 100] from @{a} send [{asset} *] (source = @{a} destination = $to)"),
-            _ => format!(
-                "send $amount (source = @world \\ \"RED\" destination = @{a}) send [{asset} *] (source = @{a} \\ \"RED\" destination = $to)"
-            ),
-        };
-        let plain = match self.rng.below(6) {
-            0 => format!(
-                "vars {{ account $to monetary $amount monetary $known = balance(@{a}, {other}) }} {statement} set_tx_meta(\"known\", $known)"
-            ),
-            1 => format!(
-                "vars {{ account $to monetary $amount string $read = meta(@{a}, \"{key}\") }} {statement} set_tx_meta(\"read\", $read)"
-            ),
-            _ => format!("vars {{ account $to monetary $amount }} {statement}"),
-        };
-        let variables = [
-            ("to".to_owned(), self.address().to_string()),
-            ("amount".to_owned(), format!("{asset} {amount}")),
-        ];
-        Script::new(plain, variables.into())
     }
 
     fn posting(&mut self) -> Posting {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -298,6 +299,29 @@ fn every_operation_has_description_and_examples() {
         }
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn operations_of_this_server_only_are_listed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api-compatibility.md");
+    let page = std::fs::read_to_string(path).expect("the documentation is there");
+    let document = TestServer::start().get("/openapi.json").json();
+    let mut own = 0;
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        let Some(template) = path.strip_prefix("/v2").filter(|path| path.starts_with("/{ledger}")) else {
+            continue;
+        };
+        for (method, operation) in item.as_object().expect("an item") {
+            // The ids of the API's own operations begin with `v2`.
+            if operation["operationId"].as_str().expect("an id").starts_with("v2") {
+                continue;
+            }
+            own += 1;
+            let head = format!("`{} {template}`", method.to_uppercase());
+            assert!(page.contains(&head), "docs/api-compatibility.md does not list {head}");
+        }
+    }
+    assert!(own > 4, "only {own} operations were found");
 }
 
 #[test]

@@ -30,6 +30,16 @@ fn every_function_is_documented_and_coloured() {
 }
 
 #[test]
+fn every_flag_is_documented() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/script-language.md");
+    let guide = std::fs::read_to_string(path).expect("the documentation is there");
+    for flag in ledger_numscript::Flag::ALL {
+        let row = format!("| `{}` |", flag.name());
+        assert!(guide.contains(&row), "docs/script-language.md has no row {row}");
+    }
+}
+
+#[test]
 fn every_documented_example_runs_as_shown() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/script-language.md");
     let text = std::fs::read_to_string(path).expect("the documentation is there");

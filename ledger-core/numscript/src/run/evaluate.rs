@@ -150,9 +150,9 @@ impl<'a> Run<'a> {
 
     /// Returns the value of a function for arguments of its types.
     fn result(&mut self, function: Function, arguments: Arguments, span: Span) -> Step<Value> {
-        let mut arguments = arguments.into_iter();
-        match (function, arguments.next(), arguments.next()) {
-            (Function::Balance, Some(Value::Account(account)), Some(Value::Asset(asset))) => {
+        match function {
+            Function::Balance => {
+                let (account, asset) = holding(&arguments);
                 let balance = self.balance_of(account, asset)?;
                 if balance < IBig::ZERO {
                     let account = self.account(account).clone();
@@ -161,20 +161,14 @@ impl<'a> Run<'a> {
                 }
                 Ok(Value::Monetary(asset, balance))
             }
-            (Function::Overdraft, Some(Value::Account(account)), Some(Value::Asset(asset))) => {
+            Function::Overdraft => {
+                let (account, asset) = holding(&arguments);
                 let balance = self.balance_of(account, asset)?;
                 Ok(Value::Monetary(asset, IBig::ZERO.max(-balance)))
             }
-            (Function::GetAsset, Some(Value::Monetary(asset, _)), _) => Ok(Value::Asset(asset)),
-            (Function::GetAmount, Some(Value::Monetary(_, amount)), _) => Ok(Value::Number(amount)),
-            (
-                Function::Balance
-                | Function::Overdraft
-                | Function::GetAsset
-                | Function::GetAmount
-                | Function::Meta,
-                ..,
-            ) => unreachable!("the types of the arguments were checked"),
+            Function::GetAsset => Ok(Value::Asset(monetary(arguments).0)),
+            Function::GetAmount => Ok(Value::Number(monetary(arguments).1)),
+            Function::Meta => unreachable!("a call of `meta` in an expression was refused"),
         }
     }
 
@@ -306,5 +300,59 @@ impl<'a> Run<'a> {
     #[cold]
     pub(super) fn type_error(&self, span: Span, expected: &'static str, value: &Value) -> Stop {
         Stop::at(span, ErrorKind::TypeError { expected, value: excerpt(&self.text(value)).to_string() })
+    }
+}
+
+/// Returns the arguments of a function of an account and an asset.
+fn holding(arguments: &[Value]) -> (AccountId, AssetId) {
+    match arguments {
+        [Value::Account(account), Value::Asset(asset)] => (*account, *asset),
+        _ => unreachable!("the types of the arguments were checked"),
+    }
+}
+
+/// Returns the argument of a function of a monetary.
+fn monetary(arguments: Arguments) -> (AssetId, IBig) {
+    match arguments.into_iter().next() {
+        Some(Value::Monetary(asset, amount)) => (asset, amount),
+        _ => unreachable!("the types of the arguments were checked"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Options, Profile};
+    use crate::outcome::Outcome;
+    use crate::program::Program;
+    use crate::run::{Blank, Progress, Scratch, Variables};
+
+    /// Runs a script without variables on an empty ledger.
+    fn outcome(script: &str) -> Outcome {
+        let program = Program::compile(script, Profile::Default).expect(script);
+        let (variables, mut scratch) = (Variables::default(), Scratch::default());
+        let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);
+        while run.advance().expect(script) == Progress::Needs {
+            let Ok(()) = run.answer(&mut Blank);
+        }
+        run.outcome()
+    }
+
+    #[test]
+    fn every_function_accepts_its_parameters() {
+        let literal = |of: &Type| match of {
+            Type::Account => "@a",
+            Type::Asset => "PEAR",
+            Type::Number => "5",
+            Type::Monetary => "[PEAR 5]",
+            Type::Portion => "1/2",
+            Type::Text => "\"k\"",
+        };
+        for function in Function::ALL.into_iter().filter(|function| *function != Function::Meta) {
+            let Signature { name, parameters, .. } = function.signature();
+            let arguments: Vec<&str> = parameters.iter().map(literal).collect();
+            let script = format!("set_tx_meta(\"value\", {name}({}))", arguments.join(", "));
+            assert_eq!(outcome(&script).metadata.len(), 1, "{script}");
+        }
     }
 }

@@ -28,7 +28,6 @@ mod write;
 use ledger_store::Store;
 
 #[cfg(feature = "testing")]
-#[cfg(feature = "testing")]
 pub(crate) use query::parse as parse_filter;
 
 use crate::api::context::Context;

@@ -329,6 +329,18 @@ mod tests {
     }
 
     #[test]
+    fn operations_have_descriptions_of_their_own() {
+        let mut seen: Vec<(Mount, &str, Operation)> = Vec::new();
+        for route in routes() {
+            let id = describe(route.operation).id;
+            let same = seen.iter().find(|(mount, have, _)| *mount == route.mount && *have == id);
+            let is_own = same.is_none_or(|(_, _, operation)| *operation == route.operation);
+            assert!(is_own, "{:?} has the description {id} of another operation", route.operation);
+            seen.push((route.mount, id, route.operation));
+        }
+    }
+
+    #[test]
     fn every_example_is_used() {
         let document = described();
         let used = document["components"]["examples"].as_object().expect("examples");

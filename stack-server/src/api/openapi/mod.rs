@@ -3,8 +3,7 @@
 //! The document is built from the routing table, where each row is an operation. `v2.rs`, `v1.rs`, `service.rs` and the
 //! other files of this module describe the parameters and responses of operations; the compiler demands a description
 //! for each operation. `error.rs` defines the statuses and codes of errors, and the row of an operation its body limit.
-//! To add an operation, add its row in the router, its arm in `describe` (`document.rs`), its new schemas in
-//! `schemas.json`, and an example of each schema in `examples.json`.
+//! `CONTRIBUTING.md` lists the steps to add an operation.
 
 mod auth;
 mod description;
