@@ -9,6 +9,7 @@ mod auth;
 mod description;
 mod document;
 mod examples;
+mod parameters;
 mod payments;
 mod pipelines;
 mod responses;

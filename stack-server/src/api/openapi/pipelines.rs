@@ -1,6 +1,7 @@
 //! The descriptions of the v2 operations on exporters and pipelines.
 
 use crate::api::openapi::description::{Body, Content, Description};
+use crate::api::openapi::parameters::JSON;
 use crate::api::operations::V2;
 use crate::http::error::Code;
 
@@ -8,7 +9,6 @@ use Code::{LedgerNotFound, NotFound, Validation};
 use Content::{Data, Empty, Json};
 
 const PIPELINES: &str = "Pipelines";
-const JSON: &str = "application/json";
 
 const EXPORTER: Body = Body { required: true, contents: &[(JSON, Json("V2CreateExporterRequest"))] };
 

@@ -1,8 +1,11 @@
 //! The descriptions of the v2 operations.
 
 use crate::api::openapi::description::{
-    BIGINT_AS_STRING, Body, Content, DATE, Description, IDEMPOTENCY_KEY, Parameter, SWITCH, Shown, TEXT,
-    header, query,
+    BIGINT_AS_STRING, Body, Content, Description, IDEMPOTENCY_KEY, SWITCH, Shown, TEXT, header, query,
+};
+use crate::api::openapi::parameters::{
+    DRY_RUN, EXPAND, FILTER, FORCE, JSON, METADATA, OF_BALANCES, OF_VOLUMES, OOT, PAGES, PIT, QUERY,
+    SCHEMA_VERSION, SORT,
 };
 use crate::api::openapi::pipelines;
 use crate::api::operations::V2;
@@ -20,62 +23,6 @@ const ACCOUNTS: &str = "Accounts";
 const TRANSACTIONS: &str = "Transactions";
 const LOGS: &str = "Logs";
 const SCHEMAS: &str = "Schemas";
-
-const JSON: &str = "application/json";
-
-/// The filter of lists. The server reads it on GET and HEAD too.
-const FILTER: Body = Body { required: false, contents: &[(JSON, Json("V2Filter"))] };
-const METADATA: Body = Body { required: true, contents: &[(JSON, Json("V2MetadataInput"))] };
-
-const QUERY: Parameter = query(
-    "query",
-    TEXT,
-    "The filter as JSON text, for clients that can send no body. It goes before the body.",
-);
-const PAGES: [Parameter; 2] = [
-    query(
-        "pageSize",
-        r#"{"type":"integer","minimum":0,"maximum":4294967295}"#,
-        "Rows of a page. More than the server's maximum is the maximum; 0 is the default.",
-    ),
-    query(
-        "cursor",
-        TEXT,
-        "A cursor of an earlier answer. It holds the whole query: beside it only `pageSize` counts.",
-    ),
-];
-const SORT: Parameter = query("sort", TEXT, "A field with `:asc` or `:desc`.");
-const PIT: Parameter = query("pit", DATE, "As of this date.");
-const OOT: Parameter = query("oot", DATE, "Read as a date, and without effect here.");
-const EXPAND: Parameter = query(
-    "expand",
-    r#"{"type":"array","items":{"type":"string","examples":["volumes","effectiveVolumes"]}}"#,
-    "`volumes`, `effectiveVolumes`; others are ignored.",
-);
-/// The parameters that select the balances to sum.
-const OF_BALANCES: [Parameter; 5] = [
-    PIT,
-    OOT,
-    query("useInsertionDate", SWITCH, "`pit` is about when it was recorded, not about when it took effect."),
-    query("use_insertion_date", SWITCH, "The same."),
-    QUERY,
-];
-/// The parameters that select the volumes to list.
-const OF_VOLUMES: [Parameter; 8] = [
-    SORT,
-    query("startTime", DATE, "What moved from then on."),
-    query("endTime", DATE, "What moved up to then."),
-    query("oot", DATE, "Another name of `startTime`."),
-    query("pit", DATE, "Another name of `endTime`."),
-    query("insertionDate", SWITCH, "The dates are about when it was recorded."),
-    query("groupBy", r#"{"type":"integer"}"#, "Joins accounts by so many first segments; 0 joins none."),
-    QUERY,
-];
-const DRY_RUN: Parameter =
-    query("dryRun", SWITCH, "Checks and computes everything, answers the same, and stores nothing.");
-const SCHEMA_VERSION: Parameter =
-    query("schemaVersion", TEXT, "The version of the ledger's schema by which the request is judged.");
-const FORCE: Parameter = query("force", SWITCH, "Sources may go below zero.");
 
 /// Returns the description of an operation.
 pub(crate) fn describe(operation: V2) -> Description {
