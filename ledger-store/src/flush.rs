@@ -12,6 +12,7 @@ use ledger_index::{
 };
 use ledger_journal::{ChainHash, Position, StoreId};
 
+use crate::documents::indexed;
 use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
 use crate::projection::{
@@ -155,6 +156,7 @@ pub(crate) fn write(
     watermark: Watermark,
 ) -> Result<(), IndexError> {
     let write = index.begin_write(Commit::Durable)?;
+    let before = index.snapshot()?;
     let mut new_holdings: Vec<NewHolding> =
         memtables.iter().flat_map(|memtable| memtable.holdings.iter().copied()).collect();
     new_holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
@@ -172,7 +174,7 @@ pub(crate) fn write(
     write_accounts(&write, memtables, &new_holdings)?;
     write_first_usages(&write, memtables)?;
     write_heads(&write, heads)?;
-    write_documents(&write, memtables)?;
+    write_documents(&write, &before, memtables)?;
     if !hashes.is_empty() {
         let mut table = write.table(tables::HASHES)?;
         for ((ledger, log), hash) in hashes {
@@ -419,18 +421,23 @@ fn write_heads(write: &IndexWrite, heads: &[(u32, LedgerHead)]) -> Result<(), In
     Ok(())
 }
 
-/// Writes the newest change of every key. Ascending keys cost the table much less than keys in the order of the memtables.
-fn write_documents(write: &IndexWrite, memtables: &[Arc<Memtable>]) -> Result<(), IndexError> {
-    let mut changes: Vec<_> = memtables.iter().flat_map(|memtable| memtable.documents.iter()).collect();
-    if changes.is_empty() {
+/// Writes the newest change of every key.
+fn write_documents(
+    write: &IndexWrite,
+    before: &IndexSnapshot,
+    memtables: &[Arc<Memtable>],
+) -> Result<(), IndexError> {
+    let mut rows = merged(memtables.iter().map(|memtable| &memtable.documents)).peekable();
+    if rows.peek().is_none() {
         return Ok(());
     }
-    // The sort is stable, so the changes of a key stay in order of age.
-    changes.sort_by(|one, other| one.key.cmp(&other.key));
-    let newest = || changes.chunk_by(|one, other| one.key == other.key).filter_map(<[_]>::last);
-    let mut table = write.table(tables::DOCUMENTS)?;
-    for removed in newest().filter(|change| change.value.is_none()) {
-        table.delete(&removed.key)?;
-    }
-    table.put_ascending(newest().filter_map(|change| Some((&*change.key, change.value.as_deref()?))))
+    let newest = std::iter::from_fn(|| {
+        loop {
+            let row = rows.next()?;
+            if rows.peek().is_none_or(|next| next.key != row.key) {
+                return Some(row);
+            }
+        }
+    });
+    indexed::write(write, before, newest)
 }

@@ -11,8 +11,9 @@ use ledger_journal::{Chunk, Identity, JournalReader, Position, Section};
 
 use crate::address_cache::AddressCache;
 use crate::cause::Cause;
+use crate::documents::indexed;
 use crate::documents::keys::{self, Space};
-use crate::documents::overlay::{self, Merged};
+use crate::documents::merged::Merged;
 use crate::documents::{LEDGERS, MAPPINGS, decode_ledger, decode_value};
 use crate::error::{OpenError, ReadError};
 use crate::fingerprint::Fingerprints;
@@ -334,7 +335,7 @@ fn each_document(
     mut each: impl FnMut(&[u8], &[u8]) -> Result<(), Corrupt>,
 ) -> Result<(), ReadError> {
     let (from, to) = keys::range(collection, Space::Documents, &Bound::Unbounded, &Bound::Unbounded);
-    let mut stored = Merged::new(vec![overlay::stored(index, &from, &to, Way::Ascending)?], Way::Ascending)?;
+    let mut stored = Merged::new(vec![indexed::between(index, &from, &to, Way::Ascending)?], Way::Ascending)?;
     while let Some((key, value)) = stored.next()? {
         each(&key[from.len()..], decode_value(&value)?.bytes)?;
     }

@@ -190,8 +190,9 @@ mod tests {
 
     fn rows_of<R: Row>(index: &IndexSnapshot, ledger: u32) -> usize {
         let rows = TableView::<R>::new(Vec::new(), index.clone());
-        let of_ledger =
-            rows.cursor(R::FIRST, R::LAST, Way::Ascending).map(|row| row.expect("it can be read"));
+        let of_ledger = rows
+            .cursor(R::first_key(), R::last_key(), Way::Ascending)
+            .map(|row| row.expect("it can be read"));
         of_ledger.filter(|row| R::ledger_of(&row.key()) == ledger).count()
     }
 

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! rows         each as a difference from the one before; every 64th one complete
-//! [next key    KEY_BYTES, the first key of the run's next block]
+//! [next key    the first key of the run's next block]
 //! restarts     u16 little-endian each: the offsets of the complete rows, except the first
 //! count        u8, number of restarts
-//! has next     u8, 1 if there is a next block, else 0
+//! next length  u16 little-endian, length of the next key; 0 if there is no next block
 //! checksum     8 bytes, added and verified by the file
 //! ```
 //!
@@ -20,14 +20,17 @@ use ledger_codec::{Corrupt, Output, Reader};
 
 use super::error::IndexError;
 use super::order::Direction;
-use super::row::{KeyBytes, Row};
+use super::row::{KeyBytes, Row, SHORT_KEY_BYTES};
 use super::rows::TABLES;
 use super::stored::{CHECKSUM_BYTES, verified};
 
-/// Maximum stored size of a block with more than one row, in bytes.
+/// Maximum stored size of a block with more than one row and of keys of usual length, in bytes.
 ///
-/// redb rounds a page up to a power of two and needs some of it for itself.
+/// redb rounds a page up to a power of two and needs some of it for itself and for a short key.
 pub(super) const STORED_BYTES_MAX: usize = 8 * 1024 - 64;
+
+/// Number of bytes after the restarts: their number, and the length of the next key.
+const FOOTER_BYTES: usize = 3;
 
 /// Number of rows in a segment: a complete row and the differences after it.
 const SEGMENT_ROWS: usize = 64;
@@ -87,7 +90,8 @@ impl BlockBuilder {
     fn restart<R: Row>(&mut self, mark: usize, out: &mut Output) -> bool {
         if mark == self.start {
             // A row that is larger than a block gets a block of its own.
-            self.end_max = self.start + STORED_BYTES_MAX - (R::KEY_BYTES + 2 + CHECKSUM_BYTES);
+            let keys = 2 * R::KEY_BYTES - SHORT_KEY_BYTES;
+            self.end_max = self.start + STORED_BYTES_MAX - (keys + FOOTER_BYTES + CHECKSUM_BYTES);
         } else {
             if out.len() + size_of::<u16>() > self.end_max {
                 out.truncate(mark);
@@ -117,7 +121,9 @@ impl BlockBuilder {
         for restart in &self.restarts {
             out.put_bytes(&restart.to_le_bytes());
         }
-        out.put_bytes(&[self.restarts.len() as u8, u8::from(next.is_some())]);
+        out.put_byte(self.restarts.len() as u8);
+        let length = next.map_or(0, |next| next.as_slice().len()) as u16;
+        out.put_bytes(&length.to_le_bytes());
         self.start = out.len() + CHECKSUM_BYTES;
         self.end_max = self.start;
         self.until_restart = 0;
@@ -141,24 +147,23 @@ impl<'a, R: Row> Block<'a, R> {
     /// [`Corrupt`] if the bytes are not a block.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Corrupt> {
         const SHORT: Corrupt = Corrupt { what: "a block is too short" };
-        let (bytes, [restarts, has_next]) = bytes.split_last_chunk::<2>().ok_or(SHORT)?;
+        let (bytes, [restarts, low, high]) = bytes.split_last_chunk::<FOOTER_BYTES>().ok_or(SHORT)?;
         let length = bytes.len().checked_sub(2 * usize::from(*restarts)).ok_or(SHORT)?;
         let (bytes, restarts) = bytes.split_at(length);
-        let (rows, next) = match has_next {
+        let (rows, next) = match u16::from_le_bytes([*low, *high]) {
             0 => (bytes, None),
-            1 => {
-                let length = bytes.len().checked_sub(R::KEY_BYTES).ok_or(SHORT)?;
+            length => {
+                let length = bytes.len().checked_sub(length.into()).ok_or(SHORT)?;
                 let (rows, next) = bytes.split_at(length);
                 (rows, Some(KeyBytes::from_slice(next)?))
             }
-            _ => return Err(Corrupt { what: "a block ends in no known way" }),
         };
         Ok(Self { rows, restarts: restarts.as_chunks().0, next, kind: PhantomData })
     }
 
     /// Returns the first key of the run's next block, or `None` in the last block.
     pub(crate) fn next_key(&self) -> Option<KeyBytes> {
-        self.next
+        self.next.clone()
     }
 
     /// Replaces the contents of the buffers by the block's rows, and by the offsets of the complete rows except the
@@ -208,7 +213,7 @@ impl<'a, R: Row> Block<'a, R> {
         let bytes = if left.is_empty() { None } else { self.rows.get(begin..self.place(left.end)) };
         let ends = left.clone().map(|segment| self.place(segment + 1).saturating_sub(begin)).collect();
         let undecoded = Segments { bytes: bytes.unwrap_or_default().into(), ends, left: 0..left.len() };
-        Ok(BlockRows { decoded, undecoded, from: *from, to: *to })
+        Ok(BlockRows { decoded, undecoded, from: from.clone(), to: to.clone() })
     }
 
     /// Returns the index of the last segment that begins at or before `key`, or the first one.
@@ -431,10 +436,10 @@ mod tests {
         // Writes invalid flags into the second row of the second segment.
         stored[damaged] = u8::MAX;
         let block = Block::<TermRow>::parse(&stored).expect("a block");
-        let (first, last) = (TermRow::FIRST, row(SEGMENT_ROWS as u64 - 1).key());
+        let (first, last) = (TermRow::first_key(), row(SEGMENT_ROWS as u64 - 1).key());
         let rows = block.rows_in(&first, &last, Direction::Ascending).expect("the first segment is whole");
         assert_eq!(taken(rows, Direction::Ascending).len(), SEGMENT_ROWS);
-        let rows = block.rows_in(&first, &TermRow::LAST, Direction::Ascending);
+        let rows = block.rows_in(&first, &TermRow::last_key(), Direction::Ascending);
         let mut rows = rows.expect("the first segment is whole");
         for _ in 0..SEGMENT_ROWS {
             assert!(rows.peek(Direction::Ascending).is_ok_and(|key| key.is_some()));

@@ -3,7 +3,7 @@
 use super::error::IndexError;
 use super::filter::may_contain;
 use super::order::{Direction, Heap};
-use super::row::{KeyBytes, MemtableRows, Row};
+use super::row::{KeyBytes, MemtableRows, Row, SHORT_KEY_BYTES};
 use super::run_cursor::RunCursor;
 use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
@@ -129,7 +129,8 @@ impl<R: Row> Cursor<R> {
                 if !may_hold::<R>(&self.snapshot, &run, &self.from, &self.to)? {
                     return Ok(());
                 }
-                match RunCursor::open(&self.snapshot, &run, self.from, self.to, self.direction)? {
+                let (from, to) = (self.from.clone(), self.to.clone());
+                match RunCursor::open(&self.snapshot, &run, from, to, self.direction)? {
                     Some(cursor) => Source::Run(Box::new(cursor)),
                     None => return Ok(()),
                 }
@@ -163,13 +164,16 @@ pub(super) fn may_hold<R: Row>(
     from: &R::Key,
     to: &R::Key,
 ) -> Result<bool, IndexError> {
-    if KeyBytes::of::<R>(to) < run.first || KeyBytes::of::<R>(from) > run.last {
-        return Ok(false);
-    }
-    match (R::probe_key(from), R::probe_key(to)) {
+    let filter_holds = || match (R::probe_key(from), R::probe_key(to)) {
         (Some(one), Some(other)) if one == other => may_contain(snapshot, run, one),
         _ => Ok(true),
+    };
+    let is_within = || KeyBytes::of::<R>(to) >= run.first && KeyBytes::of::<R>(from) <= run.last;
+    // Long keys are encoded with an allocation, so most lookups of documents should end at the filter.
+    if R::KEY_BYTES > SHORT_KEY_BYTES {
+        return Ok(filter_holds()? && is_within());
     }
+    Ok(is_within() && filter_holds()?)
 }
 
 /// The rows of a cursor that are not superseded, without removals.

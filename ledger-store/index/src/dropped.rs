@@ -21,8 +21,13 @@ pub(super) fn holds<R: Row>(
     let mut next = dropped.first().copied();
     while let Some(ledger) = next {
         let source = vec![Unopened::Run(run.clone())];
-        let mut rows =
-            Cursor::<R>::new(snapshot.clone(), source, R::first_of(ledger), R::LAST, Direction::Ascending);
+        let mut rows = Cursor::<R>::new(
+            snapshot.clone(),
+            source,
+            R::first_of(ledger),
+            R::last_key(),
+            Direction::Ascending,
+        );
         let Some(row) = rows.next_row()? else { return Ok(false) };
         let found = R::ledger_of(&row.key());
         if dropped.contains(&found) {

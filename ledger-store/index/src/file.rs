@@ -41,7 +41,7 @@ use super::tables::{self, ABOUT, COUNTS_KEY, FILTERS, LISTS};
 use super::write::IndexWrite;
 
 /// The format of the index. A file with another format is not read: the index is rebuilt from the journal.
-pub const FORMAT: u32 = 12;
+pub const FORMAT: u32 = 13;
 /// The key of the record that describes the index. It begins with the format, 4 bytes, big-endian.
 pub const ABOUT_KEY: &[u8] = b"projection";
 /// How much memory the file may use.

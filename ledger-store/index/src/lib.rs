@@ -9,7 +9,7 @@
 //! - `stored`: checksums of values and proofs of absence; `range`: values between two keys; `error`: the errors;
 //!   `tables`: the names of all tables.
 //! - `health`: defects that were noticed in the file; `gate`: cuts the file off from the disk.
-//! - `row` and `rows`: the eight kinds of rows; `sort`: sorts them.
+//! - `row` and `rows`: the nine kinds of rows; `sort`: sorts them.
 //! - `block`: encodes and decodes blocks of rows.
 //! - `filter`: proves that a run lacks a key; `filter_cache`: a bounded cache of filter pages; `resident`: filters
 //!   that are in memory completely.
@@ -70,8 +70,8 @@ pub use range::PlainRange;
 pub use resident::KnownKeys;
 pub use row::{MemtableRows, Row, freeze_memtable, linked, memtable_bytes};
 pub use rows::{
-    BackdatedRow, BackdatedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TABLES, TermRow,
-    TransactionRow, VersionRow,
+    BackdatedRow, BackdatedSums, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity,
+    SharedBytes, TABLES, TermRow, TransactionRow, VersionRow,
 };
 pub use runs::write_run;
 pub use snapshot::IndexSnapshot;

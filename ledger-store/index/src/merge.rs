@@ -1,6 +1,7 @@
 //! Merges adjacent runs while readers and the flusher continue.
 //!
-//! Eight adjacent runs of a tier become one run of the next tier. A merge reads a snapshot, so it only sees committed
+//! Eight adjacent runs of a tier become one run of the next tier. If many rows are removals, all runs become one, so that
+//! readers need not pass over the removals and the rows that they hide. A merge reads a snapshot, so it only sees committed
 //! runs. It writes in short transactions. Its output stays invisible until the last one replaces the input runs by the
 //! new run in the table's list. Other short transactions delete the runs that no list refers to: merged inputs, and
 //! outputs of abandoned merges.
@@ -16,7 +17,8 @@ use super::file::{Commit, IndexFile};
 use super::loser_tree::{LoserTree, Scale};
 use super::row::{KeyBytes, Row};
 use super::rows::{
-    BackdatedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
+    BackdatedRow, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow,
+    VersionRow,
 };
 use super::run_list::RunMeta;
 use super::runs::RunBuilder;
@@ -29,6 +31,13 @@ use super::tables::FILTERS;
 const FAN_IN: usize = 8;
 /// Maximum size of a run that a merge creates, in bytes. Bounds the duration of a merge and the space that it needs.
 const RUN_BYTES_MAX: u64 = 1 << 30;
+/// Minimum number of removals for a merge of all runs.
+const REMOVALS_MIN: u64 = 4_096;
+/// Minimum part of the rows that are removals, as a divisor, for a merge of all runs. It then writes at most that many
+/// rows for each removal.
+const REMOVALS_ONE_IN: u64 = 8;
+/// Maximum size of the inputs of a merge of all runs, as a multiple of the maximum size of other merges.
+const ALL_RUNS_FACTOR: u64 = 4;
 /// Number of bytes that a merge writes in one transaction. They are in memory twice: here and in redb.
 const SLICE_BYTES: usize = 5 << 20;
 /// Number of entries that are deleted in one transaction: blocks of 8 KiB, or filter pages of 16 KiB.
@@ -49,8 +58,21 @@ impl Default for MergeLimits {
     }
 }
 
+/// Returns whether all runs should become one, because of their removals. The oldest run has none.
+fn has_many_removals(runs: &[RunMeta], run_bytes_max: u64) -> bool {
+    let sum = |number: fn(&RunMeta) -> u64| runs.iter().map(number).fold(0, u64::saturating_add);
+    let removals = sum(|run| run.removals);
+    runs.len() > 1
+        && removals >= REMOVALS_MIN
+        && removals >= sum(|run| run.rows) / REMOVALS_ONE_IN
+        && sum(|run| run.bytes) <= ALL_RUNS_FACTOR.saturating_mul(run_bytes_max)
+}
+
 /// Returns the range of runs in the list to merge next, preferring the oldest. Returns `None` if no merge is due.
 fn select(runs: &[RunMeta], run_bytes_max: u64) -> Option<std::ops::Range<usize>> {
+    if has_many_removals(runs, run_bytes_max) {
+        return Some(0..runs.len());
+    }
     let mut start = 0;
     while start < runs.len() {
         let tier = runs[start].tier;
@@ -169,7 +191,7 @@ impl<'a, R: Row> Merge<'a, R> {
     /// [`IndexError::Damaged`] if an input is damaged; otherwise the errors of the storage engine. The merge must then
     /// be dropped.
     pub(crate) fn step(&mut self) -> Result<bool, IndexError> {
-        let takes_blocks = self.keeps_rows() && R::probe_key(&R::FIRST).is_none();
+        let takes_blocks = self.keeps_rows() && R::probe_key(&R::first_key()).is_none();
         while !self.is_done {
             if takes_blocks && let Some(block) = self.rows.whole_block() {
                 self.builder.adopt(&block);
@@ -242,7 +264,7 @@ impl<R: Row> MergedRuns<R> {
 
     #[inline]
     fn next_rank(run: &RunStream<R>, scale: Scale) -> Option<u64> {
-        run.peek().map(|row| scale.rank(R::rank(&row.key())))
+        run.peek().map(|row| scale.rank(row.key_rank()))
     }
 
     /// Takes the next row. Returns `None` at the end.
@@ -290,9 +312,9 @@ impl<R: Row> MergedRuns<R> {
 /// Returns whether the next row of one run comes before that of another. A run without rows comes last.
 #[cold]
 fn is_before<R: Row>(runs: &[RunStream<R>], one: usize, other: usize) -> bool {
-    let next = |run: usize| runs.get(run).and_then(RunStream::peek).map(Row::key);
+    let next = |run: usize| runs.get(run).and_then(RunStream::peek);
     match (next(one), next(other)) {
-        (Some(one), Some(other)) => one < other,
+        (Some(one), Some(other)) => one.is_before(other),
         (one, _) => one.is_some(),
     }
 }
@@ -352,6 +374,7 @@ pub(crate) fn merge_step(
         TransactionRow::TABLE => merge_table::<TransactionRow>(file, should_stop),
         VersionRow::TABLE => merge_table::<VersionRow>(file, should_stop),
         EffectiveRow::TABLE => merge_table::<EffectiveRow>(file, should_stop),
+        DocumentRow::TABLE => merge_table::<DocumentRow>(file, should_stop),
         _ => panic!("there is no table {table}"),
     }
 }

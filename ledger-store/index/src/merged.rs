@@ -23,12 +23,12 @@ enum Order {
 pub fn merged<'a, R: Row>(memtables: impl IntoIterator<Item = &'a MemtableRows<R>>) -> Merged<'a, R> {
     let memtables = memtables.into_iter().map(|memtable| memtable.as_slice());
     let rests: Vec<&[R]> = memtables.filter(|rows| !rows.is_empty()).collect();
-    let in_sequence = |pair: &[&[R]]| pair[0][pair[0].len() - 1].key() < pair[1][0].key();
+    let in_sequence = |pair: &[&[R]]| pair[0][pair[0].len() - 1].is_before(&pair[1][0]);
     let order = if rests.windows(2).all(in_sequence) {
         Order::InSequence(0)
     } else {
         let ends = rests.iter().flat_map(|rest| [&rest[0], &rest[rest.len() - 1]]);
-        let scale = Scale::of(ends.map(|row| R::rank(&row.key())));
+        let scale = Scale::of(ends.map(Row::key_rank));
         let first = rests.iter().map(|rest| next_rank(rest, scale));
         Order::Mixed(LoserTree::new(first, |one, other| is_before(&rests, one, other)), scale)
     };
@@ -37,15 +37,15 @@ pub fn merged<'a, R: Row>(memtables: impl IntoIterator<Item = &'a MemtableRows<R
 
 #[inline]
 fn next_rank<R: Row>(rest: &[R], scale: Scale) -> Option<u64> {
-    rest.first().map(|row| scale.rank(R::rank(&row.key())))
+    rest.first().map(|row| scale.rank(row.key_rank()))
 }
 
 /// Returns whether the next row of one source comes before that of another. A source without rows comes last.
 #[cold]
 fn is_before<R: Row>(rests: &[&[R]], one: usize, other: usize) -> bool {
-    let next = |source: usize| rests.get(source).and_then(|rest| rest.first()).map(Row::key);
+    let next = |source: usize| rests.get(source).and_then(|rest| rest.first());
     match (next(one), next(other)) {
-        (Some(one), Some(other)) => one < other,
+        (Some(one), Some(other)) => one.is_before(other),
         (one, _) => one.is_some(),
     }
 }

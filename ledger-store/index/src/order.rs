@@ -15,7 +15,7 @@ pub(super) struct Heap<K> {
     direction: Direction,
 }
 
-impl<K: Ord + Copy> Heap<K> {
+impl<K: Ord> Heap<K> {
     pub(super) fn new(direction: Direction) -> Self {
         Self { entries: Vec::new(), direction }
     }

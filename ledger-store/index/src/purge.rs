@@ -12,7 +12,8 @@ use super::file::{Commit, IndexFile};
 use super::merge::{Merge, MergeLimits, sweep_step};
 use super::row::Row;
 use super::rows::{
-    BackdatedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
+    BackdatedRow, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow,
+    VersionRow,
 };
 
 /// Number of values that are deleted in one transaction. Pages of accounts take some kilobytes.
@@ -64,6 +65,8 @@ pub fn purge_runs(
             TransactionRow::TABLE => purge_table::<TransactionRow>(file, dropped, should_stop),
             VersionRow::TABLE => purge_table::<VersionRow>(file, dropped, should_stop),
             EffectiveRow::TABLE => purge_table::<EffectiveRow>(file, dropped, should_stop),
+            // No document of this table belongs to a ledger.
+            DocumentRow::TABLE => Ok(true),
             _ => panic!("there is no table {table}"),
         };
         if !is_done? {

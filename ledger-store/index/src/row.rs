@@ -4,9 +4,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use ledger_codec::{Corrupt, Output, Reader};
+use smallvec::SmallVec;
 
-/// Maximum size of a key of any table, in bytes.
-pub(crate) const KEY_BYTES_MAX: usize = 32;
+/// Maximum size of a key that is stored without an allocation, in bytes. Only keys of documents are longer.
+pub(crate) const SHORT_KEY_BYTES: usize = 32;
+/// Maximum size of a key of any table, in bytes. Its length takes two bytes in a block.
+pub(crate) const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
 /// A row of one table of the index.
 ///
@@ -14,36 +17,52 @@ pub(crate) const KEY_BYTES_MAX: usize = 32;
 /// hold the same key.
 pub trait Row: Clone + Debug + Send + Sync + 'static {
     /// The sort key.
-    type Key: Ord + Copy + Debug + Send + Sync + 'static;
+    type Key: Ord + Clone + Debug + Send + Sync + 'static;
 
     /// The number of the table: its index in [`TABLES`](super::rows::TABLES).
     const TABLE: u8;
-    /// Size of a key in bytes, at most `KEY_BYTES_MAX`.
-    const KEY_BYTES: usize;
     /// True if rows of the table may supersede others. [`supersedes`](Self::supersedes) decides which do.
     const SUPERSEDES: bool = false;
+    /// Size of most keys in bytes, or more. A block reserves it for its own key and for that of the next block.
+    const KEY_BYTES: usize = SHORT_KEY_BYTES;
     /// Whether rows depend on those before them; see [`link`](Self::link).
     const LINKED: bool = false;
-    /// The smallest possible key.
-    const FIRST: Self::Key;
-    /// The largest possible key.
-    const LAST: Self::Key;
+    /// Whether [`probe_key`](Self::probe_key) ascends with the key.
+    const PROBE_KEYS_ASCEND: bool = true;
+
+    /// Returns a key at or before all others.
+    fn first_key() -> Self::Key;
+
+    /// Returns a key at or after all others.
+    fn last_key() -> Self::Key;
 
     /// Returns the key of the row.
     fn key(&self) -> Self::Key;
 
-    /// Returns the ledger that rows with this key belong to.
+    /// Returns whether the row comes before another one. Does not copy the keys, if that costs anything.
+    #[inline]
+    fn is_before(&self, other: &Self) -> bool {
+        self.key() < other.key()
+    }
+
+    /// Returns the ledger that rows with this key belong to, or 0 if they belong to none.
     fn ledger_of(key: &Self::Key) -> u32;
 
-    /// Returns the smallest possible key of a ledger.
+    /// Returns the smallest possible key of a ledger, or the last key if no row belongs to a ledger.
     fn first_of(ledger: u32) -> Self::Key;
 
     /// Returns a number that ascends with the key, so that one comparison decides most pairs of keys. Different keys
     /// may have the same number.
     fn rank(key: &Self::Key) -> u128;
 
-    /// Writes `key` to `out`, which has [`KEY_BYTES`](Self::KEY_BYTES) bytes, so that bytes compare like keys.
-    fn put_key(key: &Self::Key, out: &mut [u8]);
+    /// Returns the [`rank`](Self::rank) of the row's key.
+    #[inline]
+    fn key_rank(&self) -> u128 {
+        Self::rank(&self.key())
+    }
+
+    /// Writes `key` to `out`, at most `KEY_BYTES_MAX` bytes that compare like keys.
+    fn put_key(key: &Self::Key, out: &mut KeyBytes);
 
     /// Decodes a key that [`put_key`](Self::put_key) wrote. Other bytes yield some key.
     fn read_key(bytes: &[u8]) -> Self::Key;
@@ -73,7 +92,8 @@ pub trait Row: Clone + Debug + Send + Sync + 'static {
 
     /// Returns the part of the key that the table's filters contain, or `None` if the table has no filters.
     ///
-    /// Rows with equal parts are adjacent, and the part ascends with the key.
+    /// Rows with equal parts are adjacent. The part ascends with the key, except where
+    /// [`PROBE_KEYS_ASCEND`](Self::PROBE_KEYS_ASCEND) is false.
     fn probe_key(_key: &Self::Key) -> Option<(u64, u64)> {
         None
     }
@@ -102,36 +122,49 @@ pub trait Row: Clone + Debug + Send + Sync + 'static {
     }
 }
 
-/// A key in its order-preserving encoding.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct KeyBytes {
-    bytes: [u8; KEY_BYTES_MAX],
-    length: u8,
-}
+/// A key in its order-preserving encoding. Never empty.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyBytes(SmallVec<[u8; SHORT_KEY_BYTES]>);
 
 impl KeyBytes {
     /// Encodes a key of `R`.
     pub(crate) fn of<R: Row>(key: &R::Key) -> Self {
-        const { assert!(R::KEY_BYTES <= KEY_BYTES_MAX) };
-        let mut bytes = [0; KEY_BYTES_MAX];
-        R::put_key(key, &mut bytes[..R::KEY_BYTES]);
-        Self { bytes, length: R::KEY_BYTES as u8 }
+        let mut bytes = Self(SmallVec::new());
+        R::put_key(key, &mut bytes);
+        debug_assert!((1..=KEY_BYTES_MAX).contains(&bytes.0.len()), "the length of a key");
+        bytes
     }
 
     /// Creates a key from stored bytes.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if there are more than [`KEY_BYTES_MAX`].
+    /// [`Corrupt`] if there are none, or more than [`KEY_BYTES_MAX`].
     pub(crate) fn from_slice(slice: &[u8]) -> Result<Self, Corrupt> {
-        let mut bytes = [0; KEY_BYTES_MAX];
-        bytes.get_mut(..slice.len()).ok_or(Corrupt { what: "a key is too long" })?.copy_from_slice(slice);
-        Ok(Self { bytes, length: slice.len() as u8 })
+        if slice.is_empty() || slice.len() > KEY_BYTES_MAX {
+            return Err(Corrupt { what: "a key has no possible length" });
+        }
+        Ok(Self(SmallVec::from_slice(slice)))
+    }
+
+    /// Appends bytes.
+    #[inline]
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Appends integers, big-endian and in sequence.
+    #[inline]
+    pub(crate) fn put_parts(&mut self, parts: &[u64]) {
+        for part in parts {
+            self.put(&part.to_be_bytes());
+        }
     }
 
     /// Returns the bytes.
+    #[inline]
     pub(crate) fn as_slice(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
+        &self.0
     }
 }
 
@@ -141,14 +174,7 @@ impl Debug for KeyBytes {
     }
 }
 
-/// Writes integers into a key, big-endian and in sequence.
-pub(crate) fn put_key_parts(out: &mut [u8], parts: &[u64]) {
-    for (place, part) in out.chunks_exact_mut(8).zip(parts) {
-        place.copy_from_slice(&part.to_be_bytes());
-    }
-}
-
-/// Reads the integers that [`put_key_parts`] wrote. Missing ones are 0.
+/// Reads the integers that [`KeyBytes::put_parts`] wrote. Missing ones are 0.
 pub(crate) fn key_parts<const N: usize>(bytes: &[u8]) -> [u64; N] {
     let mut parts = [0; N];
     for (part, bytes) in parts.iter_mut().zip(bytes.as_chunks::<8>().0) {
@@ -227,7 +253,7 @@ pub type MemtableRows<R> = Arc<Vec<R>>;
 /// Panics if the rows do not ascend strictly by key, which is a bug of the caller.
 pub fn freeze_memtable<R: Row>(mut rows: Vec<R>) -> MemtableRows<R> {
     for index in 1..rows.len() {
-        assert!(rows[index - 1].key() < rows[index].key(), "rows of a memtable ascend by key");
+        assert!(rows[index - 1].is_before(&rows[index]), "rows of a memtable ascend by key");
     }
     link_all(&mut rows);
     if rows.capacity() > rows.len() + rows.len() / 4 {

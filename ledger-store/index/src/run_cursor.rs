@@ -50,7 +50,7 @@ pub(super) fn block_at<R: Row, T>(
     let (next, result) = shield("reading a block", || {
         load::<R, _>(stored_key.value(), stored.value(), |block| Ok((block.next_key(), use_block(block)?)))
     })?;
-    if next.is_some_and(|next| next <= *key) {
+    if next.as_ref().is_some_and(|next| next <= key) {
         return Err(damaged::<R>("a block is missing"));
     }
     Ok((result, next))
@@ -65,8 +65,8 @@ impl<R: Row> RunCursor<R> {
         to: R::Key,
         direction: Direction,
     ) -> Result<Option<Self>, IndexError> {
-        let from_bytes = KeyBytes::of::<R>(&from).max(run.first);
-        let to_bytes = KeyBytes::of::<R>(&to).min(run.last);
+        let from_bytes = KeyBytes::of::<R>(&from).max(run.first.clone());
+        let to_bytes = KeyBytes::of::<R>(&to).min(run.last.clone());
         if from_bytes > to_bytes {
             return Ok(None);
         }
@@ -74,14 +74,15 @@ impl<R: Row> RunCursor<R> {
             let (start, end) = (BlockKey::new(run.id, start), BlockKey::new(run.id, &to_bytes));
             entries(snapshot.blocks(R::TABLE), start.as_slice(), end.as_slice()).map(Some)
         };
-        let rows = BlockRows::none(from, to);
-        let mut cursor = Self { blocks: None, rows, link: Link::Start, from, to, first: run.first };
+        let rows = BlockRows::none(from.clone(), to.clone());
+        let first = run.first.clone();
+        let mut cursor = Self { blocks: None, rows, link: Link::Start, from, to, first };
         match direction {
             Direction::Descending => cursor.blocks = range(&run.first)?,
             // The block that may contain `from` begins before it, so look it up separately.
             Direction::Ascending => {
                 let (rows, next) = block_at::<R, _>(snapshot, run, &from_bytes, |block| {
-                    block.rows_in(&from, &to, direction)
+                    block.rows_in(&cursor.from, &cursor.to, direction)
                 })?;
                 cursor.rows = rows;
                 if let Some(next) = next.filter(|next| *next <= to_bytes) {
@@ -129,8 +130,8 @@ impl<R: Row> RunCursor<R> {
         let to = KeyBytes::of::<R>(&self.to);
         let fits = match &self.link {
             Link::Begins(expected) => first == *expected,
-            Link::Announces(expected) => next == Some(*expected),
-            Link::Start => next.is_none_or(|next| next > to),
+            Link::Announces(expected) => next.as_ref() == Some(expected),
+            Link::Start => next.as_ref().is_none_or(|next| *next > to),
         };
         if !fits {
             return Err(damaged::<R>("a block is missing"));
@@ -144,8 +145,9 @@ impl<R: Row> RunCursor<R> {
                 None => true,
             },
             Direction::Descending => {
+                let is_last = first == self.first || first <= KeyBytes::of::<R>(&self.from);
                 self.link = Link::Announces(first);
-                first == self.first || first <= KeyBytes::of::<R>(&self.from)
+                is_last
             }
         };
         if is_last {

@@ -5,13 +5,14 @@
 //!
 //! ```text
 //! list         count, then for each run, oldest first:
-//! run          id, tier (u8), rows, bytes, blocks, filter pages, first key, last key
-//! key          length (u8), bytes
+//! run          id, tier (u8), rows, removals, bytes, blocks, filter pages, first key, last key
+//! key          length, bytes
 //! ```
 
-use ledger_codec::{Corrupt, Reader, put_varint};
+use ledger_codec::{Corrupt, Reader, put_prefixed, put_varint};
+use smallvec::SmallVec;
 
-use super::row::{KEY_BYTES_MAX, KeyBytes, varint_u32};
+use super::row::{KeyBytes, SHORT_KEY_BYTES, varint_u32};
 
 /// The description of a run in its table's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct RunMeta {
     pub(crate) tier: u8,
     /// Number of rows, at least one.
     pub(crate) rows: u64,
+    /// Number of rows that are removals.
+    pub(crate) removals: u64,
     /// Total size of its blocks in bytes.
     pub(crate) bytes: u64,
     /// Number of blocks.
@@ -40,12 +43,11 @@ pub(super) fn encode_list(runs: &[RunMeta], out: &mut Vec<u8>) {
     for run in runs {
         put_varint(out, run.id);
         out.push(run.tier);
-        for number in [run.rows, run.bytes, run.blocks, u64::from(run.filter_pages)] {
+        for number in [run.rows, run.removals, run.bytes, run.blocks, u64::from(run.filter_pages)] {
             put_varint(out, number);
         }
         for key in [&run.first, &run.last] {
-            out.push(key.as_slice().len() as u8);
-            out.extend_from_slice(key.as_slice());
+            put_prefixed(out, key.as_slice());
         }
     }
 }
@@ -62,36 +64,29 @@ pub(super) fn decode_list(bytes: &[u8]) -> Result<Vec<RunMeta>, Corrupt> {
     for _ in 0..count {
         let id = reader.varint()?;
         let tier = reader.u8()?;
-        let (rows, bytes, blocks) = (reader.varint()?, reader.varint()?, reader.varint()?);
+        let (rows, removals) = (reader.varint()?, reader.varint()?);
+        let (bytes, blocks) = (reader.varint()?, reader.varint()?);
         let filter_pages = varint_u32(&mut reader)?;
-        let mut key = || {
-            let length = usize::from(reader.u8()?);
-            KeyBytes::from_slice(reader.bytes(length)?)
-        };
+        let mut key = || KeyBytes::from_slice(reader.prefixed()?);
         let (first, last) = (key()?, key()?);
-        runs.push(RunMeta { id, tier, rows, bytes, blocks, filter_pages, first, last });
+        runs.push(RunMeta { id, tier, rows, removals, bytes, blocks, filter_pages, first, last });
     }
     if reader.is_empty() { Ok(runs) } else { Err(Corrupt { what: "a list of runs goes on after its end" }) }
 }
 
 /// The key under which a block is stored: the run, then the key of its first row.
-#[derive(Clone, Copy)]
-pub(super) struct BlockKey {
-    bytes: [u8; 8 + KEY_BYTES_MAX],
-    length: u8,
-}
+#[derive(Clone)]
+pub(super) struct BlockKey(SmallVec<[u8; 8 + SHORT_KEY_BYTES]>);
 
 impl BlockKey {
     pub(super) fn new(run: u64, first: &KeyBytes) -> Self {
-        let mut bytes = [0; 8 + KEY_BYTES_MAX];
-        let first = first.as_slice();
-        bytes[..8].copy_from_slice(&run.to_be_bytes());
-        bytes[8..8 + first.len()].copy_from_slice(first);
-        Self { bytes, length: (8 + first.len()) as u8 }
+        let mut bytes = SmallVec::from_slice(&run.to_be_bytes());
+        bytes.extend_from_slice(first.as_slice());
+        Self(bytes)
     }
 
     pub(super) fn as_slice(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
+        &self.0
     }
 
     /// Returns the key of the first row within the key of a stored block.
@@ -111,11 +106,12 @@ mod tests {
             id,
             tier: 3,
             rows: 1 << 40,
+            removals: 1 << 20,
             bytes: 1 << 30,
             blocks: id * 7,
             filter_pages: 5,
             first: key(0, 12),
-            last: key(255, KEY_BYTES_MAX),
+            last: key(255, 10 * SHORT_KEY_BYTES),
         };
         let runs = [run(1), run(2), run(u64::MAX / 7)];
         let mut bytes = Vec::new();

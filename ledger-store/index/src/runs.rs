@@ -9,6 +9,7 @@ use ledger_codec::Output;
 use super::block::BlockBuilder;
 use super::error::{IndexError, storage};
 use super::filter::{FilterBuilder, page_key};
+use super::filter_cache::ProbeKey;
 use super::row::{KeyBytes, Row};
 use super::rows::TABLES;
 use super::run_list::{BlockKey, RunMeta};
@@ -63,8 +64,8 @@ impl RunBlocks {
 
     /// Sets the first key of the current block.
     fn begin(&mut self, first: KeyBytes) {
+        self.first.get_or_insert_with(|| first.clone());
         self.block_first = Some(first);
-        self.first.get_or_insert(first);
     }
 
     /// Closes the current block, if it has rows.
@@ -131,6 +132,10 @@ pub(super) struct RunBuilder<R, H = R> {
     /// The key of the last row of the copied block, if it is known and no row came after it.
     adopted_last: Option<KeyBytes>,
     rows: u64,
+    removals: u64,
+    /// The keys for the filter, if they do not ascend. They are sorted when the run ends: 16 bytes for each of up to
+    /// a gigabyte of documents.
+    probe_keys: Vec<ProbeKey>,
     kind: PhantomData<R>,
 }
 
@@ -145,6 +150,8 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
             previous: None,
             adopted_last: None,
             rows: 0,
+            removals: 0,
+            probe_keys: Vec::new(),
             kind: PhantomData,
         }
     }
@@ -158,13 +165,13 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
     pub(super) fn push(&mut self, row: H) {
         if !R::SUPERSEDES {
             let last = self.previous.as_ref();
-            let ascends = last.is_none_or(|last| last.borrow().key() < row.borrow().key());
+            let ascends = last.is_none_or(|last| last.borrow().is_before(row.borrow()));
             assert!(ascends, "rows of a run ascend by key");
             self.encode(row);
             return;
         }
         if let Some(held) = self.held.take() {
-            assert!(held.borrow().key() < row.borrow().key(), "rows of a run ascend by key");
+            assert!(held.borrow().is_before(row.borrow()), "rows of a run ascend by key");
             if !row.borrow().supersedes(held.borrow()) {
                 self.encode(held);
             }
@@ -178,9 +185,9 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         let blocks = &mut self.blocks;
         blocks.close(Some(&block.first));
         blocks.block.adopt(block.rows, block.restarts, &mut blocks.buffer);
-        blocks.begin(block.first);
+        blocks.begin(block.first.clone());
         self.previous = None;
-        self.adopted_last = block.last;
+        self.adopted_last.clone_from(&block.last);
     }
 
     /// Returns the last added row. Only for tables whose rows do not supersede others.
@@ -209,7 +216,11 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         let key = row.key();
         let blocks = &mut self.blocks;
         if let Some(probe_key) = R::probe_key(&key) {
-            blocks.filter.add(probe_key);
+            if R::PROBE_KEYS_ASCEND {
+                blocks.filter.add(probe_key);
+            } else {
+                self.probe_keys.push(probe_key);
+            }
         }
         let previous = self.previous.as_ref().map(Borrow::borrow);
         if !blocks.block.push(row, previous, &mut blocks.buffer) {
@@ -220,6 +231,7 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
             blocks.begin(KeyBytes::of::<R>(&key));
         }
         self.rows += 1;
+        self.removals += u64::from(row.is_removal());
         self.previous = Some(held);
     }
 
@@ -229,10 +241,16 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
             self.encode(held);
         }
         self.blocks.close(None);
+        let mut probe_keys = std::mem::take(&mut self.probe_keys);
+        probe_keys.sort_unstable();
+        for key in probe_keys {
+            self.blocks.filter.add(key);
+        }
         let filter_pages = self.blocks.filter.finish();
-        let last = self.previous().map(|row| KeyBytes::of::<R>(&row.key())).or(self.adopted_last)?;
-        let RunBlocks { run: id, first, bytes, blocks, .. } = self.blocks;
-        Some(RunMeta { id, tier, rows: self.rows, bytes, blocks, filter_pages, first: first?, last })
+        let last = self.previous().map(|row| KeyBytes::of::<R>(&row.key())).or(self.adopted_last.take())?;
+        let RunBlocks { run: id, ref mut first, bytes, blocks, .. } = self.blocks;
+        let (rows, removals, first) = (self.rows, self.removals, first.take()?);
+        Some(RunMeta { id, tier, rows, removals, bytes, blocks, filter_pages, first, last })
     }
 
     /// Writes the closed blocks and filter pages.

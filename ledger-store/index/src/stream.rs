@@ -58,9 +58,9 @@ impl<R: Row> RunStream<R> {
         let blocks = entries(snapshot.blocks(R::TABLE), first.as_slice(), last.as_slice())?;
         let mut stream = Self {
             blocks: Some(blocks),
-            first: run.first,
-            next: Some(run.first),
-            last: run.last,
+            first: run.first.clone(),
+            next: Some(run.first.clone()),
+            last: run.last.clone(),
             bytes: Vec::new(),
             restarts: Vec::new(),
             segment: 0,
@@ -117,8 +117,8 @@ impl<R: Row> RunStream<R> {
             (Some(other), None) => self.last < *other,
         };
         is_before.then(|| WholeBlock {
-            first: self.first,
-            last: if self.next.is_none() { Some(self.last) } else { None },
+            first: self.first.clone(),
+            last: if self.next.is_none() { Some(self.last.clone()) } else { None },
             rows: &self.bytes,
             restarts: &self.restarts,
         })
@@ -161,7 +161,7 @@ impl<R: Row> RunStream<R> {
 
     /// Loads the next block, if there is one, and decodes its first row.
     fn load(&mut self) -> Result<(), IndexError> {
-        let Some(expected) = self.next else {
+        let Some(expected) = self.next.take() else {
             self.blocks = None;
             return Ok(());
         };

@@ -20,6 +20,10 @@ pub struct TableView<R> {
     snapshot: IndexSnapshot,
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "keys are a few integers, except those of documents, and callers make them for the call"
+)]
 impl<R: Row> TableView<R> {
     /// Creates a view of the runs in `snapshot` and of `memtables`, oldest first, which the runs must not contain yet.
     pub fn new(memtables: Vec<MemtableRows<R>>, snapshot: IndexSnapshot) -> Self {
@@ -110,7 +114,7 @@ impl<R: Row> TableView<R> {
     /// The errors of [`get`](Self::get).
     #[cfg(test)]
     pub(crate) fn last_at_or_before(&self, key: R::Key) -> Result<Option<R>, IndexError> {
-        self.last_in(R::FIRST, key)
+        self.last_in(R::first_key(), key)
     }
 
     /// Returns the first row at or after `key` in the whole table.
@@ -120,7 +124,7 @@ impl<R: Row> TableView<R> {
     /// The errors of [`get`](Self::get).
     #[cfg(test)]
     pub(crate) fn first_at_or_after(&self, key: R::Key) -> Result<Option<R>, IndexError> {
-        self.first_in(key, R::LAST)
+        self.first_in(key, R::last_key())
     }
 
     /// Returns the last row from `from` to `to` of each source that has one, newest source first.
@@ -155,8 +159,13 @@ impl<R: Row> TableView<R> {
     pub fn check_filters(&self) -> Result<(), IndexError> {
         for run in self.runs() {
             let source = vec![Unopened::Run(run.clone())];
-            let rows =
-                Cursor::<R>::new(self.snapshot.clone(), source, R::FIRST, R::LAST, Direction::Ascending);
+            let rows = Cursor::<R>::new(
+                self.snapshot.clone(),
+                source,
+                R::first_key(),
+                R::last_key(),
+                Direction::Ascending,
+            );
             let mut asked = None;
             for row in rows {
                 let probe_key = R::probe_key(&row?.key());
@@ -204,7 +213,7 @@ impl<R: Row> TableView<R> {
                 if !may_hold::<R>(&self.snapshot, run, from, to)? {
                     return Ok(None);
                 }
-                let key = KeyBytes::of::<R>(to).min(run.last);
+                let key = KeyBytes::of::<R>(to).min(run.last.clone());
                 block_at::<R, _>(&self.snapshot, run, &key, |block| block.last_at_or_before(to))?.0
             }
         };
@@ -236,7 +245,7 @@ impl<R: Row> TableView<R> {
                 if !may_hold::<R>(&self.snapshot, run, from, to)? {
                     return Ok(None);
                 }
-                let key = KeyBytes::of::<R>(from).max(run.first);
+                let key = KeyBytes::of::<R>(from).max(run.first.clone());
                 let first = |block: Block<'_, R>| block.first_at_or_after(from);
                 match block_at::<R, _>(&self.snapshot, run, &key, first)? {
                     (None, Some(next)) if next <= KeyBytes::of::<R>(to) => {

@@ -22,7 +22,8 @@ pub const HOLDINGS: &str = "holdings";
 pub const ADDRESSES: &str = "addresses";
 /// Maps a ledger (4 bytes), a kind (1 byte) and a number (4 bytes) to a text.
 pub const NAMES: &str = "names";
-/// Maps a collection (4 bytes) and a key to a document.
+/// Maps a collection (4 bytes) and a key to a document of the store itself, or to nothing: an index entry of one. The
+/// documents of callers are rows of runs.
 pub const DOCUMENTS: &str = "documents";
 /// Maps a ledger (4 bytes) to its counters.
 pub const HEADS: &str = "heads";

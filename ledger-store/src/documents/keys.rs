@@ -29,14 +29,18 @@ const AFTER_END: [u8; 2] = [0, 1];
 
 /// Returns the common prefix of all keys in a part.
 pub(crate) fn prefix(collection: u32, space: Space) -> Vec<u8> {
+    let mut key = Vec::with_capacity(64);
+    put_prefix(&mut key, collection, space);
+    key
+}
+
+fn put_prefix(out: &mut Vec<u8>, collection: u32, space: Space) {
     let number = match space {
         Space::Documents => 0,
         Space::Index(index) => u64::from(index) + 1,
     };
-    let mut key = Vec::with_capacity(64);
-    key.extend_from_slice(&collection.to_be_bytes());
-    key.extend_from_slice(&number.to_be_bytes());
-    key
+    out.extend_from_slice(&collection.to_be_bytes());
+    out.extend_from_slice(&number.to_be_bytes());
 }
 
 /// Returns the first key after a part.
@@ -50,6 +54,18 @@ fn after_prefix(collection: u32, space: Space) -> Vec<u8> {
         }
     }
     key
+}
+
+/// The common prefix of all keys in a part.
+pub(crate) type Prefix = [u8; 12];
+
+/// Returns the prefix of the part to which a full key belongs.
+///
+/// # Panics
+///
+/// Panics if the key is shorter than a prefix, which no full key is.
+pub(crate) fn prefix_of(full: &[u8]) -> Prefix {
+    *full.first_chunk().expect("a full key begins with the prefix of its part")
 }
 
 /// Returns whether a full key is that of a document, and not of an index entry.
@@ -75,11 +91,18 @@ fn escape(out: &mut Vec<u8>, key: &[u8]) {
 
 /// Returns the full key of the index entry that leads from a secondary key to a document.
 pub(crate) fn index_key(collection: u32, index: u32, secondary: &[u8], key: &[u8]) -> Vec<u8> {
-    let mut full = prefix(collection, Space::Index(index));
-    escape(&mut full, secondary);
-    full.extend_from_slice(&END);
-    full.extend_from_slice(key);
+    let mut full = Vec::new();
+    put_index_key(&mut full, collection, index, secondary, key);
     full
+}
+
+/// Like [`index_key`], but replaces the content of a buffer.
+pub(crate) fn put_index_key(out: &mut Vec<u8>, collection: u32, index: u32, secondary: &[u8], key: &[u8]) {
+    out.clear();
+    put_prefix(out, collection, Space::Index(index));
+    escape(out, secondary);
+    out.extend_from_slice(&END);
+    out.extend_from_slice(key);
 }
 
 /// Returns the key of the document to which an index entry leads.

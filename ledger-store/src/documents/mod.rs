@@ -6,9 +6,13 @@
 //!
 //! - [`stored`]: the documents of accounts, transactions and ledgers.
 //! - [`keys`]: one ordered key space for all collections and their indexes.
+//! - [`indexed`]: the documents in the index.
+//! - [`merged`]: changes of several ages as one sequence.
 //! - [`overlay`]: the changes since the last flush of the index.
 
+pub(crate) mod indexed;
 pub(crate) mod keys;
+pub(crate) mod merged;
 pub(crate) mod overlay;
 mod stored;
 

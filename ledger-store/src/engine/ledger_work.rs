@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ledger_core::{LedgerName, LedgerOptions, Timestamp};
+use ledger_index::SharedBytes;
 use ledger_journal::entry::DocumentRecord;
 
 use super::work::{BucketChange, BucketState, LedgerEdit, NextLogs};
@@ -204,7 +205,7 @@ fn put_ledger_over(
     state: &mut State,
     info: &LedgerInfo,
     section: u32,
-    before: Option<Box<[u8]>>,
+    before: Option<SharedBytes>,
     batch: &mut Batch,
 ) -> Result<(), WriteError> {
     let value = encode_ledger(info, section);

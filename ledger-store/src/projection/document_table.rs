@@ -4,21 +4,13 @@
 //! search took a quarter of the processor time of a server that brings in payments (`load payments --only ingestion`).
 
 use std::hash::BuildHasher;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use ledger_index::DocumentRow;
 
 use crate::documents::keys;
-
-/// The value of a document's or index entry's key after an entry; `None` if the entry removed it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StoredDocument {
-    /// Full key of the document or index entry. Shared with the writer's overlay and with memtables that merge this one.
-    pub(crate) key: Arc<[u8]>,
-    /// New value, or `None` after a removal.
-    pub(crate) value: Option<Box<[u8]>>,
-}
 
 /// Seeded at random, so that nobody can choose keys that collide.
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::default);
@@ -40,7 +32,7 @@ pub(super) struct DocumentTable(HashTable<u32>);
 
 impl DocumentTable {
     /// Collects the documents among changes.
-    pub(super) fn of(changes: &[StoredDocument]) -> Self {
+    pub(super) fn of(changes: &[DocumentRow]) -> Self {
         let hash = |at: &u32| DocumentHash::of(&changes[*at as usize].key).0;
         let is_document = |at: &u32| keys::is_document(&changes[*at as usize].key);
         let positions: Vec<u32> = (0..changes.len() as u32).filter(is_document).collect();
@@ -52,7 +44,7 @@ impl DocumentTable {
     }
 
     /// Returns the position of a document's change, if it has one.
-    pub(super) fn find(&self, changes: &[StoredDocument], key: &[u8], hash: DocumentHash) -> Option<usize> {
+    pub(super) fn find(&self, changes: &[DocumentRow], key: &[u8], hash: DocumentHash) -> Option<usize> {
         let found = self.0.find(hash.0, |at| *changes[*at as usize].key == *key);
         found.map(|at| *at as usize)
     }
@@ -72,7 +64,7 @@ mod tests {
     fn finds_every_document_and_no_index_entry() {
         let full = |number: u32| document_key(20, &number.to_be_bytes());
         let entry = |number: u32| index_key(20, 0, b"secondary", &number.to_be_bytes());
-        let change = |key: Vec<u8>| StoredDocument { key: key.into(), value: None };
+        let change = |key: Vec<u8>| DocumentRow { key: key.into(), version: 1, value: None };
         let changes: Vec<_> =
             (0..500).flat_map(|number| [change(full(number)), change(entry(number))]).collect();
         let table = DocumentTable::of(&changes);

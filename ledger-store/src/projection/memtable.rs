@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ledger_index::{
-    BackdatedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, MemtableRows, Row, TermRow, TransactionRow,
-    VersionRow, freeze_memtable, memtable_bytes, merge_memtables, sort_rows,
+    BackdatedRow, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, MemtableRows, Row, TermRow,
+    TransactionRow, VersionRow, freeze_memtable, memtable_bytes, merge_memtables, sort_rows,
 };
 use smol_str::SmolStr;
 
-use super::document_table::{DocumentHash, DocumentTable, StoredDocument};
+use super::document_table::{DocumentHash, DocumentTable};
 
 /// An account that an entry of this memtable was the first to name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,8 +53,7 @@ pub(crate) struct Memtable {
     pub(crate) holdings: Arc<[NewHolding]>,
     /// Indexes into `holdings`, ascending by ledger, account and asset.
     pub(crate) holdings_by_account: Arc<[u32]>,
-    /// Ascending by key, each once.
-    pub(crate) documents: Arc<[StoredDocument]>,
+    pub(crate) documents: MemtableRows<DocumentRow>,
     document_table: DocumentTable,
     /// Number of rows in all tables.
     pub(crate) rows: usize,
@@ -75,7 +74,7 @@ pub(crate) struct MemtableBuilder {
     pub(crate) effective: Vec<EffectiveRow>,
     pub(crate) accounts: Vec<NewAccount>,
     pub(crate) holdings: Vec<NewHolding>,
-    pub(crate) documents: Vec<StoredDocument>,
+    pub(crate) documents: Vec<DocumentRow>,
 }
 
 /// A state of the builder to which [`MemtableBuilder::reset`] returns.
@@ -181,7 +180,7 @@ impl MemtableBuilder {
             effective: sorted_rows(effective),
             accounts,
             holdings,
-            documents: last_of_each(documents),
+            documents: newest_of_each(&documents),
         })
     }
 }
@@ -193,17 +192,19 @@ fn sorted_rows<R: Row>(mut rows: Vec<R>) -> MemtableRows<R> {
     freeze_memtable(rows)
 }
 
-/// Keeps the last change of each key, ascending by key. `documents` are in order of age.
-fn last_of_each(mut documents: Vec<StoredDocument>) -> Vec<StoredDocument> {
-    documents.sort_by(|a, b| a.key.cmp(&b.key));
-    documents.dedup_by(|later, earlier| {
-        let same = later.key == earlier.key;
-        if same {
-            std::mem::swap(later, earlier);
-        }
-        same
+/// Sorts changes of documents, which are in order of age, and keeps the newest of each key.
+fn newest_of_each(documents: &[DocumentRow]) -> MemtableRows<DocumentRow> {
+    let mut order: Vec<(u128, u32)> = documents.iter().map(Row::key_rank).zip(0..).collect();
+    // The ranks decide most comparisons, without a look at the keys, which are elsewhere in memory.
+    order.sort_unstable_by(|one, other| {
+        let place = |at: u32| (&documents[at as usize].key, at);
+        one.0.cmp(&other.0).then_with(|| place(one.1).cmp(&place(other.1)))
     });
-    documents
+    let same = |one: &(u128, u32), other: &(u128, u32)| {
+        one.0 == other.0 && documents[one.1 as usize].key == documents[other.1 as usize].key
+    };
+    let newest = order.chunk_by(same).filter_map(<[_]>::last);
+    freeze_memtable(newest.map(|(_, at)| documents[*at as usize].clone()).collect())
 }
 
 /// The sorted rows of a memtable that is being created.
@@ -218,7 +219,7 @@ struct Parts {
     effective: MemtableRows<EffectiveRow>,
     accounts: Vec<NewAccount>,
     holdings: Vec<NewHolding>,
-    documents: Vec<StoredDocument>,
+    documents: MemtableRows<DocumentRow>,
 }
 
 impl Parts {
@@ -239,15 +240,6 @@ impl Parts {
 
     /// Returns the size of the memtable in memory, in bytes.
     fn bytes(&self) -> usize {
-        let document_bytes: usize = self
-            .documents
-            .iter()
-            .map(|document| {
-                size_of::<StoredDocument>()
-                    + document.key.len()
-                    + document.value.as_ref().map_or(0, |v| v.len())
-            })
-            .sum();
         memtable_bytes(&self.history)
             + memtable_bytes(&self.backdated)
             + memtable_bytes(&self.keys)
@@ -258,7 +250,7 @@ impl Parts {
             + memtable_bytes(&self.effective)
             + self.accounts.len() * (size_of::<NewAccount>() + 4)
             + self.holdings.len() * (size_of::<NewHolding>() + 4)
-            + document_bytes
+            + memtable_bytes(&self.documents)
     }
 }
 
@@ -302,7 +294,7 @@ impl Memtable {
             accounts_by_number: accounts_by_number.into(),
             holdings: holdings.into(),
             holdings_by_account: holdings_by_account.into(),
-            documents: documents.into(),
+            documents,
             document_table,
             rows,
             bytes,
@@ -339,9 +331,7 @@ impl Memtable {
             effective: all(memtables, |memtable| &memtable.effective),
             accounts,
             holdings,
-            documents: last_of_each(
-                memtables.iter().flat_map(|memtable| memtable.documents.iter().cloned()).collect(),
-            ),
+            documents: all(memtables, |memtable| &memtable.documents),
         })
     }
 
@@ -367,12 +357,12 @@ impl Memtable {
     }
 
     /// Returns the change of a document, if the memtable has one. `hash` is that of its full key.
-    pub(crate) fn document(&self, key: &[u8], hash: DocumentHash) -> Option<&StoredDocument> {
+    pub(crate) fn document(&self, key: &[u8], hash: DocumentHash) -> Option<&DocumentRow> {
         self.document_table.find(&self.documents, key, hash).map(|at| &self.documents[at])
     }
 
     /// Returns the changes of document keys from one key up to another.
-    pub(crate) fn documents_between(&self, from: &[u8], to: &[u8]) -> &[StoredDocument] {
+    pub(crate) fn documents_between(&self, from: &[u8], to: &[u8]) -> &[DocumentRow] {
         let start = self.documents.partition_point(|have| *have.key < *from);
         let end = self.documents.partition_point(|have| *have.key < *to);
         &self.documents[start..end.max(start)]

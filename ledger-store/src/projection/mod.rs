@@ -5,7 +5,7 @@ mod memtable;
 mod pages;
 mod values;
 
-pub(crate) use document_table::{DocumentHash, StoredDocument};
+pub(crate) use document_table::DocumentHash;
 pub(crate) use memtable::{Memtable, MemtableBuilder, MemtableSizes, NewAccount, NewHolding};
 pub(crate) use pages::{
     ACCOUNT_PLACES, AccountPage, BEFORE_ALL, FoundHolding, HOLDING_PLACES, HoldingPage, StoredAccount,

@@ -1,13 +1,13 @@
 //! Reads documents from a view, also those of the store itself.
 
-use ledger_index::{Way, tables};
+use ledger_index::{DocumentRow, SharedBytes, Way};
 
 use crate::documents::keys::{self, Space, document_key, document_of, index_key};
-use crate::documents::overlay::{Changes, Merged, stored};
-use crate::documents::{DOCUMENTS_PAGE_MAX, Document, DocumentRange, decode_value};
+use crate::documents::merged::{Changes, Merged};
+use crate::documents::{DOCUMENTS_PAGE_MAX, Document, DocumentRange, decode_value, indexed};
 use crate::error::ReadError;
 use crate::lookup::missing;
-use crate::projection::{DocumentHash, StoredDocument};
+use crate::projection::DocumentHash;
 use crate::query::Direction;
 use crate::view::View;
 
@@ -86,17 +86,17 @@ impl<'a> DocumentReader<'a> {
     }
 
     /// Returns the current value of a document's full key.
-    fn value_at(&self, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
+    fn value_at(&self, key: &[u8]) -> Result<Option<SharedBytes>, ReadError> {
         let (view, hash) = (self.view, DocumentHash::of(key));
         match view.memtables.iter().rev().find_map(|memtable| memtable.memtable.document(key, hash)) {
             Some(found) => Ok(found.value.clone()),
-            None => Ok(view.index.get(tables::DOCUMENTS, key)?.map(Into::into)),
+            None => indexed::value(&view.index, key),
         }
     }
 
     fn values_between<'b>(&'b self, from: &'b [u8], to: &'b [u8], way: Way) -> Result<Merged<'b>, ReadError> {
         let view = self.view;
-        let change = |document: &StoredDocument| Ok((document.key.clone(), document.value.clone()));
+        let change = |document: &DocumentRow| Ok((document.key.clone(), document.value.clone()));
         let mut sources: Vec<Changes<'b>> = Vec::new();
         for memtable in view.memtables.iter().rev() {
             let documents = memtable.memtable.documents_between(from, to);
@@ -106,7 +106,7 @@ impl<'a> DocumentReader<'a> {
                 Way::Descending => sources.push(Box::new(documents.iter().rev().map(change))),
             }
         }
-        sources.push(stored(&view.index, from, to, way)?);
+        sources.push(indexed::between(&view.index, from, to, way)?);
         Merged::new(sources, way)
     }
 }

@@ -5,8 +5,8 @@ use std::ops::Bound;
 
 use ledger_codec::Corrupt;
 use ledger_index::{
-    BackdatedRow, DroppedLedgers, EffectiveRow, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row,
-    TABLES, TableView, TermRow, TransactionRow, VersionRow, Way, tables,
+    BackdatedRow, DocumentRow, DroppedLedgers, EffectiveRow, HistoryRow, IndexError, IndexSnapshot, KeyRow,
+    LogRow, Row, TABLES, TableView, TermRow, TransactionRow, VersionRow, Way, tables,
 };
 
 use super::findings::{Findings, Stop};
@@ -39,7 +39,17 @@ macro_rules! compare_rows {
     };
 }
 
-compare_rows!(HistoryRow, BackdatedRow, KeyRow, TermRow, LogRow, TransactionRow, VersionRow, EffectiveRow);
+compare_rows!(
+    HistoryRow,
+    BackdatedRow,
+    KeyRow,
+    TermRow,
+    LogRow,
+    TransactionRow,
+    VersionRow,
+    EffectiveRow,
+    DocumentRow
+);
 
 /// Reports the differences of `live` from `fresh`. Ignores the rows of dropped ledgers, which a purge deletes at any
 /// time.
@@ -154,6 +164,7 @@ compared!(LogRow, "logs", TransactionMismatch, |row| Some(row.position));
 compared!(TransactionRow, "transactions", TransactionMismatch, |row| Some(row.position));
 compared!(VersionRow, "versions", MetadataMismatch, |row| Some(row.position));
 compared!(EffectiveRow, "effective", EffectiveVolumeMismatch, |_| None);
+compared!(DocumentRow, "documents", MetadataMismatch, |row| Some(row.version));
 
 impl Compared for BackdatedRow {
     const CODE: ViolationCode = ViolationCode::EffectiveVolumeMismatch;
@@ -177,7 +188,7 @@ fn rows<R: Compared>(
 ) -> Result<(), Stop> {
     let all = |snapshot: &IndexSnapshot| {
         let view = TableView::<R>::new(Vec::new(), snapshot.clone());
-        let rows = view.cursor(R::FIRST, R::LAST, Way::Ascending).current();
+        let rows = view.cursor(R::first_key(), R::last_key(), Way::Ascending).current();
         let kept = rows.filter(|row| {
             row.as_ref()
                 .map_or(true, |row| dropped.is_empty() || !dropped.contains(&R::ledger_of(&row.key())))
@@ -203,7 +214,8 @@ fn rows<R: Compared>(
                     (R::CODE, expected, detail)
                 }
             };
-            findings.add(code, Some(R::ledger_of(&row.key())), row.position(), detail)
+            let ledger = Some(R::ledger_of(&row.key())).filter(|ledger| *ledger != 0);
+            findings.add(code, ledger, row.position(), detail)
         },
     )?;
     let checked = read.and_then(|()| TableView::<R>::new(Vec::new(), live.clone()).check_filters());

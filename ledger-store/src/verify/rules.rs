@@ -29,7 +29,7 @@ pub(super) fn unique(
 ) -> Result<(), Stop> {
     let keys = TableView::<KeyRow>::new(Vec::new(), index.clone());
     let mut same: Vec<KeyRow> = Vec::new();
-    for row in keys.cursor(KeyRow::FIRST, KeyRow::LAST, Way::Ascending) {
+    for row in keys.cursor(KeyRow::first_key(), KeyRow::last_key(), Way::Ascending) {
         let row = match row {
             Ok(row) => row,
             Err(error) => return findings.index_error(&error),

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
+use ledger_index::SharedBytes;
 use ledger_journal::entry::{Body, DocumentRecord, LedgerBase, Record, SecondaryKey};
 use ledger_journal::{Position, SectionId};
 
@@ -19,7 +20,7 @@ use crate::documents::{
 use crate::error::ReadError;
 
 /// The stored value before each change.
-type Before = Vec<Option<Box<[u8]>>>;
+type Before = Vec<Option<SharedBytes>>;
 
 /// Applies all of the changes or none.
 pub(crate) fn change(
@@ -60,7 +61,7 @@ pub(crate) fn change(
 pub(crate) fn enter(
     state: &mut State,
     document: DocumentRecord<'_>,
-    before: Option<Box<[u8]>>,
+    before: Option<SharedBytes>,
     batch: &mut Batch,
 ) -> Result<Position, ReadError> {
     let position = state.next;
@@ -75,7 +76,7 @@ pub(crate) fn enter(
 /// Returns the stored values before the changes, if every document is in the expected state and no unique key
 /// would belong to two documents.
 fn check_changes(
-    state: &State,
+    state: &mut State,
     changes: &[DocumentChange],
 ) -> Result<Result<Before, DocumentRejection>, ReadError> {
     let mut before = Vec::with_capacity(changes.len());
@@ -113,7 +114,7 @@ fn check_changes(
             // were checked already.
             let all = Bound::Included(key.key.clone());
             let (from, to) = keys::range(collection, Space::Index(key.index), &all, &all);
-            let mut holders = state.scan_documents(&from, &to)?;
+            let mut holders = state.document_entries(&from, &to)?;
             while let Some((entry, _)) = holders.next()? {
                 let holder = document_of(collection, key.index, &entry)?;
                 if !changed.contains(&(change.collection, holder)) {

@@ -1,6 +1,7 @@
 //! Facts about an entry that the writer finds before it applies the entry, so that applying it reads nothing.
 
 use ledger_core::{AccountAddress, Metadata};
+use ledger_index::SharedBytes;
 use smallvec::SmallVec;
 
 use super::locate::Located;
@@ -20,7 +21,7 @@ pub(crate) struct Hints {
     /// The current state of that transaction. Absent if nothing has changed the transaction since it was recorded.
     pub(crate) changed: Prior<Box<TransactionDocument>>,
     /// The stored value that the entry replaces, if the entry writes a document or a schema.
-    pub(crate) stored: Prior<Box<[u8]>>,
+    pub(crate) stored: Prior<SharedBytes>,
     /// Fingerprints of the idempotency key and the reference, if they were computed before.
     pub(crate) prints: KeyPrints,
     /// Default metadata from the schema's chart for each account that no earlier entry used, ascending by address.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ledger_core::enforcement;
 use ledger_core::schema::{Schema, version_of};
 use ledger_core::{AccountAddress, Command, Metadata, Movement, Rejection, SchemaVersion, Target};
+use ledger_index::SharedBytes;
 use ledger_journal::entry::{DocumentRecord, SecondaryKey};
 
 use super::context::Stop;
@@ -56,7 +57,7 @@ pub(super) fn put(
     position: u64,
     ledger: u32,
     text: &str,
-    stored: &Prior<Box<[u8]>>,
+    stored: &Prior<SharedBytes>,
     rows: &mut MemtableBuilder,
 ) -> Result<(), ReadError> {
     let Some(version) = version_of(text) else { return Ok(()) };

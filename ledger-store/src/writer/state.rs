@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use ledger_core::schema::Enforcement;
 use ledger_core::script::Scratch;
-use ledger_index::{IndexSnapshot, KeyRow, KnownKeys, Row, TableView, VersionRow};
+use ledger_index::{IndexSnapshot, KeyRow, KnownKeys, Row, SharedBytes, TableView, VersionRow};
 use ledger_journal::Position;
 use smallvec::SmallVec;
 
@@ -23,7 +23,8 @@ use super::recent_keys::{RecentKey, RecentKeys};
 use super::replay_state::ReplayState;
 use super::schema_cache::SchemaCache;
 use crate::documents::TransactionDocument;
-use crate::documents::overlay::{Before, Merged, Overlay};
+use crate::documents::merged::Merged;
+use crate::documents::overlay::{Before, Overlay};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::lookup;
@@ -236,23 +237,23 @@ impl State {
     }
 
     /// Returns the stored value of a document key.
-    pub(crate) fn stored_document(&self, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
+    pub(crate) fn stored_document(&self, key: &[u8]) -> Result<Option<SharedBytes>, ReadError> {
         self.reading()?;
         self.keyed.get(&self.index.snapshot, key)
     }
 
-    /// Returns the stored values of document keys from one key to another.
-    pub(crate) fn scan_documents<'a>(
-        &'a self,
+    /// Returns the entries of an index of documents from one key to another.
+    pub(crate) fn document_entries<'a>(
+        &'a mut self,
         from: &'a [u8],
         to: &'a [u8],
     ) -> Result<Merged<'a>, ReadError> {
         self.reading()?;
-        self.keyed.scan(&self.index.snapshot, from, to)
+        self.keyed.entries(&self.index.snapshot, from, to)
     }
 
     /// Sets or removes the stored value of a document key.
-    pub(crate) fn keep_document(&mut self, key: Arc<[u8]>, value: Option<Box<[u8]>>) {
+    pub(crate) fn keep_document(&mut self, key: Arc<[u8]>, value: Option<SharedBytes>) {
         let previous = self.keyed.put(key.clone(), value);
         if let Some(undo) = &mut self.undo {
             undo.keyed.push((key, previous));

@@ -15,7 +15,7 @@ use ledger_testkit::{DamagedAnswers, Disk, Failure, Faults, Oracle, Rng};
 use super::recovery::{DAMAGED, INDEX, Kept, flip_a_bit, path};
 
 /// Every table of the index.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "accounts",
     "usages",
     "holdings",
@@ -28,6 +28,7 @@ const TABLES: [&str; 12] = [
     "about",
     "runs.list",
     "runs.filters",
+    "runs.documents",
 ];
 
 const PAGE: usize = 4096;

@@ -8,7 +8,6 @@ use ledger_store::{DOCUMENT_BYTES_MAX, DocumentChange, Expected, Snapshot};
 use crate::http::error::ApiError;
 use crate::payments::account::{Account, NewAccount};
 use crate::payments::balance::{self, AccountBalance, NewBalance};
-use crate::payments::codec::Encoder;
 use crate::payments::event::Event;
 use crate::payments::ids::{AccountId, ConnectorId, PaymentId, REFERENCE_BYTES_MAX};
 use crate::payments::payment::{NewPayment, Payment};
@@ -133,13 +132,36 @@ fn recorded(
     for payment in &batch.payments {
         merged.payment(payment.clone(), now)?;
     }
-    let changes = merged.changes(payments, now);
-    let payments = merged.payments.into_values().map(|(_, payment, _)| payment).collect();
+    let changes = merged.take_changes(payments, now);
+    let payments = merged.payments.into_values().map(|changed| changed.record).collect();
     Ok(Recorded { changes, payments, answer: () })
 }
 
-/// Changed records by key: the expected version, the new record, and whether an event is published for it.
-type Changing<R> = BTreeMap<Vec<u8>, (Expected, R, bool)>;
+/// A changed record.
+struct Changed<R> {
+    /// The state of its document before the batch.
+    expected: Expected,
+    record: R,
+    /// The content of its document.
+    content: Vec<u8>,
+    /// Whether an event is published for it.
+    is_news: bool,
+}
+
+impl<R: Record> Changed<R> {
+    fn new(expected: Expected, record: R, is_news: bool) -> Self {
+        let content = record::content(&record);
+        Self { expected, record, content, is_news }
+    }
+
+    /// Returns the change that stores the record. Takes the content, so it can be called once.
+    fn take_change(&mut self) -> DocumentChange {
+        record::put_content(&self.record, std::mem::take(&mut self.content), self.expected)
+    }
+}
+
+/// Changed records by key.
+type Changing<R> = BTreeMap<Vec<u8>, Changed<R>>;
 
 /// The changed records of a batch. A record that occurs twice in the batch is merged twice and written once.
 struct Merged<'a> {
@@ -157,8 +179,8 @@ fn known<R: Record + Clone>(
     snapshot: &Snapshot,
     key: &[u8],
 ) -> Result<(Expected, Option<R>), ApiError> {
-    if let Some((expected, record, _)) = changing.get(key) {
-        return Ok((*expected, Some(record.clone())));
+    if let Some(changed) = changing.get(key) {
+        return Ok((changed.expected, Some(changed.record.clone())));
     }
     Ok(match record::find::<R>(snapshot, key)? {
         None => (Expected::Absent, None),
@@ -182,7 +204,7 @@ impl<'a> Merged<'a> {
         let id = AccountId { connector: self.connector.clone(), reference: news.reference.clone() };
         let (expected, stored) = known(&self.accounts, self.snapshot, &id.key())?;
         if let Some(account) = news.merged(self.connector, stored) {
-            self.accounts.insert(account.key(), (expected, account, true));
+            self.accounts.insert(account.key(), Changed::new(expected, account, true));
         }
         Ok(())
     }
@@ -194,9 +216,12 @@ impl<'a> Merged<'a> {
             reference: news.reference.clone(),
         };
         let (expected, stored) = known(&self.payments, self.snapshot, &id.key())?;
-        // A payment that would become too long stays unchanged, so that it does not block other records.
-        if let Some(payment) = news.merged(self.connector, stored, now).filter(has_room) {
-            self.payments.insert(payment.key(), (expected, payment, true));
+        if let Some(payment) = news.merged(self.connector, stored, now) {
+            let changed = Changed::new(expected, payment, true);
+            // A payment that would become too long stays unchanged, so that it does not block other records.
+            if changed.content.len() <= DOCUMENT_BYTES_MAX {
+                self.payments.insert(id.key(), changed);
+            }
         }
         Ok(())
     }
@@ -213,30 +238,24 @@ impl<'a> Merged<'a> {
             let (expected, _) = known(&self.balances, self.snapshot, &key)?;
             let is_news = expected == Expected::Absent;
             self.newest.insert(place.clone(), balance.clone());
-            self.balances.insert(key, (expected, balance, is_news));
+            self.balances.insert(key, Changed::new(expected, balance, is_news));
         }
         Ok(())
     }
 
-    fn changes(&self, payments: &Payments, now: Timestamp) -> Vec<DocumentChange> {
+    /// Returns the changes that store the records and their events. Can be called once.
+    fn take_changes(&mut self, payments: &Payments, now: Timestamp) -> Vec<DocumentChange> {
         let mut events = Vec::new();
         if payments.events.copies() > 0 {
-            events.extend(self.accounts.values().map(|(_, account, _)| Event::Account(account)));
-            let news = self.balances.values().filter(|(_, _, is_news)| *is_news);
-            events.extend(news.map(|(_, balance, _)| Event::Balance(balance)));
-            events.extend(self.payments.values().map(|(_, payment, _)| Event::Payment(payment)));
+            events.extend(self.accounts.values().map(|changed| Event::Account(&changed.record)));
+            let news = self.balances.values().filter(|changed| changed.is_news);
+            events.extend(news.map(|changed| Event::Balance(&changed.record)));
+            events.extend(self.payments.values().map(|changed| Event::Payment(&changed.record)));
         }
         let mut changes = payments.tell(&events, now);
-        changes.extend(self.accounts.values().map(|(expected, account, _)| record::put(account, *expected)));
-        changes.extend(self.balances.values().map(|(expected, balance, _)| record::put(balance, *expected)));
-        changes.extend(self.payments.values().map(|(expected, payment, _)| record::put(payment, *expected)));
+        changes.extend(self.accounts.values_mut().map(Changed::take_change));
+        changes.extend(self.balances.values_mut().map(Changed::take_change));
+        changes.extend(self.payments.values_mut().map(Changed::take_change));
         changes
     }
-}
-
-/// Returns whether a payment fits into a document.
-fn has_room(payment: &Payment) -> bool {
-    let mut out = Encoder::default();
-    payment.encode(&mut out);
-    out.into_bytes().len() <= DOCUMENT_BYTES_MAX
 }

@@ -63,11 +63,21 @@ pub(crate) fn unique(index: u32, key: impl Into<Vec<u8>>) -> DocumentKey {
     DocumentKey { index, key: key.into(), unique: true }
 }
 
-/// Returns the change that stores a record.
-pub(crate) fn put<R: Record>(record: &R, expected: Expected) -> DocumentChange {
+/// Returns the content of a record's document.
+pub(crate) fn content<R: Record>(record: &R) -> Vec<u8> {
     let mut out = Encoder::default();
     record.encode(&mut out);
-    let action = DocumentAction::Put { value: out.into_bytes(), keys: record.keys() };
+    out.into_bytes()
+}
+
+/// Returns the change that stores a record.
+pub(crate) fn put<R: Record>(record: &R, expected: Expected) -> DocumentChange {
+    put_content(record, content(record), expected)
+}
+
+/// Returns the change that stores a record with its [`content`].
+pub(crate) fn put_content<R: Record>(record: &R, content: Vec<u8>, expected: Expected) -> DocumentChange {
+    let action = DocumentAction::Put { value: content, keys: record.keys() };
     DocumentChange { collection: R::COLLECTION, key: record.key(), expected, action }
 }
 
@@ -179,12 +189,12 @@ pub(crate) fn refused(error: WriteError) -> ApiError {
 
 /// Deletes all records whose keys begin with a prefix, in several commits if there are many.
 pub(crate) fn delete_all<R: Record>(store: &Store, prefix: &[u8]) -> Result<(), ApiError> {
+    let mut range = DocumentRange { limit: CHANGES_MAX, ..prefixed(prefix, Direction::Ascending) };
     loop {
-        let range = DocumentRange { limit: CHANGES_MAX, ..prefixed(prefix, Direction::Ascending) };
         let found = store.snapshot().documents(R::COLLECTION, &range)?;
-        if found.is_empty() {
-            return Ok(());
-        }
+        let Some(last) = found.last() else { return Ok(()) };
+        // Without this, each read would pass over the documents that were deleted before.
+        range.beyond = Some((Vec::new(), last.key.clone()));
         let changes = found.into_iter().map(|document| delete::<R>(document.key, Expected::Anything));
         store.change_documents(changes.collect())?;
     }

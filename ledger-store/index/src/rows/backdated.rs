@@ -13,7 +13,7 @@
 use ledger_codec::{Corrupt, Output, Reader};
 
 use crate::row::{
-    Row, difference, joined, key_parts, ordered, put_difference, put_key_parts, unordered, varint_u32,
+    KeyBytes, Row, difference, joined, key_parts, ordered, put_difference, unordered, varint_u32,
 };
 
 use super::Quantity;
@@ -70,10 +70,15 @@ impl BackdatedRow {
 impl Row for BackdatedRow {
     type Key = (u64, i64, u64);
     const TABLE: u8 = 1;
-    const KEY_BYTES: usize = 24;
     const LINKED: bool = true;
-    const FIRST: Self::Key = (0, i64::MIN, 0);
-    const LAST: Self::Key = (u64::MAX, i64::MAX, u64::MAX);
+
+    fn first_key() -> Self::Key {
+        (0, i64::MIN, 0)
+    }
+
+    fn last_key() -> Self::Key {
+        (u64::MAX, i64::MAX, u64::MAX)
+    }
 
     #[inline]
     fn key(&self) -> Self::Key {
@@ -93,8 +98,8 @@ impl Row for BackdatedRow {
         joined(key.0, ordered(key.1))
     }
 
-    fn put_key(key: &Self::Key, out: &mut [u8]) {
-        put_key_parts(out, &[key.0, ordered(key.1), key.2]);
+    fn put_key(key: &Self::Key, out: &mut KeyBytes) {
+        out.put_parts(&[key.0, ordered(key.1), key.2]);
     }
 
     fn read_key(bytes: &[u8]) -> Self::Key {

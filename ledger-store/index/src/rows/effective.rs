@@ -8,7 +8,7 @@
 
 use ledger_codec::{Corrupt, Output, Reader};
 
-use crate::row::{Row, difference, joined, ledger_key_parts, ordered, put_difference, unordered};
+use crate::row::{KeyBytes, Row, difference, joined, ledger_key_parts, ordered, put_difference, unordered};
 
 use super::{put_step, read_step};
 
@@ -32,9 +32,14 @@ impl EffectiveRow {
 impl Row for EffectiveRow {
     type Key = (u32, i64, u64);
     const TABLE: u8 = 7;
-    const KEY_BYTES: usize = 20;
-    const FIRST: Self::Key = (0, i64::MIN, 0);
-    const LAST: Self::Key = (u32::MAX, i64::MAX, u64::MAX);
+
+    fn first_key() -> Self::Key {
+        (0, i64::MIN, 0)
+    }
+
+    fn last_key() -> Self::Key {
+        (u32::MAX, i64::MAX, u64::MAX)
+    }
 
     #[inline]
     fn key(&self) -> Self::Key {
@@ -54,10 +59,10 @@ impl Row for EffectiveRow {
         joined(key.0.into(), ordered(key.1))
     }
 
-    fn put_key(key: &Self::Key, out: &mut [u8]) {
-        out[..4].copy_from_slice(&key.0.to_be_bytes());
-        out[4..12].copy_from_slice(&ordered(key.1).to_be_bytes());
-        out[12..].copy_from_slice(&key.2.to_be_bytes());
+    fn put_key(key: &Self::Key, out: &mut KeyBytes) {
+        out.put(&key.0.to_be_bytes());
+        out.put(&ordered(key.1).to_be_bytes());
+        out.put(&key.2.to_be_bytes());
     }
 
     fn read_key(bytes: &[u8]) -> Self::Key {

@@ -11,7 +11,7 @@
 
 use ledger_codec::{Corrupt, Output, Reader};
 
-use crate::row::{Row, increase, joined_short, key_parts, put_key_parts, varint_u32};
+use crate::row::{KeyBytes, Row, increase, joined_short, key_parts, varint_u32};
 
 use super::Quantity;
 
@@ -173,9 +173,14 @@ impl HistoryRow {
 impl Row for HistoryRow {
     type Key = (u64, u64);
     const TABLE: u8 = 0;
-    const KEY_BYTES: usize = 16;
-    const FIRST: Self::Key = (0, 0);
-    const LAST: Self::Key = (u64::MAX, u64::MAX);
+
+    fn first_key() -> Self::Key {
+        (0, 0)
+    }
+
+    fn last_key() -> Self::Key {
+        (u64::MAX, u64::MAX)
+    }
 
     #[inline]
     fn key(&self) -> Self::Key {
@@ -200,8 +205,8 @@ impl Row for HistoryRow {
         joined_short(key.0, key.1)
     }
 
-    fn put_key(key: &Self::Key, out: &mut [u8]) {
-        put_key_parts(out, &[key.0, key.1]);
+    fn put_key(key: &Self::Key, out: &mut KeyBytes) {
+        out.put_parts(&[key.0, key.1]);
     }
 
     fn read_key(bytes: &[u8]) -> Self::Key {

@@ -8,7 +8,7 @@
 
 use ledger_codec::{Corrupt, Output, Reader};
 
-use crate::row::{Row, increase, joined, key_parts, put_key_parts};
+use crate::row::{KeyBytes, Row, increase, joined, key_parts};
 
 /// Maps the fingerprint of a text to an item of a ledger.
 ///
@@ -26,9 +26,14 @@ pub struct KeyRow {
 impl Row for KeyRow {
     type Key = (u64, u64, u64);
     const TABLE: u8 = 2;
-    const KEY_BYTES: usize = 24;
-    const FIRST: Self::Key = (0, 0, 0);
-    const LAST: Self::Key = (u64::MAX, u64::MAX, u64::MAX);
+
+    fn first_key() -> Self::Key {
+        (0, 0, 0)
+    }
+
+    fn last_key() -> Self::Key {
+        (u64::MAX, u64::MAX, u64::MAX)
+    }
 
     #[inline]
     fn key(&self) -> Self::Key {
@@ -53,8 +58,8 @@ impl Row for KeyRow {
         joined(key.0, key.1)
     }
 
-    fn put_key(key: &Self::Key, out: &mut [u8]) {
-        put_key_parts(out, &[key.0, key.1, key.2]);
+    fn put_key(key: &Self::Key, out: &mut KeyBytes) {
+        out.put_parts(&[key.0, key.1, key.2]);
     }
 
     fn read_key(bytes: &[u8]) -> Self::Key {

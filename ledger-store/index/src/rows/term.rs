@@ -10,7 +10,7 @@
 
 use ledger_codec::{Corrupt, Output, Reader};
 
-use crate::row::{Row, difference, increase, joined, key_parts, put_difference, put_key_parts};
+use crate::row::{KeyBytes, Row, difference, increase, joined, key_parts, put_difference};
 
 /// Records that an account or transaction has a term (a metadata key and value), or no longer has it.
 ///
@@ -62,10 +62,15 @@ impl TermRow {
 impl Row for TermRow {
     type Key = (u64, u64, u64, u64);
     const TABLE: u8 = 3;
-    const KEY_BYTES: usize = 32;
     const SUPERSEDES: bool = true;
-    const FIRST: Self::Key = (0, 0, 0, 0);
-    const LAST: Self::Key = (u64::MAX, u64::MAX, u64::MAX, u64::MAX);
+
+    fn first_key() -> Self::Key {
+        (0, 0, 0, 0)
+    }
+
+    fn last_key() -> Self::Key {
+        (u64::MAX, u64::MAX, u64::MAX, u64::MAX)
+    }
 
     #[inline]
     fn key(&self) -> Self::Key {
@@ -90,8 +95,8 @@ impl Row for TermRow {
         joined(key.0, key.1)
     }
 
-    fn put_key(key: &Self::Key, out: &mut [u8]) {
-        put_key_parts(out, &[key.0, key.1, key.2, key.3]);
+    fn put_key(key: &Self::Key, out: &mut KeyBytes) {
+        out.put_parts(&[key.0, key.1, key.2, key.3]);
     }
 
     fn read_key(bytes: &[u8]) -> Self::Key {

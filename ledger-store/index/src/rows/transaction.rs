@@ -11,7 +11,7 @@
 
 use ledger_codec::{Corrupt, Output, Reader};
 
-use crate::row::{Row, difference, joined_short, ledger_key_parts, put_difference};
+use crate::row::{KeyBytes, Row, difference, joined_short, ledger_key_parts, put_difference};
 
 use super::{put_step, read_step};
 
@@ -35,9 +35,14 @@ pub struct TransactionRow {
 impl Row for TransactionRow {
     type Key = (u32, u64);
     const TABLE: u8 = 5;
-    const KEY_BYTES: usize = 12;
-    const FIRST: Self::Key = (0, 0);
-    const LAST: Self::Key = (u32::MAX, u64::MAX);
+
+    fn first_key() -> Self::Key {
+        (0, 0)
+    }
+
+    fn last_key() -> Self::Key {
+        (u32::MAX, u64::MAX)
+    }
 
     #[inline]
     fn key(&self) -> Self::Key {
@@ -57,9 +62,9 @@ impl Row for TransactionRow {
         joined_short(key.0.into(), key.1)
     }
 
-    fn put_key(key: &Self::Key, out: &mut [u8]) {
-        out[..4].copy_from_slice(&key.0.to_be_bytes());
-        out[4..].copy_from_slice(&key.1.to_be_bytes());
+    fn put_key(key: &Self::Key, out: &mut KeyBytes) {
+        out.put(&key.0.to_be_bytes());
+        out.put(&key.1.to_be_bytes());
     }
 
     fn read_key(bytes: &[u8]) -> Self::Key {

@@ -10,7 +10,7 @@
 
 use ledger_codec::{Corrupt, Output, Reader};
 
-use crate::row::{Row, difference, increase, joined, key_parts, put_difference, put_key_parts};
+use crate::row::{KeyBytes, Row, difference, increase, joined, key_parts, put_difference};
 
 /// The state of a document from a journal position on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,9 +31,14 @@ const SAME_ID: u8 = 2;
 impl Row for VersionRow {
     type Key = (u64, u64, u64);
     const TABLE: u8 = 6;
-    const KEY_BYTES: usize = 24;
-    const FIRST: Self::Key = (0, 0, 0);
-    const LAST: Self::Key = (u64::MAX, u64::MAX, u64::MAX);
+
+    fn first_key() -> Self::Key {
+        (0, 0, 0)
+    }
+
+    fn last_key() -> Self::Key {
+        (u64::MAX, u64::MAX, u64::MAX)
+    }
 
     #[inline]
     fn key(&self) -> Self::Key {
@@ -53,8 +58,8 @@ impl Row for VersionRow {
         joined(key.0, key.1)
     }
 
-    fn put_key(key: &Self::Key, out: &mut [u8]) {
-        put_key_parts(out, &[key.0, key.1, key.2]);
+    fn put_key(key: &Self::Key, out: &mut KeyBytes) {
+        out.put_parts(&[key.0, key.1, key.2]);
     }
 
     fn read_key(bytes: &[u8]) -> Self::Key {

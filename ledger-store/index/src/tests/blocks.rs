@@ -37,7 +37,7 @@ fn merge_all(file: &IndexFile, slice_bytes: usize) -> usize {
 fn check(file: &IndexFile, rows: &[LogRow]) {
     let view = TableView::<LogRow>::new(Vec::new(), file.snapshot().unwrap());
     let all = |direction| -> Vec<LogRow> {
-        view.cursor(LogRow::FIRST, LogRow::LAST, direction).map(|row| row.unwrap()).collect()
+        view.cursor(LogRow::first_key(), LogRow::last_key(), direction).map(|row| row.unwrap()).collect()
     };
     assert!(all(Direction::Ascending) == rows);
     let mut descending = all(Direction::Descending);

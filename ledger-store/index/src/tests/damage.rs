@@ -90,7 +90,7 @@ fn a_block_that_is_missing_is_noticed_wherever_it_was() {
         let (start, end) = (place(key), keys.get(missing + 1).map_or(all.len(), place));
         let view = TableView::<HistoryRow>::new(Vec::new(), file.snapshot().unwrap());
         for direction in [Direction::Ascending, Direction::Descending] {
-            let cursor = view.cursor(HistoryRow::FIRST, HistoryRow::LAST, direction);
+            let cursor = view.cursor(HistoryRow::first_key(), HistoryRow::last_key(), direction);
             let told: Vec<_> = cursor.collect();
             let before_gap = if direction == Direction::Ascending { start } else { all.len() - end };
             let (error, rows) = told.split_last().unwrap();
@@ -152,7 +152,7 @@ fn a_changed_key_hides_no_value() {
 fn read_all(file: &IndexFile) -> Result<(Vec<HistoryRow>, Vec<u64>, usize), IndexError> {
     let snapshot = file.snapshot()?;
     let history = TableView::<HistoryRow>::new(Vec::new(), snapshot.clone());
-    let cursor = |direction| history.cursor(HistoryRow::FIRST, HistoryRow::LAST, direction);
+    let cursor = |direction| history.cursor(HistoryRow::first_key(), HistoryRow::last_key(), direction);
     let all: Vec<_> = cursor(Direction::Ascending).collect::<Result<_, _>>()?;
     let mut reverse: Vec<_> = cursor(Direction::Descending).collect::<Result<_, _>>()?;
     reverse.reverse();

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use crate::row::Row;
 use crate::rows::tests::{Rng, random_large};
 use crate::rows::{
-    BackdatedRow, BackdatedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow,
-    VersionRow,
+    BackdatedRow, BackdatedSums, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow,
+    TransactionRow, VersionRow,
 };
 
 /// The state that the generator keeps between batches.
@@ -198,5 +199,30 @@ impl Sample for EffectiveRow {
 
     fn group(key: Self::Key) -> (Self::Key, Self::Key) {
         ((key.0, i64::MIN, 0), (key.0, i64::MAX, u64::MAX))
+    }
+}
+
+/// Returns the key of a document or of an index entry, sometimes a long one. Some keys are the beginnings of others.
+fn document_key(rng: &mut Rng) -> Arc<[u8]> {
+    let mut key = vec![0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, rng.below(3) as u8];
+    let length = if rng.below(20) == 0 { 2_000 } else { rng.below(4) };
+    key.extend((0..length).map(|_| [0, 1, 0xff][rng.below(3) as usize]));
+    key.into()
+}
+
+impl Sample for DocumentRow {
+    fn next(rng: &mut Rng, state: &mut State) -> Self {
+        let length = if rng.below(200) == 0 { 20_000 } else { rng.below(60) };
+        let bytes: Vec<u8> = (0..length).map(|_| rng.any() as u8).collect();
+        let value = if rng.below(3) == 0 { None } else { Some(bytes.into()) };
+        Self { key: document_key(rng), version: state.tick(rng), value }
+    }
+
+    fn any_key(rng: &mut Rng, state: &State) -> Self::Key {
+        (document_key(rng), rng.below(state.clock + 2))
+    }
+
+    fn group(key: Self::Key) -> (Self::Key, Self::Key) {
+        ((key.0.clone(), 0), (key.0, u64::MAX))
     }
 }
