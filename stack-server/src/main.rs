@@ -1,6 +1,7 @@
 //! The server binary.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use stack_server::cli::auth::{self, Failure};
@@ -22,23 +23,20 @@ fn main() -> ExitCode {
         Ok(Invocation::Script(arguments)) => ledger_numscript::cli::main("stack-server script", arguments),
         Ok(Invocation::Auth(arguments)) => auth(arguments),
         Ok(Invocation::Copy(verb, arguments)) => copy(verb, arguments),
-        Ok(Invocation::Version) => {
-            println!("stack-server {}", env!("CARGO_PKG_VERSION"));
-            ExitCode::SUCCESS
-        }
-        Ok(Invocation::Help) => {
-            print!("{}", config::help());
-            ExitCode::SUCCESS
-        }
-        Ok(Invocation::HelpOf(topic)) => {
-            print!("{}", config::help_of(topic));
-            ExitCode::SUCCESS
-        }
+        Ok(Invocation::Version) => print(concat!("stack-server ", env!("CARGO_PKG_VERSION"), "\n")),
+        Ok(Invocation::Help) => print(&config::help()),
+        Ok(Invocation::HelpOf(topic)) => print(&config::help_of(topic)),
         Err(error) => {
             eprintln!("stack-server: {error}");
             ExitCode::from(2)
         }
     }
+}
+
+/// Prints a text on standard output. Its reader, for example `head`, may leave before the end.
+fn print(text: &str) -> ExitCode {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
 }
 
 /// Runs the command. Exit status: 0 for success, 1 for failure, 2 for an invalid command line.

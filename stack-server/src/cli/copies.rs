@@ -199,7 +199,9 @@ impl Line {
                 Arg::Value(word) => line.words.push(PathBuf::from(word)),
                 Arg::Long(name) => {
                     let meant = suggestion(name, verb.options().iter().copied());
-                    return Err(CopyError::Usage(format!("unknown option --{name}{meant}; see --help")));
+                    return Err(CopyError::Usage(format!(
+                        "unknown option --{name}{meant}; see stack-server help backup"
+                    )));
                 }
                 other @ Arg::Short(_) => return Err(other.unexpected().into()),
             }
@@ -259,7 +261,9 @@ fn run(
                 Some(file) => Box::new(File::create_new(file)?),
                 None => Box::new(out),
             };
-            let mut to = BufWriter::new(meter.writing("exporting", to));
+            let newest = ledger.logs().newest_first().page(1)?.items;
+            let logs = newest.first().map_or(0, |log| log.entry.id.get());
+            let mut to = BufWriter::new(meter.writing("exporting", to, logs));
             if line.logs {
                 ledger.export_logs(&mut to)?
             } else {
@@ -283,7 +287,7 @@ fn run(
             writeln!(out, "{{\"imported\":{imported},\"skipped\":{skipped}}}")?;
             close(&store)
         }
-        _ => Err(CopyError::Usage("wrong number of arguments; see --help".to_owned())),
+        _ => Err(CopyError::Usage("wrong number of arguments; see stack-server help backup".to_owned())),
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Read, Stderr, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ledger_store::{Options, ProgressWatcher};
+use ledger_store::{Options, Progress, ProgressWatcher};
 
 /// Time between two drawings of a bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(100);
@@ -122,6 +122,11 @@ impl SharedMeter {
         Self(Arc::new(Mutex::new(Meter::new(stderr, is_terminal))))
     }
 
+    /// Creates a meter that draws bars on standard error, or returns `None` if that is no terminal.
+    pub(crate) fn on_terminal() -> Option<Self> {
+        io::stderr().is_terminal().then(Self::on_stderr)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Meter<Stderr>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -140,11 +145,14 @@ impl SharedMeter {
     pub(crate) fn options(&self) -> Options {
         let meter = self.clone();
         let mut options = Options::default();
-        options.progress = ProgressWatcher::new(move |progress| {
-            let amount = Amount { done: progress.done, total: Some(progress.total), unit: "entries" };
-            meter.show(progress.work.text(), amount);
-        });
+        options.progress = ProgressWatcher::new(move |progress| meter.show_store(&progress));
         options
+    }
+
+    /// Shows the progress of a store.
+    pub(crate) fn show_store(&self, progress: &Progress) {
+        let amount = Amount { done: progress.done, total: Some(progress.total), unit: "entries" };
+        self.show(progress.work.text(), amount);
     }
 
     /// Returns a reader that shows how many bytes of `total` were read.
@@ -152,9 +160,9 @@ impl SharedMeter {
         Counted { inner, meter: self.clone(), work, done: 0, total }
     }
 
-    /// Returns a writer that shows how many bytes were written.
-    pub(crate) fn writing<W: Write>(&self, work: &'static str, inner: W) -> Counted<W> {
-        Counted { inner, meter: self.clone(), work, done: 0, total: None }
+    /// Returns a writer that shows how many of `total` logs were written. Each log is a line.
+    pub(crate) fn writing<W: Write>(&self, work: &'static str, inner: W, total: u64) -> Counted<W> {
+        Counted { inner, meter: self.clone(), work, done: 0, total: Some(total) }
     }
 }
 
@@ -168,16 +176,16 @@ pub(crate) struct Counted<T> {
 }
 
 impl<T> Counted<T> {
-    fn add(&mut self, bytes: usize) {
-        self.done += bytes as u64;
-        self.meter.show(self.work, Amount { done: self.done, total: self.total, unit: "bytes" });
+    fn add(&mut self, count: usize, unit: &'static str) {
+        self.done += count as u64;
+        self.meter.show(self.work, Amount { done: self.done, total: self.total, unit });
     }
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let bytes = self.inner.read(to)?;
-        self.add(bytes);
+        self.add(bytes, "bytes");
         Ok(bytes)
     }
 }
@@ -185,7 +193,7 @@ impl<R: Read> Read for Counted<R> {
 impl<W: Write> Write for Counted<W> {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         let bytes = self.inner.write(from)?;
-        self.add(bytes);
+        self.add(memchr::memchr_iter(b'\n', &from[..bytes]).count(), "logs");
         Ok(bytes)
     }
 
@@ -222,6 +230,13 @@ mod tests {
         let line = "reading: 22 % (45 of 200 entries)\n";
         assert_eq!(shown(false, &[5_000, 9_999]), "");
         assert_eq!(shown(false, &[10_000, 19_999, 20_000]), format!("{line}{line}"));
+    }
+
+    #[test]
+    fn writer_counts_logs() {
+        let mut out = SharedMeter::on_stderr().writing("exporting", Vec::new(), 3);
+        out.write_all(b"{}\n{}\n{").expect("it is written");
+        assert_eq!((out.done, out.total), (2, Some(3)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use ledger_store::{IndexEvent, OpenError, Options, ProgressWatcher, Store, WriteError};
@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::config::Config;
 use crate::cli::directory::{self, SharedDirectory};
-use crate::cli::progress::{Interval, LINE_INTERVAL};
+use crate::cli::progress::{Interval, LINE_INTERVAL, SharedMeter};
 use crate::descriptors;
 use crate::integrations::events::{Publishers, PublishersError};
 use crate::log::{self, Level};
@@ -117,11 +117,14 @@ fn run(config: &Config) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Returns a watcher that logs progress every ten seconds.
-fn logged_progress() -> ProgressWatcher {
+/// Returns a watcher that shows progress as a bar while the store opens on a terminal, and else logs it every ten seconds.
+/// A bar would spoil the lines of a running server.
+fn watched_progress(bar: Arc<Mutex<Option<SharedMeter>>>) -> ProgressWatcher {
     let interval = Mutex::new(Interval::new(LINE_INTERVAL));
     ProgressWatcher::new(move |progress| {
-        if interval.lock().unwrap_or_else(PoisonError::into_inner).has_passed(Instant::now()) {
+        if let Some(bar) = bar.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            bar.show_store(&progress);
+        } else if interval.lock().unwrap_or_else(PoisonError::into_inner).has_passed(Instant::now()) {
             let fields: [(&str, &dyn Display); 3] =
                 [("work", &progress.work.text()), ("done", &progress.done), ("total", &progress.total)];
             log::event(Level::Info, "progress", &fields);
@@ -137,9 +140,13 @@ fn open_store(config: &Config) -> Result<Store, ServeError> {
     options.memory_budget = config.store_memory();
     options.schema_enforcement = config.settings.schema_enforcement;
     options.free_space_floor = config.free_space_floor;
-    options.progress = logged_progress();
-    let store = Store::open_with(&config.data, &options)
-        .map_err(|error| ServeError::Open(config.data.clone(), error))?;
+    let bar = Arc::new(Mutex::new(SharedMeter::on_terminal()));
+    options.progress = watched_progress(bar.clone());
+    let opened = Store::open_with(&config.data, &options);
+    if let Some(bar) = bar.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        bar.clear();
+    }
+    let store = opened.map_err(|error| ServeError::Open(config.data.clone(), error))?;
     let entries = store.status().entries;
     log::event(
         Level::Info,

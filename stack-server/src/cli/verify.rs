@@ -1,5 +1,6 @@
 //! `stack-server verify`: checks a closed data directory.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -49,7 +50,8 @@ pub fn verify(directory: &Path, kept: Option<&KeptHead>) -> ExitCode {
     meter.clear();
     match verified {
         Ok(report) => {
-            print!("{}", report.to_json_lines());
+            // The reader of the findings, for example `head`, may leave before the end.
+            let _ = io::stdout().write_all(report.to_json_lines().as_bytes());
             match (report.is_damaged(), report.complete) {
                 (false, true) => ExitCode::SUCCESS,
                 (true, _) => ExitCode::from(1),

@@ -21,7 +21,7 @@ use serde_path_to_error::Segment;
 /// Fails if there is no value, or if `T` does not accept it. The error names the field.
 pub(crate) fn first<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, JsonError> {
     let read = T::deserialize(&mut serde_json::Deserializer::from_slice(text));
-    read.map_err(|error| JsonError { field: field_at_fault::<T>(text), error })
+    read.map_err(|error| JsonError::of::<T>(error, text))
 }
 
 /// A JSON value that cannot be read.
@@ -33,6 +33,21 @@ pub(crate) struct JsonError {
 }
 
 impl JsonError {
+    /// Adds the field to the error of a text that a value of this type cannot be read from.
+    pub(crate) fn of<'a, T: Deserialize<'a>>(error: serde_json::Error, text: &'a [u8]) -> Self {
+        Self { field: field_at_fault::<T>(text), error }
+    }
+
+    /// Returns the error of a value that contains the unreadable value in its field `name`.
+    pub(crate) fn within(self, name: &str) -> Self {
+        let field = match self.field {
+            None => name.to_owned(),
+            Some(inner) if inner.starts_with('[') => format!("{name}{inner}"),
+            Some(inner) => format!("{name}.{inner}"),
+        };
+        Self { field: Some(field), ..self }
+    }
+
     /// The error alone.
     pub(crate) fn without_field(&self) -> &serde_json::Error {
         &self.error
@@ -265,12 +280,12 @@ impl<'de> Deserialize<'de> for AnyMap {
         let Entries(entries) = Entries::<&RawValue>::deserialize(deserializer)?;
         let mut metadata = Metadata::with_capacity(entries.len());
         for (Text(key), value) in entries {
-            let value = match value.get().as_bytes().first() {
-                Some(b'"') => {
-                    let Text(text) = first::<Text<'_>>(value.get().as_bytes()).map_err(Error::custom)?;
-                    MetadataValue::Text(text.into())
-                }
-                _ => MetadataValue::Json(canonical(value).map_err(Error::custom)?.into()),
+            let value = if value.get().starts_with('"') {
+                let Text(text) = first::<Text<'_>>(value.get().as_bytes()).map_err(Error::custom)?;
+                MetadataValue::Text(text.into())
+            } else {
+                let json = canonical(value).map_err(|error| Error::custom(error.within(&key)))?;
+                MetadataValue::Json(json.into())
             };
             metadata.insert(&*key, value);
         }

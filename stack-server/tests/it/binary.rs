@@ -186,6 +186,20 @@ fn prints_version_help_and_usage_errors() {
 }
 
 #[test]
+fn output_may_be_closed_before_its_end() {
+    let data = tempfile::tempdir().expect("a directory");
+    let store = data.path().join("store");
+    drop(ledger_store::Store::open(&store).expect("a store"));
+    let store = store.to_str().expect("text");
+    for arguments in [&["help"][..], &["help", "serve"], &["--version"], &["verify", store]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let done = Command::new(SERVER).args(arguments).stdout(writer).output().expect("it runs");
+        assert!(done.status.success() && done.stderr.is_empty(), "{arguments:?}: {done:?}");
+    }
+}
+
+#[test]
 fn reports_address_that_is_in_use() {
     let data = tempfile::tempdir().expect("a directory");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");

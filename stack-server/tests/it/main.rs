@@ -79,3 +79,4 @@ mod v1_scripts;
 mod v1_writes;
 mod volumes;
 mod walk;
+mod wrong_types;

@@ -211,7 +211,7 @@ fn other_refused_writes() -> Vec<RefusedWrite> {
             r#"{"contracts":[{"account":"a"}]}"#.to_owned(),
             400,
             "VALIDATION",
-            "malformed expression",
+            "contracts[0].expr: malformed expression",
         ),
         (
             "PUT",
@@ -219,7 +219,7 @@ fn other_refused_writes() -> Vec<RefusedWrite> {
             r#"{"contracts":[{"account":"(","expr":{}}]}"#.to_owned(),
             400,
             "VALIDATION",
-            "invalid account pattern: ",
+            "contracts[0].account: invalid account pattern: ",
         ),
         ("POST", "script", "[".to_owned(), 400, "VALIDATION", "invalid transaction format"),
     ]

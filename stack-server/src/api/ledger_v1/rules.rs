@@ -54,12 +54,14 @@ impl<'de> Fields<'de> for ContractBody<'de> {
 }
 
 impl ContractBody<'_> {
-    /// Converts the body into a contract. Returns `None` if the contract has no effect.
-    fn to_contract(&self) -> Result<Option<Contract>, ApiError> {
+    /// Converts the contract at index `at` of the body. Returns `None` if the contract has no effect.
+    fn to_contract(&self, at: usize) -> Result<Option<Contract>, ApiError> {
         let pattern = self.account.0.replace('*', ".*");
-        let accounts = AddressExpression::anywhere(&pattern)
-            .map_err(|error| ApiError::validation(format!("invalid account pattern: {error}")))?;
-        let rule = expression::parse(self.rule)?;
+        let accounts = AddressExpression::anywhere(&pattern).map_err(|error| {
+            ApiError::validation(format!("contracts[{at}].account: invalid account pattern: {error}"))
+        })?;
+        let rule = expression::parse(self.rule)
+            .map_err(|error| ApiError::validation(format!("contracts[{at}].expr: {}", error.message)))?;
         Ok(rule.map(|rule: Rule| Contract { accounts, rule }))
     }
 
@@ -86,7 +88,8 @@ pub(crate) fn contracts<'a>(text: &'a [u8]) -> Result<Vec<ContractBody<'a>>, Api
 }
 
 pub(crate) fn mapping(contracts: &[ContractBody<'_>]) -> Result<Mapping, ApiError> {
-    let contracts = contracts.iter().filter_map(|contract| contract.to_contract().transpose());
+    let contracts = contracts.iter().enumerate();
+    let contracts = contracts.filter_map(|(at, contract)| contract.to_contract(at).transpose());
     Ok(Mapping::new(contracts.collect::<Result<_, _>>()?))
 }
 

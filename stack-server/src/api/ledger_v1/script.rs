@@ -14,7 +14,8 @@ use crate::http::response::{self, Reply};
 
 pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
     let ledger = ledger::view(context)?;
-    let Object(body) = json::first::<Object<RunBody<'_>>>(&context.body).map_err(|_| malformed())?;
+    let Object(body) =
+        json::first::<Object<RunBody<'_>>>(&context.body).map_err(|error| malformed(&error))?;
     if body.is_empty() {
         return Ok(refusal(context, &error::script_refused(Code::NoScript, "no script to execute")));
     }

@@ -1,6 +1,7 @@
 //! The transaction routes of v1: create, batch, list, count, read, revert and metadata.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use hyper::StatusCode;
 use ledger_core::{
@@ -54,16 +55,18 @@ fn select(parameters: &Parameters) -> Result<Vec<FilterNode>, ApiError> {
 
 pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     let Object(body) =
-        json::first::<Object<TransactionBody<'_>>>(&context.body).map_err(|_| wire::malformed())?;
+        json::first::<Object<TransactionBody<'_>>>(&context.body).map_err(|error| wire::malformed(&error))?;
     let create = body.into_create(context.app.legacy_rules(ledger::view(context)?.as_ref())?)?;
     let receipts = create_all(context, vec![create], write::mode(context)).await?;
     answer(context, &receipts)
 }
 
 pub(crate) async fn create_batch(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let invalid = || ApiError::validation("invalid transactions format");
-    let Object(body) = json::first::<Object<BatchBody<'_>>>(&context.body).map_err(|_| invalid())?;
-    let transactions = body.transactions.ok_or_else(invalid)?;
+    let invalid =
+        |reason: &dyn Display| ApiError::validation(format!("invalid transactions format: {reason}"));
+    let Object(body) =
+        json::first::<Object<BatchBody<'_>>>(&context.body).map_err(|error| invalid(&error))?;
+    let transactions = body.transactions.ok_or_else(|| invalid(&"transactions: expected an array"))?;
     if transactions.is_empty() {
         return Err(ApiError::validation("no transaction to insert"));
     }

@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::api::posting::PostingBody;
 use crate::api::script_body::{Forms, ScriptBody};
 use crate::http::error::ApiError;
-use crate::http::json::{self, AnyMap, Array, Date, Fields, Object, Text, field};
+use crate::http::json::{self, AnyMap, Array, Date, Fields, JsonError, Object, Text, field};
 
 /// The fields that every transaction has, with postings or with a script.
 #[derive(Default)]
@@ -83,7 +83,9 @@ impl TransactionBody<'_> {
         let script = match self.script {
             None => ScriptBody::default(),
             Some(script) => {
-                json::first::<Object<ScriptBody<'_>>>(script.get().as_bytes()).map_err(|_| malformed())?.0
+                json::first::<Object<ScriptBody<'_>>>(script.get().as_bytes())
+                    .map_err(|error| malformed(&error.within("script")))?
+                    .0
             }
         };
         if script.is_empty() == self.postings.is_empty() {
@@ -116,8 +118,8 @@ impl TransactionBody<'_> {
 }
 
 /// Builds the error for a body that is not a transaction.
-pub(crate) fn malformed() -> ApiError {
-    ApiError::validation("invalid transaction format")
+pub(crate) fn malformed(error: &JsonError) -> ApiError {
+    ApiError::validation(format!("invalid transaction format: {error}"))
 }
 
 /// The body of `POST /script`: a script and the other fields of its transaction.

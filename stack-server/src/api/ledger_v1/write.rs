@@ -1,5 +1,7 @@
 //! Shared handling of v1 writes: dry runs, idempotency keys, submission and receipts.
 
+use std::fmt::Display;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use ledger_core::{Command, Idempotency, LogPayload, Metadata, Rejection, SmolStr, Transaction};
@@ -139,11 +141,11 @@ pub(crate) fn transaction(receipt: &Receipt) -> Result<&Transaction, ApiError> {
 ///
 /// `VALIDATION` if the body is malformed.
 pub(crate) fn metadata_body(context: &Context<'_>) -> Result<Metadata, ApiError> {
-    let invalid = |_| ApiError::validation("invalid metadata format");
-    let body = json::first::<&RawValue>(&context.body).map_err(invalid)?;
+    let invalid = |reason: &dyn Display| ApiError::validation(format!("invalid metadata format: {reason}"));
+    let body = json::first::<&RawValue>(&context.body).map_err(|error| invalid(&error))?;
     if body.get() == "null" {
-        return Err(ApiError::validation("invalid metadata format"));
+        return Err(invalid(&"expected an object"));
     }
-    let AnyMap(metadata) = json::first(body.get().as_bytes()).map_err(invalid)?;
+    let AnyMap(metadata) = json::first(body.get().as_bytes()).map_err(|error| invalid(&error))?;
     Ok(metadata)
 }

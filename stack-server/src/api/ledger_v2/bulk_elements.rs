@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::api::ledger_v2::wire::{CreateBody, MetadataElement, RevertElement};
 use crate::http::error::{ApiError, Code};
-use crate::http::json::{self, Array, Fields, Object, Text};
+use crate::http::json::{self, Array, Fields, JsonError, Object, Text};
 use crate::limits::BULK_PART;
 
 /// The kinds of elements.
@@ -86,8 +86,7 @@ impl ElementBody<'_> {
     /// `VALIDATION`, for the whole bulk: an unknown action, or data of another shape.
     fn read(&self, at: usize, runtime: Runtime) -> Result<Element, ApiError> {
         let data = self.data.map_or("null", RawValue::get).as_bytes();
-        let malformed =
-            |error: json::JsonError| ApiError::validation(format!("error parsing element {at}: {error}"));
+        let malformed = |error: JsonError| unreadable(at, &error.within("data"));
         let (action, command) = match self.action.0.as_ref() {
             "CREATE_TRANSACTION" => {
                 let Object(body) = json::first::<Object<CreateBody<'_>>>(data).map_err(malformed)?;
@@ -153,6 +152,11 @@ pub(crate) fn array(body: &[u8], runtime: Runtime, limit: usize) -> Result<Eleme
     Ok(elements)
 }
 
+/// Returns the error of a malformed element.
+fn unreadable(at: usize, error: &JsonError) -> ApiError {
+    ApiError::validation(format!("error parsing element {at}: {error}"))
+}
+
 /// Returns the refusal of a bulk with too many elements.
 pub(crate) fn too_long(limit: usize) -> ApiError {
     ApiError::new(Code::BulkSizeExceeded, format!("bulk size exceeded, max size is {limit}"))
@@ -164,10 +168,14 @@ pub(crate) async fn stream(body: &[u8], runtime: Runtime) -> Elements {
     let mut elements = Elements::default();
     let mut bodies = serde_json::Deserializer::from_slice(body).into_iter::<Object<ElementBody<'_>>>();
     for at in 0.. {
+        let from = bodies.byte_offset();
         let element = match bodies.next() {
             None => break,
             Some(Ok(Object(body))) => body.read(at, runtime),
-            Some(Err(error)) => Err(ApiError::validation(format!("error parsing element {at}: {error}"))),
+            Some(Err(error)) => {
+                let error = JsonError::of::<Object<ElementBody<'_>>>(error, &body[from..]);
+                Err(unreadable(at, &error))
+            }
         };
         match element {
             Ok(element) => elements.push(element),

@@ -9,7 +9,7 @@ use ledger_core::{
     AccountAddress, Amount, AmountError, Asset, Command, CreateTransaction, Metadata, Movement, Overdraft,
     Posting, Postings, Reference, RevertDate, RevertTransaction, Runtime, Target, Timestamp, TransactionId,
 };
-use serde::de::{Error as _, MapAccess};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess};
 use serde_json::value::RawValue;
 
 use crate::api::posting::PostingBody;
@@ -232,11 +232,24 @@ pub(crate) fn revert(id: TransactionId, force: bool, at_effective_date: bool, me
     })
 }
 
+/// The id of a target of metadata: an address or an integer, as the client wrote it.
+struct TargetId<'a>(&'a RawValue);
+
+impl<'de> Deserialize<'de> for TargetId<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let id = <&RawValue>::deserialize(deserializer)?;
+        match id.get().as_bytes().first() {
+            Some(b'{' | b'[' | b't' | b'f') => Err(Error::custom("expected a string or an integer")),
+            _ => Ok(Self(id)),
+        }
+    }
+}
+
 /// The data of `ADD_METADATA` and `DELETE_METADATA` in a bulk.
 #[derive(Default)]
 pub(crate) struct MetadataElement<'a> {
     target_type: Text<'a>,
-    target_id: Option<&'a RawValue>,
+    target_id: Option<TargetId<'a>>,
     metadata: Metadata,
     key: Text<'a>,
 }
@@ -245,13 +258,7 @@ impl<'de> Fields<'de> for MetadataElement<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
         match field(name, &["targetType", "targetId", "metadata", "key"]) {
             Some("targetType") => self.target_type = map.next_value()?,
-            Some("targetId") => {
-                let id = map.next_value::<&'de RawValue>()?;
-                if matches!(id.get().as_bytes().first(), Some(b'{' | b'[' | b't' | b'f')) {
-                    return Err(A::Error::custom("targetId is a string or an integer"));
-                }
-                self.target_id = Some(id);
-            }
+            Some("targetId") => self.target_id = Some(map.next_value()?),
             Some("metadata") => self.metadata = map.next_value::<TextMap>()?.0,
             Some("key") => self.key = map.next_value()?,
             _ => return Ok(false),
@@ -262,7 +269,7 @@ impl<'de> Fields<'de> for MetadataElement<'de> {
 
 impl MetadataElement<'_> {
     fn target(&self) -> Result<Target, ApiError> {
-        let text = self.target_id.map_or("", RawValue::get);
+        let text = self.target_id.as_ref().map_or("", |TargetId(id)| id.get());
         match self.target_type.0.as_ref() {
             "ACCOUNT" => {
                 let Text(address) = json::first::<Text<'_>>(text.as_bytes())

@@ -150,7 +150,9 @@ impl Line {
                 "redirect-uri" => line.redirect_uris.push(text()?),
                 other => {
                     let meant = suggestion(other, OPTIONS);
-                    return Err(misused(format!("unknown option --{other}{meant}; see --help")));
+                    return Err(misused(format!(
+                        "unknown option --{other}{meant}; see stack-server help auth"
+                    )));
                 }
             }
         }
@@ -291,7 +293,7 @@ pub fn main(
             print(out, &line.remote()?.token(&scopes)?)
         }
         ["keys", "rotate"] => Ok(line.place()?.rotate_keys()?),
-        [] => Err(misused("there is no command; see --help")),
+        [] => Err(misused("there is no command; see stack-server help auth")),
         words => Err(unknown_command(words)),
     }
 }
@@ -305,7 +307,7 @@ fn unknown_command(words: &[&str]) -> Failure {
     };
     let word = if matches!(words, ["client" | "keys", _, ..]) { words[1] } else { words[0] };
     let meant = if known.contains(&word) { String::new() } else { suggestion(word, known.iter().copied()) };
-    misused(format!("unknown command {:?}{meant}; see --help", words.join(" ")))
+    misused(format!("unknown command {:?}{meant}; see stack-server help auth", words.join(" ")))
 }
 
 /// Creates the first client of a store. A second call fails, because there are clients by then.
