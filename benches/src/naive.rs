@@ -70,7 +70,7 @@ impl NaiveLedger {
                     return Err("only postings are recorded here".into());
                 };
                 for posting in postings {
-                    move_amount(posting, create.overdraft, next, &mut volumes, &mut moves)?;
+                    move_amount(posting, &create.overdraft, next, &mut volumes, &mut moves)?;
                 }
                 if let Some(reference) = &create.reference
                     && references.insert(reference.as_str(), next)?.is_some()
@@ -112,7 +112,7 @@ impl NaiveLedger {
 /// Adds a posting to the volumes of its source and its destination, and records both moves.
 fn move_amount(
     posting: &Posting,
-    overdraft: Overdraft,
+    overdraft: &Overdraft,
     transaction: u64,
     volumes: &mut Table<'_, (&'static str, &'static str), (u128, u128)>,
     moves: &mut Table<'_, (&'static str, u64), (u64, u64)>,
@@ -122,7 +122,7 @@ fn move_amount(
         (posting.source.as_str(), posting.destination.as_str(), posting.asset.as_str());
     let (input, output) = volumes.get((source, asset))?.map_or((0, 0), |found| found.value());
     let output = output + u128::from(amount);
-    if output > input && !posting.source.is_world() && overdraft == Overdraft::Refuse {
+    if output > input && !posting.source.is_world() && *overdraft == Overdraft::Refuse {
         return Err(format!("{source} has too little {asset}").into());
     }
     volumes.insert((source, asset), (input, output))?;

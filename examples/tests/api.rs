@@ -3,8 +3,8 @@
 //! `UPDATE_API=1 cargo test -p examples --test api` rewrites the file.
 //!
 //! The lint `unreachable_pub` forbids `pub` for items that other crates cannot reach. So the interface is everything
-//! that is `pub` in the sources, and the lines as `rustfmt` breaks them tell where an item ends. Items that a macro
-//! makes are not listed.
+//! that is `pub` in the sources, and the lines as `rustfmt` breaks them tell where an item ends. Of the items that a macro
+//! makes, those of the names are listed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -44,6 +44,29 @@ enum Within {
     AllLines,
     /// Something that is not public.
     Hidden,
+}
+
+/// Replaces the calls of the macro `name` in a file by what it makes.
+fn with_names(source: &str) -> String {
+    let Some((before, rest)) = source.split_once("macro_rules! name {") else { return source.to_owned() };
+    let (definition, after) = rest.split_once("\n}\n").expect("the macro ends");
+    let (_, body) = definition.split_once("=> {\n").expect("the macro has a rule");
+    let body = body.rsplit_once("    };").map_or(body, |(body, _)| body);
+    let body: String = body
+        .lines()
+        .fold(String::new(), |body, line| body + line.strip_prefix("        ").unwrap_or(line) + "\n");
+    let mut text = before.to_owned();
+    let mut parts = after.split("\nname!(\n");
+    text.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let (call, rest) = part.split_once("\n);\n").expect("the call ends");
+        let mut words = call.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+        let name = words.next().expect("the call has a name").trim_end_matches(',');
+        text.push('\n');
+        text.push_str(&body.replace("$name", name).replace("$(#[$doc])*\n", ""));
+        text.push_str(rest);
+    }
+    text
 }
 
 /// Returns the items of one file, in their order.
@@ -182,7 +205,7 @@ fn interface() -> String {
         files.retain(|file| !HIDDEN.iter().any(|hidden| file.starts_with(root.join(hidden))));
         let blocks = files.iter().flat_map(|file| {
             let source = std::fs::read_to_string(file).expect("the source is readable");
-            blocks_of(&items_of(&source))
+            blocks_of(&items_of(&with_names(&source)))
         });
         blocks.collect::<BTreeSet<String>>()
     });
@@ -221,6 +244,57 @@ fn interface_is_the_one_written_down() {
         "the interface has changed; if that is intended: UPDATE_API=1 cargo test -p examples --test api\n\
          gone: {gone:#?}\nnew: {new:#?}"
     );
+}
+
+/// Types whose methods async programs call directly.
+const ASYNC_TYPES: [&str; 9] = [
+    "AtomicBatch",
+    "BalanceSums",
+    "Batch",
+    "Ledger",
+    "List",
+    "MetadataBuilder",
+    "RevertBuilder",
+    "Store",
+    "TransactionBuilder",
+];
+
+/// Methods of them that return a `Result` and do not block, because they only check or read memory.
+const INSTANT: [&str; 4] = ["BalanceSums::filter_json", "Ledger::info", "List::filter_json", "Store::ledger"];
+
+/// Methods of them that block without returning a `Result`.
+const BLOCKING: [&str; 2] = ["Store::flush", "Store::wait_until_stopped"];
+
+/// Methods for tests only.
+const TESTING: [&str; 1] = ["Store::open_on_disk"];
+
+#[test]
+fn blocking_methods_have_async_forms() {
+    let interface = interface();
+    let mut of = None;
+    let mut methods = BTreeSet::new();
+    let mut results = BTreeSet::new();
+    for line in interface.lines() {
+        if line.starts_with("impl") && !line.contains(" for ") {
+            of = type_of(line).filter(|name| ASYNC_TYPES.contains(name));
+        } else if !line.starts_with(' ') {
+            of = None;
+        }
+        let Some((of, (_, method))) = of.zip(line.split_once("pub fn ")) else { continue };
+        let name = method.split(['(', '<']).next().unwrap_or_default();
+        let name = format!("{of}::{name}");
+        if method.contains(") -> Result<") {
+            results.insert(name.clone());
+        }
+        methods.insert(name);
+    }
+    let exempt = |name: &&String| !INSTANT.contains(&name.as_str()) && !TESTING.contains(&name.as_str());
+    let blocking = results.iter().filter(exempt).map(String::as_str).chain(BLOCKING);
+    let lacking: Vec<&str> = blocking.filter(|name| !methods.contains(&format!("{name}_async"))).collect();
+    assert!(lacking.is_empty(), "without an async form: {lacking:?}");
+    assert!(results.len() > 40, "the list is wrong: {results:?}");
+    let unknown = |name: &&&str| !methods.contains(**name);
+    assert_eq!(INSTANT.iter().chain(&BLOCKING).filter(unknown).count(), 0);
 }
 
 const SAMPLE: &str = r"

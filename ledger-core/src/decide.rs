@@ -8,11 +8,11 @@ use smol_str::SmolStr;
 use crate::command::{
     Command, CreateTransaction, InsertSchema, Movement, Overdraft, RevertDate, RevertTransaction, Target,
 };
-use crate::needs::{Facts, KnownTransaction, Slots, reverting_reference};
+use crate::needs::{Facts, KnownTransaction, Slots, paid_from, reverting_reference};
 use crate::rejection::Rejection;
 use crate::rules::Rules;
 use ledger_values::{
-    AccountAddress, Metadata, Posting, Reference, SchemaVersion, Timestamp, TransactionId, Volumes,
+    AccountAddress, Amount, Metadata, Posting, Reference, SchemaVersion, Timestamp, TransactionId, Volumes,
 };
 
 /// Metadata key of a reverting transaction. Its value is the id of the original as decimal text.
@@ -157,11 +157,11 @@ fn decide_create<'a>(
 ) -> Result<Decision<'a>, Rejection> {
     let postings = settled(create);
     match &create.rules {
-        Rules::Current => move_in_order(postings, slots, &mut facts.volumes, create.overdraft)?,
+        Rules::Current => move_in_order(postings, slots, &mut facts.volumes, &create.overdraft)?,
         Rules::Legacy(rules) => {
             rules.check_date(facts.last_date, create.timestamp.unwrap_or(now))?;
             check_reference(facts, create.reference.as_ref())?;
-            rules.move_at_once(postings, slots, facts, create.overdraft)?;
+            rules.move_at_once(postings, slots, facts, &create.overdraft)?;
         }
     }
     if postings.is_empty() {
@@ -188,11 +188,11 @@ fn decide_revert<'a>(
     };
     let reference = reverting_reference(&revert.rules, original);
     match &revert.rules {
-        Rules::Current => move_at_once(&postings, slots, &mut facts.volumes, revert.overdraft)?,
+        Rules::Current => move_at_once(&postings, slots, &mut facts.volumes, &revert.overdraft)?,
         Rules::Legacy(rules) => {
             rules.check_date(facts.last_date, timestamp)?;
             check_reference(facts, reference.as_ref())?;
-            rules.move_at_once(&postings, slots, facts, revert.overdraft)?;
+            rules.move_at_once(&postings, slots, facts, &revert.overdraft)?;
         }
     }
     let mut metadata = revert.metadata.clone();
@@ -255,19 +255,15 @@ fn move_in_order(
     postings: &[Posting],
     slots: &[Slots],
     volumes: &mut [Volumes],
-    overdraft: Overdraft,
+    overdraft: &Overdraft,
 ) -> Result<(), Rejection> {
     assert_eq!(postings.len(), slots.len(), "every posting has its slots");
     for (posting, slots) in postings.iter().zip(slots) {
         let source = &mut volumes[slots.source as usize];
-        if overdraft == Overdraft::Refuse
-            && !posting.source.is_world()
-            && !posting.amount.is_zero()
-            && !source.covers(&posting.amount)
-        {
-            return Err(Rejection::insufficient(posting));
-        }
         source.output += &posting.amount;
+        if !posting.amount.is_zero() {
+            check_funds(posting, source, overdraft, || posting.amount.clone())?;
+        }
         volumes[slots.destination as usize].input += &posting.amount;
     }
     Ok(())
@@ -279,20 +275,34 @@ fn move_at_once(
     postings: &[Posting],
     slots: &[Slots],
     volumes: &mut [Volumes],
-    overdraft: Overdraft,
+    overdraft: &Overdraft,
 ) -> Result<(), Rejection> {
     assert_eq!(postings.len(), slots.len(), "every posting has its slots");
     for (posting, slots) in postings.iter().zip(slots) {
         volumes[slots.source as usize].output += &posting.amount;
         volumes[slots.destination as usize].input += &posting.amount;
     }
-    if overdraft == Overdraft::Allow {
+    for (posting, own) in postings.iter().zip(slots) {
+        let needed = || paid_from(own.source, postings, slots);
+        check_funds(posting, &volumes[own.source as usize], overdraft, needed)?;
+    }
+    Ok(())
+}
+
+/// Checks that the source of a posting may have the volumes `after` it. `needed` returns the amount that it pays.
+fn check_funds(
+    posting: &Posting,
+    after: &Volumes,
+    overdraft: &Overdraft,
+    needed: impl FnOnce() -> Amount,
+) -> Result<(), Rejection> {
+    if after.input >= after.output {
         return Ok(());
     }
-    let is_overdrawn = |slots: &Slots| volumes[slots.source as usize].balance().is_negative();
-    let mut payments = postings.iter().zip(slots);
-    match payments.find(|(posting, slots)| !posting.source.is_world() && is_overdrawn(slots)) {
-        Some((posting, _)) => Err(Rejection::insufficient(posting)),
-        None => Ok(()),
+    match overdraft.limit_of(posting) {
+        Some(limit) if after.input.clone() + &limit < after.output => {
+            Err(Rejection::insufficient(posting, needed(), after, &limit))
+        }
+        _ => Ok(()),
     }
 }

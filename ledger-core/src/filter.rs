@@ -11,7 +11,7 @@ use crate::condition::{AddressRole, Condition, DateField, FilterError, TextField
 use crate::json_path::is_text_at;
 use crate::limits::{FILTER_DEPTH_MAX, FILTER_NODES_MAX};
 use crate::property::Resource;
-use ledger_values::{Amount, Balance, MetadataValue, Timestamp};
+use ledger_values::{Amount, Balance, MetadataValue, NameError, Timestamp};
 
 /// A node of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +80,16 @@ impl Filter {
     /// Tells whether any condition is about a balance.
     pub fn asks_for_balances(&self) -> bool {
         asks_for_balances(&self.root)
+    }
+
+    /// Checks that all names in the filter follow their grammar: address patterns, assets, references, and the names of
+    /// ledgers, buckets and schema versions. A condition with a malformed name is valid, but nothing can fulfil it.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError`] for the first malformed name.
+    pub fn check_names(&self) -> Result<(), NameError> {
+        check_names(&self.root)
     }
 
     /// Tells whether the filter selects `subject`.
@@ -181,6 +191,14 @@ fn metadata_at_path<S: FilterSubject + ?Sized>(
     }
     let Some((key, rest)) = path.split_once('.') else { return Ok(false) };
     Ok(subject.metadata_value(key)?.is_some_and(|have| is_text_at(&have, rest, value)))
+}
+
+fn check_names(node: &FilterNode) -> Result<(), NameError> {
+    match node {
+        FilterNode::And(children) | FilterNode::Or(children) => children.iter().try_for_each(check_names),
+        FilterNode::Not(child) => check_names(child),
+        FilterNode::Is(condition) => condition.check_names(),
+    }
 }
 
 fn asks_for_balances(node: &FilterNode) -> bool {

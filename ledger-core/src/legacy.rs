@@ -6,10 +6,10 @@
 //! The module `needs` derives the reference of a reverting transaction from that of the original.
 
 use crate::command::Overdraft;
-use crate::needs::{Facts, Slots};
+use crate::needs::{Facts, Slots, paid_from};
 use crate::rejection::Rejection;
 use crate::rules::{LegacyRules, PastDates};
-use ledger_values::{Metadata, Posting, Timestamp, Volumes};
+use ledger_values::{Amount, Metadata, Posting, Timestamp, Volumes};
 
 impl LegacyRules {
     /// Refuses the date of a new transaction if it is before that of the last one and the rules forbid that.
@@ -28,31 +28,31 @@ impl LegacyRules {
         postings: &[Posting],
         slots: &[Slots],
         facts: &mut Facts,
-        overdraft: Overdraft,
+        overdraft: &Overdraft,
     ) -> Result<(), Rejection> {
         assert_eq!(postings.len(), slots.len(), "every posting has its slots");
-        let before: Vec<Volumes> = match overdraft {
-            Overdraft::Refuse => facts.volumes.to_vec(),
-            Overdraft::Allow => Vec::new(),
-        };
+        let is_allowed = matches!(overdraft, Overdraft::Allow);
+        let before: Vec<Volumes> = if is_allowed { Vec::new() } else { facts.volumes.to_vec() };
         for (posting, slots) in postings.iter().zip(slots) {
             facts.volumes[slots.source as usize].output += &posting.amount;
             facts.volumes[slots.destination as usize].input += &posting.amount;
         }
-        if overdraft == Overdraft::Allow {
+        if is_allowed {
             return Ok(());
         }
         // An account that is never a source cannot have lost anything.
-        for (posting, slots) in postings.iter().zip(slots) {
-            let balance = facts.volumes[slots.source as usize].balance();
-            if posting.source.is_world() || balance >= before[slots.source as usize].balance() {
+        for (posting, own) in postings.iter().zip(slots) {
+            let after = &facts.volumes[own.source as usize];
+            let balance = after.balance();
+            if posting.source.is_world() || balance >= before[own.source as usize].balance() {
                 continue;
             }
-            let known = facts.metadata.iter().find(|(slot, _)| *slot == slots.source);
+            let known = facts.metadata.iter().find(|(slot, _)| *slot == own.source);
             let none = Metadata::EMPTY;
             let metadata = known.map_or(&none, |(_, metadata)| metadata);
             if !self.mapping.allows(&posting.source, &balance, metadata) {
-                return Err(Rejection::insufficient(posting));
+                let needed = paid_from(own.source, postings, slots);
+                return Err(Rejection::insufficient(posting, needed, after, &Amount::ZERO));
             }
         }
         Ok(())

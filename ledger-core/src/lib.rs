@@ -56,8 +56,8 @@ pub use ledger_values::{
 pub use address::AddressPattern;
 pub use apply::{Changes, apply};
 pub use command::{
-    Command, CreateTransaction, InsertSchema, Movement, Operation, Overdraft, RevertDate, RevertTransaction,
-    Script, Target, VariableValue,
+    Command, CreateTransaction, InsertSchema, Movement, Operation, Overdraft, OverdraftLimit, RevertDate,
+    RevertTransaction, Script, Target, VariableValue,
 };
 pub use condition::{
     AddressRole, AddressTest, Comparison, Condition, DateField, Field, FilterError, FilterValue, Operator,
@@ -77,7 +77,7 @@ pub use mapping::{Contract, Mapping, Operand, Rule};
 pub use memento::Memento;
 pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, check_sizes, needs};
 pub use property::{Property, Resource};
-pub use rejection::Rejection;
+pub use rejection::{MissingFunds, Rejection};
 pub use request_hash::{batch_hash, log_request_hash, request_hash};
 pub use rules::{LegacyRules, PastDates, Rules};
 pub use runtime::Runtime;

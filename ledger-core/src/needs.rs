@@ -12,7 +12,7 @@ use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
 use crate::rejection::Rejection;
 use crate::rules::{PastDates, Rules};
 use ledger_values::{
-    AccountAddress, Asset, Metadata, Posting, Postings, Reference, SchemaVersion, Timestamp, Volumes,
+    AccountAddress, Amount, Asset, Metadata, Posting, Postings, Reference, SchemaVersion, Timestamp, Volumes,
 };
 
 /// The name of a holding: an asset in an account.
@@ -165,6 +165,15 @@ fn check_metadata_size(metadata: &Metadata) -> Result<(), Rejection> {
         bytes if bytes > METADATA_BYTES_MAX => Err(Rejection::MetadataTooLarge { bytes }),
         _ => Ok(()),
     }
+}
+
+/// Returns the sum of the amounts that postings take from a holding.
+pub(crate) fn paid_from(source: u32, postings: &[Posting], slots: &[Slots]) -> Amount {
+    let mut sum = Amount::ZERO;
+    for (posting, _) in postings.iter().zip(slots).filter(|(_, slots)| slots.source == source) {
+        sum += &posting.amount;
+    }
+    sum
 }
 
 /// Adds the facts that the rules of API v1 require.

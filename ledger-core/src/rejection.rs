@@ -6,7 +6,9 @@ use smol_str::SmolStr;
 
 use crate::runtime::Runtime;
 use ledger_numscript::{ErrorClass, ErrorKind, ScriptError};
-use ledger_values::{AccountAddress, Asset, Posting, Reference, SchemaVersion, Timestamp, TransactionId};
+use ledger_values::{
+    AccountAddress, Amount, Asset, Posting, Reference, SchemaVersion, Timestamp, TransactionId, Volumes,
+};
 
 /// Reason why the rules refuse a command. The variants are in the order of the checks: a command with several
 /// faults gets the first of them. The rules of API v1 check the date and the reference before the script and
@@ -110,6 +112,10 @@ pub enum Rejection {
         account: AccountAddress,
         /// The asset of the posting.
         asset: Asset,
+        /// The amount that the account had to pay. A revert and the rules of API v1 add up all postings.
+        needed: Amount,
+        /// The amount that the account could pay.
+        available: Amount,
     },
     /// The transaction has no postings.
     NoPostings,
@@ -133,10 +139,51 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// The source of this posting lacks the funds for it.
-    pub(crate) fn insufficient(posting: &Posting) -> Self {
-        Self::InsufficientFunds { account: posting.source.clone(), asset: posting.asset.clone() }
+    /// Makes the refusal of a posting. Its source pays `needed`, would have the volumes `after`, and may go below zero
+    /// by `limit`.
+    pub(crate) fn insufficient(posting: &Posting, needed: Amount, after: &Volumes, limit: &Amount) -> Self {
+        let sent_before = after.output.checked_sub(&needed).unwrap_or_default();
+        let available = (after.input.clone() + limit).checked_sub(&sent_before).unwrap_or_default();
+        let (account, asset) = (posting.source.clone(), posting.asset.clone());
+        Self::InsufficientFunds { account, asset, needed, available }
     }
+
+    /// Returns the funds that were missing, for postings, scripts and reverts. Returns `None` for other reasons, and for
+    /// a script with an asset that no account can hold.
+    pub fn missing_funds(&self) -> Option<MissingFunds> {
+        match self {
+            Self::InsufficientFunds { account, asset, needed, available } => Some(MissingFunds {
+                accounts: vec![account.clone()],
+                asset: asset.clone(),
+                needed: needed.clone(),
+                available: available.clone(),
+            }),
+            Self::Script { error, .. } => match &error.kind {
+                ErrorKind::MissingFunds { asset, needed, available, accounts } => Some(MissingFunds {
+                    accounts: accounts.clone(),
+                    asset: Asset::parse(asset).ok()?,
+                    needed: needed.clone(),
+                    available: available.clone(),
+                }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// The funds that a refused transaction lacked. [`Rejection::missing_funds`] returns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissingFunds {
+    /// The account that had to pay, or the accounts of the script's source in their order, at most 20.
+    pub accounts: Vec<AccountAddress>,
+    /// The asset of the payment.
+    pub asset: Asset,
+    /// The amount that the accounts had to pay.
+    pub needed: Amount,
+    /// The amount that they could pay: what they held, plus the allowed overdraft.
+    pub available: Amount,
 }
 
 impl fmt::Display for Rejection {

@@ -6,7 +6,9 @@ use sha2::{Digest as _, Sha256};
 use smol_str::SmolStr;
 
 use crate::base64;
-use crate::command::{Command, CreateTransaction, Movement, Overdraft, RevertDate, Target, VariableValue};
+use crate::command::{
+    Command, CreateTransaction, Movement, Overdraft, OverdraftLimit, RevertDate, Target, VariableValue,
+};
 use crate::decide::REVERTS_KEY;
 use crate::log::LogPayload;
 use crate::runtime::Runtime;
@@ -33,7 +35,7 @@ pub fn request_hash(command: &Command) -> SmolStr {
         Command::RevertTransaction(revert) => bytes
             .tag(2)
             .number(revert.id.get())
-            .tag(u8::from(revert.overdraft == Overdraft::Allow))
+            .overdraft(&revert.overdraft)
             .tag(u8::from(revert.dated == RevertDate::OfOriginal))
             .metadata(&revert.metadata),
         Command::SetMetadata { target, metadata } => bytes.tag(3).target(target).metadata(metadata),
@@ -156,7 +158,21 @@ impl Encoder {
         }
         self.metadata(&create.metadata).account_metadata(create.account_metadata.iter());
         self.timestamp(create.timestamp).reference(create.reference.as_ref());
-        self.tag(u8::from(create.overdraft == Overdraft::Allow))
+        self.overdraft(&create.overdraft)
+    }
+
+    fn overdraft(&mut self, overdraft: &Overdraft) -> &mut Self {
+        match overdraft {
+            Overdraft::Refuse => self.tag(0),
+            Overdraft::Allow => self.tag(1),
+            Overdraft::UpTo(limits) => {
+                self.tag(2).number(limits.len() as u64);
+                for OverdraftLimit { account, asset, limit } in limits {
+                    self.text(account.as_str()).text(asset.as_str()).text(&limit.to_string());
+                }
+                self
+            }
+        }
     }
 
     fn postings(&mut self, postings: &[Posting]) -> &mut Self {

@@ -45,6 +45,11 @@ pub(crate) enum DirectoryError {
         /// One of the files.
         found: String,
     },
+    /// The directory should become a store, and is one already.
+    Exists {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A file of the store is missing.
     Missing {
         /// The path where the file should be.
@@ -89,6 +94,7 @@ impl fmt::Display for DirectoryError {
             Self::NotAStore { path, found } => {
                 write!(f, "{} is not a store, and not empty: it has {found}", path.display())
             }
+            Self::Exists { path } => write!(f, "{} is a store already", path.display()),
             Self::Missing { path } => write!(f, "{} is missing", path.display()),
             Self::Damaged { path, what } => write!(f, "{} is damaged: {what}", path.display()),
             Self::NewerFormat { path, found, supported } => write!(
@@ -111,6 +117,7 @@ impl std::error::Error for DirectoryError {
             Self::Journal(error) => Some(error),
             Self::InUse { .. }
             | Self::NotAStore { .. }
+            | Self::Exists { .. }
             | Self::Missing { .. }
             | Self::Damaged { .. }
             | Self::NewerFormat { .. } => None,
@@ -166,7 +173,7 @@ impl DataDirectory {
     ///
     /// # Errors
     ///
-    /// The errors of [`DataDirectory::open`], and [`DirectoryError::NotAStore`] if the directory is not empty.
+    /// The errors of [`DataDirectory::open`], and [`DirectoryError::Exists`] if the directory is a store.
     pub(crate) fn begin(
         disk: Arc<dyn Disk>,
         path: &Path,
@@ -174,7 +181,7 @@ impl DataDirectory {
     ) -> Result<Self, DirectoryError> {
         let Held { contents, is_new, lock } = hold(&*disk, path)?;
         if contents == Contents::Store {
-            return Err(DirectoryError::NotAStore { path: path.to_owned(), found: MANIFEST.to_owned() });
+            return Err(DirectoryError::Exists { path: path.to_owned() });
         }
         initialise(&disk, path, is_new, identity)?;
         Ok(Self { disk, path: path.to_owned(), identity: identity.clone(), _lock: lock })

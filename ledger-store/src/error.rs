@@ -28,6 +28,11 @@ pub enum OpenError {
         /// The files that were found.
         reason: String,
     },
+    /// The directory is a store already, and a restore never overwrites one.
+    Exists {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A newer release wrote the store. Nothing was changed.
     NewerFormat {
         /// The format found.
@@ -50,6 +55,9 @@ impl fmt::Display for OpenError {
             }
             Self::Locked { path, holder } => write!(f, "{} is in use by {holder}", path.display()),
             Self::NotAStore { path, reason } => write!(f, "{} is not a store: {reason}", path.display()),
+            Self::Exists { path } => {
+                write!(f, "{} is a store already: choose an absent or empty directory", path.display())
+            }
             Self::NewerFormat { found, supported } => {
                 write!(f, "format version {found} is newer than {supported}, the newest this release reads")
             }
@@ -238,6 +246,7 @@ impl From<DirectoryError> for OpenError {
             DirectoryError::NotAStore { path, found } => {
                 Self::NotAStore { path, reason: format!("it has {found}") }
             }
+            DirectoryError::Exists { path } => Self::Exists { path },
             DirectoryError::NewerFormat { found, supported, .. } => Self::NewerFormat { found, supported },
             error @ (DirectoryError::Missing { .. } | DirectoryError::Damaged { .. }) => {
                 Self::Damaged(Cause::new(error.to_string(), Some(error)))

@@ -15,6 +15,7 @@ use crate::error::{ReadError, WriteError};
 use crate::imported::{ImportRefusal, Imported, ImportedLog};
 use crate::query::{Direction, LogHashes, LogQuery, LogView, PageRequest, Start};
 use crate::read::LedgerView;
+use crate::readers::ReadFuture;
 use crate::store::Store;
 
 /// The result of an import.
@@ -85,6 +86,19 @@ impl Store {
         Ok(ImportReport { imported: new.len() as u64, skipped: skipped as u64 })
     }
 
+    /// As [`Store::import`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Store::import`].
+    pub fn import_async(
+        &self,
+        ledger: LedgerName,
+        logs: Vec<ImportedLog>,
+    ) -> ReadFuture<Result<ImportReport, ImportError>> {
+        self.run_async(move |store| store.import(&ledger, &logs))
+    }
+
     /// Counts the first logs whose ids the ledger already has. Refuses one that differs from the stored log.
     fn count_known(&self, ledger: &LedgerName, logs: &[ImportedLog]) -> Result<usize, ImportError> {
         let view = self.live(ledger)?;
@@ -128,6 +142,19 @@ impl Store {
                 (Imported::Overtaken, _) => {}
             }
         }
+    }
+
+    /// As [`Store::import_new`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Store::import_new`].
+    pub fn import_new_async(
+        &self,
+        ledger: LedgerName,
+        logs: Vec<ImportedLog>,
+    ) -> ReadFuture<Result<(), ImportError>> {
+        self.run_async(move |store| store.import_new(&ledger, &logs))
     }
 
     /// Compares the hashes, and imports the logs before the first one with a wrong hash. Returns the writer's result,

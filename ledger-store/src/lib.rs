@@ -62,10 +62,10 @@ pub use imported::{ImportRefusal, ImportedLog};
 pub use ledger::{
     AccountKind, AccountList, AtomicBatch, BalanceSums, Batch, ByPostings, ByScript, CommitFuture, Committed,
     DryRun, IntoRequest, Ledger, LedgerError, LedgerSnapshot, List, ListIter, ListKind, ListPage, ListStream,
-    LogKind, LogList, RevertBuilder, SchemaKind, SchemaList, StoredList, TransactionBuilder, TransactionKind,
-    TransactionList, VolumeKind, VolumeList, check_queries,
+    LogKind, LogList, MetadataBuilder, RevertBuilder, SchemaKind, SchemaList, StoredList, TransactionBuilder,
+    TransactionKind, TransactionList, VolumeKind, VolumeList, check_queries,
 };
-pub use ledger_core::{self, Rejection};
+pub use ledger_core::{self, MissingFunds, Rejection};
 pub use ledger_journal::DroppedTail;
 pub use options::{Options, SystemClock, TimeSource};
 pub use progress::{LongWork, Progress, ProgressWatcher};
@@ -84,13 +84,13 @@ pub use watch::CommitWatch;
 /// The names that most programs need: `use ledger_store::prelude::*;`.
 pub mod prelude {
     pub use ledger_core::{
-        AccountAddress, Accounts, AggregatedBalances, Amount, Asset, Balance, FilterOf, LedgerName,
-        LedgerOptions, LogId, Metadata, Monetary, Operator, Posting, Rejection, Timestamp, TransactionId,
-        Transactions,
+        AccountAddress, Accounts, AggregatedBalances, Amount, AmountError, Asset, Balance, FilterOf,
+        LedgerName, LedgerOptions, LogId, Metadata, MissingFunds, Monetary, Operator, Posting, Rejection,
+        Timestamp, TransactionId, Transactions, VolumeRows, Volumes,
     };
 
     pub use crate::{
-        Account, Committed, DryRun, Ledger, LedgerError, LedgerInfo, LedgerSnapshot, Options, Store,
-        TimeAxis, TransactionView,
+        Account, CommitFuture, Committed, DryRun, Ledger, LedgerError, LedgerInfo, LedgerSnapshot, Options,
+        Outcome, ReadFuture, Receipt, Request, RestorePoint, Store, TimeAxis, TransactionView, VolumesRow,
     };
 }

@@ -68,6 +68,12 @@ impl Readers {
         Self { shared: Arc::new(Shared { state, changed, threads_max, queue_max }) }
     }
 
+    /// Runs a read on a thread of its own, which ends with it, and returns a future of its answer.
+    pub(crate) fn run_alone<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> ReadFuture<T> {
+        // A closed pool still works off its queue.
+        Self::new(1, 1).run(read)
+    }
+
     /// Runs a read on one of the threads, and returns a future of its answer.
     pub(crate) fn run<T: Send + 'static>(&self, read: impl FnOnce() -> T + Send + 'static) -> ReadFuture<T> {
         let slot = Arc::new(Mutex::new(Slot { answer: None, waker: None, is_abandoned: false }));
@@ -191,7 +197,7 @@ impl Shared {
     }
 }
 
-/// A read that runs on a thread of the store. It needs no particular executor.
+/// A read, or other long work, that runs on a thread of the store. It needs no particular executor.
 ///
 /// The call that returned the future has queued the read, which answers from the state at the time of that call. At
 /// most 1024 reads of a store are queued. A further read waits in its future, which queues it when it is polled and

@@ -21,6 +21,7 @@ use ledger_journal::SectionId;
 use crate::engine::{Engine, Work, background};
 use crate::error::{ReadError, WriteError};
 use crate::query::LedgerInfo;
+use crate::readers::ReadFuture;
 use crate::removed::{Tombstone, key_ranges, tombstones};
 use crate::store::{LEDGER_WORK_BYTES, Store};
 
@@ -88,6 +89,18 @@ impl Store {
             return Err(ReadError::Io("the index cannot be written".into()));
         }
         reclaim(engine, &sections, &|| should_stop() || engine.is_stopping())
+    }
+
+    /// As [`Store::reclaim`], without blocking. A thread of its own does the work.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Store::reclaim`].
+    pub fn reclaim_async(
+        &self,
+        should_stop: impl Fn() -> bool + Send + 'static,
+    ) -> ReadFuture<Result<Reclaimed, ReadError>> {
+        self.run_async(move |store| store.reclaim(&should_stop))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::json::{
 };
 use crate::ledger::{Ledger, LedgerError, LedgerSnapshot};
 use crate::query::{Direction, LogHashes, LogQuery, PageRequest, Start};
+use crate::readers::ReadFuture;
 use crate::store::Store;
 
 /// Number of logs per read of an export.
@@ -177,6 +178,32 @@ impl Ledger {
         self.snapshot().export_logs(to)
     }
 
+    /// As [`Ledger::export`], without blocking. Returns the writer, too.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::export`].
+    pub fn export_async<W: Write + Send + 'static>(
+        &self,
+        mut to: W,
+    ) -> ReadFuture<Result<(u64, W), TransferError>> {
+        let snapshot = self.snapshot();
+        self.store().run_async(move |_| Ok((snapshot.export(&mut to)?, to)))
+    }
+
+    /// As [`Ledger::export_logs`], without blocking. Returns the writer, too.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::export`].
+    pub fn export_logs_async<W: Write + Send + 'static>(
+        &self,
+        mut to: W,
+    ) -> ReadFuture<Result<(u64, W), TransferError>> {
+        let snapshot = self.snapshot();
+        self.store().run_async(move |_| Ok((snapshot.export_logs(&mut to)?, to)))
+    }
+
     /// Imports the text of an export by this library or by a server of the ledger API.
     ///
     /// The ledger accepts logs as long as nothing else was written to it. If it does not exist, the import creates it:
@@ -204,6 +231,19 @@ impl Ledger {
             }
             importer.push(&part[..len])?;
         }
+    }
+
+    /// As [`Ledger::import`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::import`].
+    pub fn import_async(
+        &self,
+        from: impl Read + Send + 'static,
+    ) -> ReadFuture<Result<ImportReport, TransferError>> {
+        let ledger = self.clone();
+        self.store().run_async(move |_| ledger.import(from))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Numscript, a script language for payments. A script says where money comes from and where it goes.
+//! Numscript, a script language for payments. A script says where money comes from and where it goes. The page
+//! [`language`] explains how to write one.
 //!
 //! A script passes through stages, each with its own types:
 //!
@@ -20,6 +21,9 @@
 //! No input makes this crate panic, and [`limits`] bound the cost of every input.
 
 pub mod limits;
+
+#[doc = include_str!("language.md")]
+pub mod language {}
 
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -58,3 +62,21 @@ pub use span::{Position, Range, Span};
 pub use trace::{Bound, Drawn, PostingTrace, Trace};
 pub use tree::Tree;
 pub use types::{Type, function_names};
+
+#[cfg(test)]
+mod tests {
+    use super::{Profile, Program};
+
+    #[test]
+    fn compiles_scripts_of_language_page() {
+        let page = include_str!("language.md");
+        let scripts = page.split("```numscript\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let mut count = 0;
+        for script in scripts {
+            let compiled = Program::compile(script, Profile::Default);
+            assert!(compiled.is_ok(), "{script}: {:?}", compiled.err());
+            count += 1;
+        }
+        assert!(count > 0);
+    }
+}

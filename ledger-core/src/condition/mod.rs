@@ -4,6 +4,7 @@ mod build;
 mod error;
 mod field;
 mod matching;
+mod names;
 mod operator;
 
 use ledger_values::{Balance, Timestamp};

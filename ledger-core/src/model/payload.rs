@@ -11,7 +11,7 @@ use crate::rejection::Rejection;
 use crate::schema::version_of;
 use crate::settle::settle;
 use ledger_numscript::{Profile, Program, Scratch};
-use ledger_values::{Balance, Metadata, Posting, Postings, Timestamp, Transaction, TransactionId};
+use ledger_values::{Amount, Balance, Metadata, Posting, Postings, Timestamp, Transaction, TransactionId};
 
 impl Book {
     /// Makes the payload of a command's log entry, or refuses the command.
@@ -83,11 +83,12 @@ impl Book {
             let key = (posting.source.clone(), posting.asset.clone());
             let held = totals.get(&key).cloned().unwrap_or_default();
             let left = Balance::of(&held.input, &(held.output + &posting.amount));
-            let needs_funds = create.overdraft == Overdraft::Refuse
+            let left = left + limit_of(&create.overdraft, posting);
+            let needs_funds = create.overdraft != Overdraft::Allow
                 && posting.source.as_str() != "world"
                 && !posting.amount.is_zero();
             if needs_funds && left.is_negative() {
-                return Err(lacking(posting));
+                return Err(lacking(posting, posting.amount.clone(), left));
             }
             add_up(&mut totals, std::slice::from_ref(posting));
         }
@@ -126,9 +127,14 @@ impl Book {
         add_up(&mut after, &postings);
         for posting in &postings {
             let left = after[&(posting.source.clone(), posting.asset.clone())].balance();
-            let is_tested = revert.overdraft == Overdraft::Refuse && posting.source.as_str() != "world";
+            let left = left + limit_of(&revert.overdraft, posting);
+            let is_tested = revert.overdraft != Overdraft::Allow && posting.source.as_str() != "world";
             if is_tested && left.is_negative() {
-                return Err(lacking(posting));
+                let paid = postings
+                    .iter()
+                    .filter(|other| (&other.source, &other.asset) == (&posting.source, &posting.asset));
+                let needed = paid.fold(Amount::ZERO, |sum, other| sum + &other.amount);
+                return Err(lacking(posting, needed, left));
             }
         }
         let timestamp = match revert.dated {
@@ -167,8 +173,18 @@ impl Book {
     }
 }
 
-fn lacking(posting: &Posting) -> Rejection {
-    Rejection::InsufficientFunds { account: posting.source.clone(), asset: posting.asset.clone() }
+/// Returns how far the source of a posting may go below zero.
+fn limit_of(overdraft: &Overdraft, posting: &Posting) -> Balance {
+    let Overdraft::UpTo(limits) = overdraft else { return Balance::ZERO };
+    let own = limits.iter().find(|have| have.account == posting.source && have.asset == posting.asset);
+    own.map_or(Balance::ZERO, |own| own.limit.clone().into())
+}
+
+/// Refuses a posting whose source pays `needed` and is then at `left`, the allowed overdraft included.
+fn lacking(posting: &Posting, needed: Amount, left: Balance) -> Rejection {
+    let available = Amount::try_from(left + Balance::from(needed.clone())).unwrap_or(Amount::ZERO);
+    let (account, asset) = (posting.source.clone(), posting.asset.clone());
+    Rejection::InsufficientFunds { account, asset, needed, available }
 }
 
 fn small_enough(metadata: &Metadata) -> Result<(), Rejection> {

@@ -3,8 +3,8 @@
 use ledger_core::model::Model;
 use ledger_core::{
     AccountAddress, AddressPattern, Amount, Asset, Balance, Command, CreateTransaction, LedgerName,
-    LogPayload, Metadata, Overdraft, Posting, Reference, Resource, RevertDate, RevertTransaction, Target,
-    Timestamp, TransactionId, WireHash,
+    LogPayload, Metadata, Overdraft, OverdraftLimit, Posting, Reference, Resource, RevertDate,
+    RevertTransaction, Target, Timestamp, TransactionId, WireHash,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -43,7 +43,10 @@ fn metadata() -> impl Strategy<Value = Metadata> {
 }
 
 fn overdraft() -> impl Strategy<Value = Overdraft> {
-    prop_oneof![4 => Just(Overdraft::Refuse), 1 => Just(Overdraft::Allow)]
+    let limit = (account(), amount()).prop_map(|(account, limit)| {
+        Overdraft::UpTo(vec![OverdraftLimit { account, asset: Asset::parse("EUR").unwrap(), limit }])
+    });
+    prop_oneof![4 => Just(Overdraft::Refuse), 1 => Just(Overdraft::Allow), 2 => limit]
 }
 
 fn id() -> impl Strategy<Value = TransactionId> {

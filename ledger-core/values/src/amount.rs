@@ -183,12 +183,17 @@ pub enum AmountError {
     TooLong,
     /// A decimal with more fractional digits than the asset has.
     TooPrecise,
+    /// The text is not a decimal in whole units, such as `12.50`.
+    MalformedUnits,
 }
 
 impl fmt::Display for AmountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed => f.write_str("an amount is a whole number in decimal digits"),
+            Self::MalformedUnits => {
+                f.write_str("an amount is decimal digits with at most one point between them")
+            }
             Self::Negative => f.write_str("negative amount"),
             Self::TooPrecise => f.write_str("the amount has more fractional digits than its asset"),
             Self::TooLong => write!(f, "an amount has at most {AMOUNT_DIGITS_MAX} digits"),

@@ -75,7 +75,8 @@ impl From<std::convert::Infallible> for NameError {
 }
 
 impl NameError {
-    fn new(kind: NameKind, text: &str) -> Self {
+    /// Makes the error for a text that breaks the grammar of a kind of names.
+    pub fn new(kind: NameKind, text: &str) -> Self {
         Self { kind, text: text.chars().take(100).collect() }
     }
 }

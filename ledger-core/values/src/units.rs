@@ -22,12 +22,12 @@ impl Amount {
     /// apart.
     pub fn parse_units(text: &str, asset: &Asset) -> Result<Self, AmountError> {
         let (whole, fraction) = match text.split_once('.') {
-            Some((_, "")) => return Err(AmountError::Malformed),
+            Some((_, "")) => return Err(AmountError::MalformedUnits),
             Some(parts) => parts,
             None => (text, ""),
         };
         if matches!(whole, "" | "-") || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(AmountError::Malformed);
+            return Err(AmountError::MalformedUnits);
         }
         let (fraction, scale) = (fraction.trim_end_matches('0'), asset.scale() as usize);
         if fraction.len() > scale {
@@ -36,7 +36,11 @@ impl Amount {
         if whole.len() + scale > AMOUNT_DIGITS_MAX {
             return Err(AmountError::TooLong);
         }
-        format!("{whole}{fraction}{}", "0".repeat(scale - fraction.len())).parse()
+        let digits = format!("{whole}{fraction}{}", "0".repeat(scale - fraction.len()));
+        digits.parse().map_err(|error| match error {
+            AmountError::Malformed => AmountError::MalformedUnits,
+            error => error,
+        })
     }
 
     /// Returns the amount as a decimal in whole units of an asset, with all of its fractional digits.
@@ -107,7 +111,7 @@ mod tests {
     fn malformed_whole_units_are_refused() {
         let parse = |text: &str| Amount::parse_units(text, &asset("USD/2"));
         for text in ["", ".", "1.", ".5", "1e3", "1_000", "+1", " 1", "1.5.0", "1.-5", "1,50", "-", "½"] {
-            assert_eq!(parse(text), Err(AmountError::Malformed), "{text}");
+            assert_eq!(parse(text), Err(AmountError::MalformedUnits), "{text}");
         }
         assert_eq!(parse("-1.50"), Err(AmountError::Negative));
         assert_eq!(parse("1.505"), Err(AmountError::TooPrecise));

@@ -23,6 +23,7 @@ pub use self::report::{BackupError, BackupReport, RestorePoint, RestorePointErro
 use self::report::{destination, source};
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::error::OpenError;
+use crate::readers::{ReadFuture, Readers};
 use crate::store::Store;
 
 /// Backups.
@@ -65,6 +66,16 @@ impl Store {
         self.backup_on(&real_disk(), to.as_ref())
     }
 
+    /// As [`Store::backup`], without blocking. A thread of its own copies.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Store::backup`].
+    pub fn backup_async(&self, to: impl AsRef<Path>) -> ReadFuture<Result<BackupReport, BackupError>> {
+        let to = to.as_ref().to_owned();
+        self.run_async(move |store| store.backup(to))
+    }
+
     pub(crate) fn backup_on(&self, disk: &Arc<dyn Disk>, to: &Path) -> Result<BackupReport, BackupError> {
         let engine = self.engine();
         let (journal, identity) = (&*engine.journal, &engine.identity);
@@ -101,6 +112,16 @@ impl Store {
         Ok(BackupReport { copied: 0, ..report })
     }
 
+    /// As [`Store::verify_backup`], without blocking. A thread of its own reads.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Store::verify_backup`].
+    pub fn verify_backup_async(backup: impl AsRef<Path>) -> ReadFuture<Result<BackupReport, BackupError>> {
+        let backup = backup.as_ref().to_owned();
+        Readers::run_alone(move || Self::verify_backup(backup))
+    }
+
     /// Creates a store from a backup, or from the directory of a closed store. The new directory must be absent or
     /// empty.
     ///
@@ -120,6 +141,20 @@ impl Store {
         point: RestorePoint,
     ) -> Result<BackupReport, BackupError> {
         restore_on(&real_disk(), backup.as_ref(), to.as_ref(), point)
+    }
+
+    /// As [`Store::restore`], without blocking. A thread of its own copies.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Store::restore`].
+    pub fn restore_async(
+        backup: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        point: RestorePoint,
+    ) -> ReadFuture<Result<BackupReport, BackupError>> {
+        let (backup, to) = (backup.as_ref().to_owned(), to.as_ref().to_owned());
+        Readers::run_alone(move || Self::restore(backup, to, point))
     }
 }
 

@@ -257,7 +257,7 @@ fn refuses_destinations_of_another_history() {
     assert!(matches!(taken, BackupError::Destination(OpenError::Locked { .. })), "{taken}");
     drop(restored);
     let taken = restore(&disk, RestorePoint::End).expect_err("there is a store");
-    assert!(matches!(taken, BackupError::Destination(OpenError::NotAStore { .. })), "{taken}");
+    assert!(matches!(taken, BackupError::Destination(OpenError::Exists { .. })), "{taken}");
 }
 
 #[test]

@@ -145,6 +145,8 @@ pub enum DocumentRejection {
     Changed {
         /// Index of the refused change.
         change: usize,
+        /// State that the change requires.
+        expected: Expected,
         /// Current version of the document, or `None` if it does not exist.
         found: Option<DocumentVersion>,
     },
@@ -170,10 +172,15 @@ pub enum DocumentRejection {
 impl fmt::Display for DocumentRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Changed { change, found: Some(_) } => {
+            Self::Changed { change, expected: Expected::Absent, .. } => {
+                write!(f, "change {change}: the document exists already")
+            }
+            Self::Changed { change, found: Some(_), .. } => {
                 write!(f, "change {change}: the document was changed")
             }
-            Self::Changed { change, found: None } => write!(f, "change {change}: there is no such document"),
+            Self::Changed { change, found: None, .. } => {
+                write!(f, "change {change}: there is no such document")
+            }
             Self::KeyTaken { change, index } => {
                 write!(f, "change {change}: another document has the key in index {index}")
             }

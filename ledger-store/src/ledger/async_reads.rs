@@ -4,9 +4,11 @@ use ledger_core::{Asset, Balance, NameError, Timestamp, TransactionId};
 
 use super::error::LedgerError;
 use super::handle::Ledger;
+use super::list::sealed::Explained;
 use super::list::{List, ListKind, ListPage};
 use super::snapshot::{BalanceSums, LedgerSnapshot};
-use crate::query::{Account, Balances, TimeAxis, TransactionView};
+use super::stored_list::StoredList;
+use crate::query::{Account, Balances, Explanation, SchemaView, Stats, TimeAxis, TransactionView};
 use crate::read::Snapshot;
 use crate::readers::ReadFuture;
 use crate::store::Store;
@@ -80,6 +82,53 @@ impl Ledger {
         self.read_async(move |ledger| ledger.balance(account, asset?))
     }
 
+    /// As [`Ledger::balance_at`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::balance_at`].
+    pub fn balance_at_async<A>(
+        &self,
+        account: impl AsRef<str>,
+        asset: A,
+        at: Timestamp,
+    ) -> ReadFuture<Result<Balance, LedgerError>>
+    where
+        A: TryInto<Asset>,
+        A::Error: Into<NameError>,
+    {
+        let account = account.as_ref().to_owned();
+        let asset: Result<Asset, NameError> = asset.try_into().map_err(Into::into);
+        self.read_async(move |ledger| ledger.balance_at(account, asset?, at))
+    }
+
+    /// As [`Ledger::account`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::account`].
+    pub fn account_async(
+        &self,
+        account: impl AsRef<str>,
+    ) -> ReadFuture<Result<Option<Account>, LedgerError>> {
+        let account = account.as_ref().to_owned();
+        self.read_async(move |ledger| ledger.account(account))
+    }
+
+    /// As [`Ledger::account_at`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::account_at`].
+    pub fn account_at_async(
+        &self,
+        account: impl AsRef<str>,
+        at: Timestamp,
+    ) -> ReadFuture<Result<Option<Account>, LedgerError>> {
+        let account = account.as_ref().to_owned();
+        self.read_async(move |ledger| ledger.account_at(account, at))
+    }
+
     /// As [`Ledger::get_account`], without blocking.
     ///
     /// # Errors
@@ -101,6 +150,69 @@ impl Ledger {
     ) -> ReadFuture<Result<TransactionView, LedgerError>> {
         let id = id.into();
         self.read_async(move |ledger| ledger.get_transaction(id))
+    }
+
+    /// As [`Ledger::transaction_at`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::transaction_at`].
+    pub fn transaction_at_async(
+        &self,
+        id: impl Into<TransactionId>,
+        at: Timestamp,
+    ) -> ReadFuture<Result<Option<TransactionView>, LedgerError>> {
+        let id = id.into();
+        self.read_async(move |ledger| ledger.transaction_at(id, at))
+    }
+
+    /// As [`Ledger::transaction_by_reference`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::transaction_by_reference`].
+    pub fn transaction_by_reference_async(
+        &self,
+        reference: impl AsRef<str>,
+    ) -> ReadFuture<Result<Option<TransactionView>, LedgerError>> {
+        let reference = reference.as_ref().to_owned();
+        self.read_async(move |ledger| ledger.transaction_by_reference(reference))
+    }
+
+    /// As [`Ledger::schema`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::schema`].
+    pub fn schema_async(
+        &self,
+        version: impl AsRef<str>,
+    ) -> ReadFuture<Result<Option<SchemaView>, LedgerError>> {
+        let version = version.as_ref().to_owned();
+        self.read_async(move |ledger| ledger.schema(version))
+    }
+
+    /// As [`Ledger::query`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::query`].
+    pub fn query_async(
+        &self,
+        version: impl AsRef<str>,
+        name: &str,
+    ) -> ReadFuture<Result<StoredList, LedgerError>> {
+        let (version, name) = (version.as_ref().to_owned(), name.to_owned());
+        self.read_async(move |ledger| ledger.query(version, &name))
+    }
+
+    /// As [`Ledger::stats`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::stats`].
+    pub fn stats_async(&self) -> ReadFuture<Result<Stats, LedgerError>> {
+        self.read_async(LedgerSnapshot::stats)
     }
 }
 
@@ -126,6 +238,18 @@ impl<K: ListKind> List<K> {
     }
 }
 
+impl<K: ListKind + Explained> List<K> {
+    /// As [`List::explain`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`List::explain`].
+    pub fn explain_async(&self, size: usize) -> ReadFuture<Result<Explanation, LedgerError>> {
+        let list = self.clone();
+        self.readers.run(move || list.explain(size))
+    }
+}
+
 impl BalanceSums {
     /// As [`BalanceSums::now`], without blocking.
     ///
@@ -143,5 +267,14 @@ impl BalanceSums {
     /// The future resolves to the errors of [`BalanceSums::at`].
     pub fn at_async(self, at: Timestamp, axis: TimeAxis) -> ReadFuture<Result<Balances, LedgerError>> {
         self.readers.clone().run(move || self.at(at, axis))
+    }
+
+    /// As [`BalanceSums::explain`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`BalanceSums::explain`].
+    pub fn explain_async(self) -> ReadFuture<Result<Explanation, LedgerError>> {
+        self.readers.clone().run(move || self.explain())
     }
 }

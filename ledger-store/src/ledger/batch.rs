@@ -5,7 +5,7 @@ use ledger_core::{LedgerName, Rejection};
 use super::error::LedgerError;
 use super::future::CommitFuture;
 use super::handle::{Ledger, answer};
-use super::write::IntoRequest;
+use super::request::IntoRequest;
 use crate::submission::{Atomicity, Detail, Outcome, Receipt, Request};
 
 /// Batches.

@@ -5,7 +5,8 @@ use std::fmt;
 use ledger_core::schema::SchemaError;
 use ledger_core::script::ErrorClass;
 use ledger_core::{
-    AccountAddress, AmountError, FilterError, IdempotencyKey, LedgerName, NameError, Rejection, TransactionId,
+    AccountAddress, AmountError, FilterError, IdempotencyKey, LedgerName, MissingFunds, NameError, Rejection,
+    TransactionId,
 };
 
 use crate::error::{ReadError, WriteError};
@@ -119,7 +120,8 @@ impl LedgerError {
         matches!(self, Self::Write(error) if error.is_outcome_unknown())
     }
 
-    /// Whether the rules refused the write because an account lacks the funds, for postings, scripts and reverts.
+    /// Returns whether the rules refused the write because an account lacks the funds, for postings, scripts and reverts.
+    /// [`LedgerError::missing_funds`] tells which account, and the amounts.
     ///
     /// ```
     /// let ledger = ledger_store::Store::in_memory().ledger("main")?;
@@ -132,6 +134,31 @@ impl LedgerError {
             Self::Refused(Rejection::InsufficientFunds { .. }) => true,
             Self::Refused(Rejection::Script { error, .. }) => error.kind.class() == ErrorClass::Funds,
             _ => false,
+        }
+    }
+
+    /// Returns the accounts that lacked funds, with the amounts, if [`LedgerError::is_insufficient_funds`].
+    ///
+    /// ```
+    /// use ledger_store::prelude::*;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// ledger.transaction().posting("world", "users:1", 2_00, "USD/2").commit()?;
+    /// let script = "send [USD/2 500] ( source = @users:1 destination = @shops:42 )";
+    /// for refused in [
+    ///     ledger.transaction().posting("users:1", "shops:42", 5_00, "USD/2").commit(),
+    ///     ledger.script(script).commit(),
+    /// ] {
+    ///     let missing = refused.unwrap_err().missing_funds().expect("the account has 2.00");
+    ///     assert_eq!(missing.accounts[0].as_str(), "users:1");
+    ///     assert_eq!(missing.needed.to_units(&missing.asset), "5.00");
+    ///     assert_eq!(missing.available.to_units(&missing.asset), "2.00");
+    /// }
+    /// # Ok::<(), LedgerError>(())
+    /// ```
+    pub fn missing_funds(&self) -> Option<MissingFunds> {
+        match self {
+            Self::Refused(rejection) => rejection.missing_funds(),
+            _ => None,
         }
     }
 

@@ -9,12 +9,7 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 
 use super::error::LedgerError;
-use crate::atomic::AtomicWrite;
 use crate::error::WriteError;
-use crate::store::Store;
-use crate::submission::Outcome;
-
-type Answer = Result<Vec<Outcome>, WriteError>;
 
 /// A submitted write. Resolves when the write is on disk or refused.
 ///
@@ -25,22 +20,29 @@ type Answer = Result<Vec<Outcome>, WriteError>;
 /// The future needs no particular executor and never blocks. If the queue is full, it resolves to
 /// [`WriteError::Busy`], and the write had no effect.
 #[must_use = "it tells whether the write happened"]
-pub struct CommitFuture<T> {
-    shared: Arc<Mutex<Shared>>,
-    /// Creates the result from the outcomes. Taken when the result is returned.
-    finish: Option<Finish<T>>,
+pub struct CommitFuture<T>(Box<dyn Pending<T>>);
+
+/// A write without an answer yet, whatever the store answers.
+trait Pending<T>: Send {
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Result<T, LedgerError>>;
+
+    fn is_answered(&self) -> bool;
 }
 
-type Finish<T> = Box<dyn FnOnce(Answer) -> Result<T, LedgerError> + Send>;
+/// Waits for the answer `A` of the store, from which `finish` creates the result.
+struct Waiting<A, F> {
+    shared: Arc<Mutex<Shared<A>>>,
+    /// Taken when the result is returned.
+    finish: Option<F>,
+}
 
-#[derive(Default)]
-struct Shared {
-    answer: Option<Answer>,
+struct Shared<A> {
+    answer: Option<Result<A, WriteError>>,
     waker: Option<Waker>,
 }
 
-impl Shared {
-    fn tell(shared: &Mutex<Self>, answer: Answer) {
+impl<A> Shared<A> {
+    fn tell(shared: &Mutex<Self>, answer: Result<A, WriteError>) {
         let waker = {
             let mut shared = shared.lock();
             shared.answer = Some(answer);
@@ -52,38 +54,44 @@ impl Shared {
     }
 }
 
-impl<T> CommitFuture<T> {
+impl<T: 'static> CommitFuture<T> {
     /// Creates a future, and the callback that resolves it.
-    pub(super) fn new(
-        finish: impl FnOnce(Vec<Outcome>) -> Result<T, LedgerError> + Send + 'static,
-    ) -> (Self, impl FnOnce(Answer) + Send + 'static) {
-        let shared = Arc::<Mutex<Shared>>::default();
+    pub(super) fn new<A: Send + 'static>(
+        finish: impl FnOnce(A) -> Result<T, LedgerError> + Send + 'static,
+    ) -> (Self, impl FnOnce(Result<A, WriteError>) + Send + 'static) {
+        let shared = Arc::new(Mutex::new(Shared { answer: None, waker: None }));
         let told = shared.clone();
-        let finish: Finish<T> = Box::new(move |answer| finish(answer?));
-        (Self { shared, finish: Some(finish) }, move |answer| Shared::tell(&told, answer))
+        let future = Self(Box::new(Waiting { shared, finish: Some(finish) }));
+        (future, move |answer| Shared::tell(&told, answer))
     }
 
     /// Creates the future of a write that was never submitted.
-    pub(super) fn failed(error: LedgerError) -> Self
-    where
-        T: 'static,
-    {
-        let shared = Shared { answer: Some(Ok(Vec::new())), waker: None };
-        Self { shared: Arc::new(Mutex::new(shared)), finish: Some(Box::new(|_| Err(error))) }
+    pub(super) fn failed(error: LedgerError) -> Self {
+        let (future, done) = Self::new(move |()| Err(error));
+        done(Ok(()));
+        future
     }
 }
 
-impl Store {
-    /// As [`Store::write_atomically`], without blocking.
-    ///
-    /// # Errors
-    ///
-    /// The future resolves to the errors of [`Store::write_atomically`]: [`LedgerError::LedgerNotFound`] for a ledger that
-    /// does not exist, else [`LedgerError::Write`].
-    pub fn write_atomically_async(&self, write: AtomicWrite) -> CommitFuture<Vec<Outcome>> {
-        let (future, done) = CommitFuture::new(Ok);
-        self.submit_atomically(write, done);
-        future
+impl<A: Send, T, F: FnOnce(A) -> Result<T, LedgerError> + Send> Pending<T> for Waiting<A, F> {
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Result<T, LedgerError>> {
+        let answer = {
+            let mut shared = self.shared.lock();
+            let Some(answer) = shared.answer.take() else {
+                match &mut shared.waker {
+                    Some(waker) => waker.clone_from(context.waker()),
+                    none => *none = Some(context.waker().clone()),
+                }
+                return Poll::Pending;
+            };
+            answer
+        };
+        let finish = self.finish.take().expect("a future is not polled after its answer");
+        Poll::Ready(answer.map_err(LedgerError::from).and_then(finish))
+    }
+
+    fn is_answered(&self) -> bool {
+        self.shared.lock().answer.is_some() || self.finish.is_none()
     }
 }
 
@@ -91,26 +99,12 @@ impl<T> Future for CommitFuture<T> {
     type Output = Result<T, LedgerError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = {
-            let mut shared = self.shared.lock();
-            if let Some(answer) = shared.answer.take() {
-                answer
-            } else {
-                match &mut shared.waker {
-                    Some(waker) => waker.clone_from(context.waker()),
-                    none => *none = Some(context.waker().clone()),
-                }
-                return Poll::Pending;
-            }
-        };
-        let finish = self.finish.take().expect("a future is not polled after its answer");
-        Poll::Ready(finish(answer))
+        self.0.poll(context)
     }
 }
 
 impl<T> fmt::Debug for CommitFuture<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_answered = self.shared.lock().answer.is_some() || self.finish.is_none();
-        f.debug_struct("CommitFuture").field("is_answered", &is_answered).finish_non_exhaustive()
+        f.debug_struct("CommitFuture").field("is_answered", &self.0.is_answered()).finish_non_exhaustive()
     }
 }

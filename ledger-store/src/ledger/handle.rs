@@ -7,11 +7,12 @@ use ledger_core::{Command, LedgerName, LedgerOptions};
 use super::answer::DryRun;
 use super::error::LedgerError;
 use super::future::CommitFuture;
+use crate::engine::Work;
 use crate::error::WriteError;
 use crate::options::Options;
 use crate::read::LedgerView;
 use crate::readers::ReadFuture;
-use crate::store::Store;
+use crate::store::{LEDGER_WORK_BYTES, Store};
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 
 /// A handle to one ledger of a [`Store`]. The first write creates the ledger with [`LedgerOptions::default`], unless
@@ -137,18 +138,11 @@ impl Ledger {
         finish: impl FnOnce(Vec<Outcome>) -> Result<T, LedgerError> + Send + 'static,
     ) -> CommitFuture<T> {
         let (future, done) = CommitFuture::new(finish);
-        if self.view().is_some() {
-            self.store.submit(submission, done);
-        } else {
-            let store = self.store.clone();
-            self.store.submit_ledger(self.name.clone(), LedgerOptions::default(), move |created| {
-                match created {
-                    // Perhaps another task created it.
-                    Ok(()) | Err(WriteError::LedgerExists) => store.submit(submission, done),
-                    Err(error) => done(Err(error)),
-                }
-            });
-        }
+        let store = self.store.clone();
+        self.ensure_async(move |created| match created {
+            Ok(()) => store.submit(submission, done),
+            Err(error) => done(Err(error)),
+        });
         future
     }
 
@@ -210,6 +204,19 @@ impl Ledger {
             }
         }
         Ok(())
+    }
+
+    /// Creates the ledger unless it exists, without blocking. Calls `done` like [`Store::submit`].
+    pub(super) fn ensure_async(&self, done: impl FnOnce(Result<(), WriteError>) + Send + 'static) {
+        if self.view().is_some() {
+            return done(Ok(()));
+        }
+        let create = |done| Work::CreateLedger(self.name.clone(), LedgerOptions::default(), done);
+        self.store.queue_work(LEDGER_WORK_BYTES, create, move |created| match created {
+            // Perhaps another task created it.
+            Ok(_) | Err(WriteError::LedgerExists) => done(Ok(())),
+            Err(error) => done(Err(error)),
+        });
     }
 }
 

@@ -109,15 +109,16 @@ impl Kind for AccountKind {
 
 impl List<AccountKind> {
     /// Selects accounts by a pattern: segments that must be equal, `*` or nothing for any one segment, `...` at the end
-    /// for any number of further ones.
-    pub fn matching(self, address: &str) -> Self {
-        let address = pattern(address);
+    /// for any number of further ones. An [`AccountAddress`] selects only its account.
+    pub fn matching(self, address: impl AsRef<str>) -> Self {
+        let address = pattern(address.as_ref());
         self.select(FilterOf::field("address", Operator::Match, address))
     }
 
     /// Selects accounts with this value of a metadata key.
-    pub fn metadata(self, key: &str, value: &str) -> Self {
-        self.select(FilterOf::field(&format!("metadata[{key}]"), Operator::Match, value))
+    pub fn metadata(self, key: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        let key = format!("metadata[{}]", key.as_ref());
+        self.select(FilterOf::field(&key, Operator::Match, value.as_ref()))
     }
 
     /// Reads the volumes of the accounts, too.
@@ -229,28 +230,29 @@ impl List<TransactionKind> {
 
     /// Selects transactions that name an account as source or destination. Patterns are those of
     /// [`AccountList::matching`](List::matching).
-    pub fn account(self, address: &str) -> Self {
-        self.address("account", address)
+    pub fn account(self, address: impl AsRef<str>) -> Self {
+        self.address("account", address.as_ref())
     }
 
     /// Selects transactions with a source.
-    pub fn source(self, address: &str) -> Self {
-        self.address("source", address)
+    pub fn source(self, address: impl AsRef<str>) -> Self {
+        self.address("source", address.as_ref())
     }
 
     /// Selects transactions with a destination.
-    pub fn destination(self, address: &str) -> Self {
-        self.address("destination", address)
+    pub fn destination(self, address: impl AsRef<str>) -> Self {
+        self.address("destination", address.as_ref())
     }
 
     /// Selects transactions with this value of a metadata key.
-    pub fn metadata(self, key: &str, value: &str) -> Self {
-        self.select(FilterOf::field(&format!("metadata[{key}]"), Operator::Match, value))
+    pub fn metadata(self, key: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        let key = format!("metadata[{}]", key.as_ref());
+        self.select(FilterOf::field(&key, Operator::Match, value.as_ref()))
     }
 
     /// Selects the transaction with a reference.
-    pub fn reference(self, reference: &str) -> Self {
-        self.select(FilterOf::field("reference", Operator::Match, reference))
+    pub fn reference(self, reference: impl AsRef<str>) -> Self {
+        self.select(FilterOf::field("reference", Operator::Match, reference.as_ref()))
     }
 
     /// Selects transactions by whether they are reverted.

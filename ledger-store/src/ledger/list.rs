@@ -129,11 +129,10 @@ impl<K: ListKind> List<K> {
     }
 
     pub(super) fn select(mut self, filter: Result<FilterOf<K::Selected>, FilterError>) -> Self {
-        let joined = filter.and_then(|filter| std::mem::take(&mut self.filter).and(filter));
-        match joined {
+        match join(std::mem::take(&mut self.filter), filter) {
             Ok(filter) => self.filter = filter,
             Err(error) => {
-                self.fault.get_or_insert(error.into());
+                self.fault.get_or_insert(error);
             }
         }
         self
@@ -143,12 +142,13 @@ impl<K: ListKind> List<K> {
         self.select(FilterOf::field(field, operator, value))
     }
 
-    /// Adds a filter to the conditions of the list.
+    /// Adds a filter to the conditions of the list. A malformed name in it is an error of [`List::page`], unlike in the
+    /// HTTP API, where it selects nothing.
     pub fn filter(self, filter: FilterOf<K::Selected>) -> Self {
         self.select(Ok(filter))
     }
 
-    /// Adds a filter in the JSON form of the HTTP API to the conditions of the list.
+    /// Adds a filter in the JSON form of the HTTP API to the conditions of the list, like [`List::filter`].
     ///
     /// # Errors
     ///
@@ -187,9 +187,18 @@ impl<K: ListKind> List<K> {
 
     /// Reads a page of at most `size` items. A size of 0 counts as 1.
     ///
+    /// ```
+    /// use ledger_store::prelude::*;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let misspelt = ledger.transactions().account("users 1").page(50);
+    /// assert!(matches!(misspelt, Err(LedgerError::Name(_))));
+    /// # Ok::<(), LedgerError>(())
+    /// ```
+    ///
     /// # Errors
     ///
-    /// The first malformed condition, [`LedgerError::Cursor`], [`LedgerError::Read`].
+    /// The first malformed condition: [`LedgerError::Name`] for a name, such as an address pattern, an asset or a
+    /// reference, else [`LedgerError::Filter`]. [`LedgerError::Cursor`], [`LedgerError::Read`].
     pub fn page(&self, size: usize) -> Result<ListPage<K::Item>, LedgerError> {
         let start = self.start.clone().unwrap_or(Start::First);
         let page = self.fetch(size, start)?;
@@ -216,6 +225,9 @@ impl<K: ListKind> List<K> {
     }
 
     /// Counts the items of the whole list.
+    ///
+    /// The store keeps the numbers of all accounts and of all transactions. With a condition or a date, counting reads
+    /// about as much as reading the whole list: [`List::explain`] says which index it uses.
     ///
     /// # Errors
     ///
@@ -251,6 +263,16 @@ impl<K: ListKind + sealed::Explained> List<K> {
         let page = PageRequest { size, direction: self.direction, start };
         Ok(self.kind.explain(view, self.filter.clone(), page)?)
     }
+}
+
+/// Adds a filter to the conditions of a list, and checks its names.
+pub(super) fn join<R: Selects>(
+    conditions: FilterOf<R>,
+    filter: Result<FilterOf<R>, FilterError>,
+) -> Result<FilterOf<R>, LedgerError> {
+    let filter = filter?;
+    filter.check_names()?;
+    Ok(conditions.and(filter)?)
 }
 
 const fn letter(direction: Direction) -> char {

@@ -5,7 +5,9 @@ use ledger_core::{AccountAddress, Command, Metadata, SmolStr, Target, Transactio
 use super::error::LedgerError;
 use super::future::CommitFuture;
 use super::handle::Ledger;
-use crate::submission::{Detail, Request};
+use super::request::{IntoRequest, RequestParts};
+use crate::engine::LedgerEdit;
+use crate::submission::{Detail, Receipt, Request};
 
 /// Metadata of accounts, of transactions, and of the ledger itself.
 ///
@@ -133,6 +135,21 @@ impl Ledger {
         Ok(self.store().set_ledger_metadata(self.name(), metadata)?)
     }
 
+    /// As [`Ledger::set_metadata`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::set_metadata`].
+    pub fn set_metadata_async(&self, metadata: Metadata) -> CommitFuture<()> {
+        let (future, done) = CommitFuture::new(Ok);
+        let ledger = self.clone();
+        self.ensure_async(move |created| match created {
+            Ok(()) => ledger.store().queue_edit(ledger.name(), LedgerEdit::Set(metadata), done),
+            Err(error) => done(Err(error)),
+        });
+        future
+    }
+
     /// Removes a metadata key of the ledger itself.
     ///
     /// # Errors
@@ -140,6 +157,99 @@ impl Ledger {
     /// [`LedgerError::LedgerNotFound`], [`LedgerError::Write`].
     pub fn delete_metadata(&self, key: &str) -> Result<(), LedgerError> {
         Ok(self.store().delete_ledger_metadata(self.name(), key)?)
+    }
+
+    /// As [`Ledger::delete_metadata`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::delete_metadata`].
+    pub fn delete_metadata_async(&self, key: &str) -> CommitFuture<()> {
+        self.store().delete_ledger_metadata_async(self.name(), key)
+    }
+}
+
+/// Metadata with an idempotency key, or in a batch.
+impl Ledger {
+    /// Starts a change of an account's metadata: [`Ledger::set_account_metadata`] with an idempotency key, or in a
+    /// [batch](Ledger::batch). The account comes into existence if it is new. So this creates a wallet once:
+    ///
+    /// ```
+    /// use ledger_store::prelude::*;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let create = |id: u64, name: &str| {
+    ///     let wallet = ledger.update_account(format!("wallets:{id}")).metadata("name", name);
+    ///     wallet.idempotency_key(format!("create-wallet-{id}")).commit()
+    /// };
+    /// assert!(!create(1, "Ann")?.replayed);
+    /// assert!(create(1, "Ann")?.replayed);
+    /// assert!(matches!(create(1, "Bob"), Err(LedgerError::IdempotencyConflict { .. })));
+    /// # Ok::<(), LedgerError>(())
+    /// ```
+    pub fn update_account(&self, account: impl AsRef<str>) -> MetadataBuilder<'_> {
+        MetadataBuilder::new(self, account_of(account.as_ref()))
+    }
+
+    /// Starts a change of a transaction's metadata, like [`Ledger::update_account`].
+    pub fn update_transaction(&self, id: impl Into<TransactionId>) -> MetadataBuilder<'_> {
+        MetadataBuilder::new(self, Ok(Target::Transaction(id.into())))
+    }
+}
+
+/// A builder for metadata of an account or of a transaction. Nothing is recorded before [`MetadataBuilder::commit`].
+#[derive(Debug)]
+#[must_use = "nothing happens before it is committed"]
+pub struct MetadataBuilder<'a> {
+    ledger: &'a Ledger,
+    target: Result<Target, LedgerError>,
+    metadata: Metadata,
+    parts: RequestParts,
+}
+
+impl<'a> MetadataBuilder<'a> {
+    fn new(ledger: &'a Ledger, target: Result<Target, LedgerError>) -> Self {
+        Self { ledger, target, metadata: Metadata::EMPTY, parts: RequestParts::default() }
+    }
+
+    /// Sets a metadata key. Keys that are not set stay as they are.
+    pub fn metadata(mut self, key: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        self.metadata.insert_text(key.as_ref(), value.as_ref());
+        self
+    }
+
+    /// Protects the change from being recorded twice. See
+    /// [`TransactionBuilder::idempotency_key`](crate::TransactionBuilder::idempotency_key).
+    pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
+        self.parts.set_key(key.as_ref());
+        self
+    }
+
+    /// Records the change. It is on disk when this returns; the call blocks the thread until then.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Name`], [`LedgerError::TransactionNotFound`], [`LedgerError::IdempotencyConflict`], and the errors
+    /// of every write.
+    pub fn commit(self) -> Result<Receipt, LedgerError> {
+        let ledger = self.ledger;
+        ledger.execute(self.into_request()?, Detail::Ids)
+    }
+
+    /// Submits it, and returns a future of the answer, for any executor. Dropping the future does not cancel the write.
+    /// See [`CommitFuture`].
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`MetadataBuilder::commit`].
+    pub fn commit_async(self) -> CommitFuture<Receipt> {
+        let ledger = self.ledger;
+        ledger.execute_async(self.into_request(), Detail::Ids, |receipt| receipt)
+    }
+}
+
+impl IntoRequest for MetadataBuilder<'_> {
+    fn into_request(self) -> Result<Request, LedgerError> {
+        self.parts.request(Command::SetMetadata { target: self.target?, metadata: self.metadata })
     }
 }
 

@@ -104,14 +104,15 @@ impl Kind for VolumeKind {
 /// ```
 impl List<VolumeKind> {
     /// Selects accounts by a pattern. Patterns are those of [`AccountList::matching`](List::matching).
-    pub fn matching(self, address: &str) -> Self {
-        let address = super::kinds::pattern(address);
+    pub fn matching(self, address: impl AsRef<str>) -> Self {
+        let address = super::kinds::pattern(address.as_ref());
         self.select(FilterOf::field("address", Operator::Match, address))
     }
 
     /// Selects accounts with this value of a metadata key.
-    pub fn metadata(self, key: &str, value: &str) -> Self {
-        self.select(FilterOf::field(&format!("metadata[{key}]"), Operator::Match, value))
+    pub fn metadata(self, key: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        let key = format!("metadata[{}]", key.as_ref());
+        self.select(FilterOf::field(&key, Operator::Match, value.as_ref()))
     }
 
     /// Counts only what moved at this date or later.

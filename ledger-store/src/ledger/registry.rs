@@ -4,11 +4,14 @@ use ledger_core::schema::Schema;
 use ledger_core::{Command, FilterOf, InsertSchema, LedgerOptions, SchemaVersion};
 
 use super::error::LedgerError;
+use super::future::CommitFuture;
 use super::handle::Ledger;
 use super::stored_list::check_queries;
+use crate::engine::Work;
+use crate::error::WriteError;
 use crate::query::{Deleted, Direction, LedgerInfo, PageRequest, Start};
-use crate::store::Store;
-use crate::submission::Detail;
+use crate::store::{LEDGER_WORK_BYTES, Store};
+use crate::submission::{Detail, Request};
 
 /// Number of ledgers that the list reads at once.
 const LEDGERS_PER_PAGE: usize = 1_000;
@@ -69,6 +72,59 @@ impl Ledger {
         Ok(self.store().create_ledger(self.name().clone(), options)?)
     }
 
+    /// As [`Ledger::create`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::create`].
+    pub fn create_async(&self, options: LedgerOptions) -> CommitFuture<LedgerInfo> {
+        self.store().create_ledger_async(self.name().clone(), options)
+    }
+
+    /// Creates the ledger with options unless it exists. An existing ledger keeps the options that it has. For the start
+    /// of a program.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ledger_store::prelude::*;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let metadata = Metadata::from([("owner", "treasury")]);
+    /// ledger.create_if_absent(LedgerOptions { metadata, ..LedgerOptions::default() })?;
+    /// let info = ledger.create_if_absent(LedgerOptions::default())?; // the next start
+    /// assert_eq!(info.metadata.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of every write. [`LedgerError::LedgerNotFound`] if the ledger exists in a deleted bucket.
+    pub fn create_if_absent(&self, options: LedgerOptions) -> Result<LedgerInfo, LedgerError> {
+        match self.create(options) {
+            Err(LedgerError::Write(WriteError::LedgerExists)) => self.info(),
+            created => created,
+        }
+    }
+
+    /// As [`Ledger::create_if_absent`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::create_if_absent`].
+    pub fn create_if_absent_async(&self, options: LedgerOptions) -> CommitFuture<LedgerInfo> {
+        let ledger = self.clone();
+        let (future, done) = CommitFuture::new(move |created: Option<LedgerInfo>| match created {
+            Some(created) => Ok(created),
+            None => ledger.info(),
+        });
+        let create = |done| Work::CreateLedger(self.name().clone(), options, done);
+        self.store().queue_work(LEDGER_WORK_BYTES, create, move |created| match created {
+            Err(WriteError::LedgerExists) => done(Ok(None)),
+            created => done(created.map(Some)),
+        });
+        future
+    }
+
     /// Adds a version of the ledger's schema: a chart of accounts with rules, script templates and queries, as the JSON
     /// of the HTTP API. Versions never change. [`TransactionBuilder::schema_version`] names the one that judges a write,
     /// and [`Options::schema_enforcement`] says what happens to a write that breaks its rules.
@@ -97,10 +153,22 @@ impl Ledger {
     /// [`LedgerError::Name`] for a malformed version, [`LedgerError::Schema`] for a malformed schema or a query that cannot run,
     /// [`LedgerError::Refused`] if the ledger has the version already, and the errors of every write.
     pub fn insert_schema(&self, version: impl AsRef<str>, schema: &str) -> Result<(), LedgerError> {
-        let version = SchemaVersion::parse(version.as_ref())?;
-        let schema = Box::new(Schema::parse(schema)?);
-        check_queries(&schema)?;
-        let command = Command::InsertSchema(InsertSchema { version, schema });
-        self.execute(command.into(), Detail::Ids).map(drop)
+        self.execute(schema_request(version.as_ref(), schema)?, Detail::Ids).map(drop)
     }
+
+    /// As [`Ledger::insert_schema`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::insert_schema`].
+    pub fn insert_schema_async(&self, version: impl AsRef<str>, schema: &str) -> CommitFuture<()> {
+        self.execute_async(schema_request(version.as_ref(), schema), Detail::Ids, drop)
+    }
+}
+
+fn schema_request(version: &str, schema: &str) -> Result<Request, LedgerError> {
+    let version = SchemaVersion::parse(version)?;
+    let schema = Box::new(Schema::parse(schema)?);
+    check_queries(&schema)?;
+    Ok(Command::InsertSchema(InsertSchema { version, schema }).into())
 }

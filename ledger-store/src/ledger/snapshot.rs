@@ -9,7 +9,7 @@ use ledger_core::{
 
 use super::error::LedgerError;
 use super::kinds::{AccountKind, AccountList, LogKind, LogList, TransactionKind, TransactionList, pattern};
-use super::list::List;
+use super::list::{List, join};
 use super::more_kinds::{SchemaKind, SchemaList, VolumeKind, VolumeList};
 use crate::query::{
     Account, Balances, BalancesQuery, Expand, Explanation, LedgerInfo, SchemaView, Stats, TimeAxis,
@@ -285,21 +285,25 @@ impl LedgerSnapshot {
 pub struct BalanceSums {
     view: Option<LedgerView>,
     pub(super) readers: Arc<Readers>,
-    filter: Result<FilterOf<AggregatedBalances>, FilterError>,
+    filter: Result<FilterOf<AggregatedBalances>, LedgerError>,
 }
 
 impl BalanceSums {
     /// Selects the accounts whose address begins with these segments, the account of just these segments included. A
-    /// colon at the end makes no difference, and `*` is no placeholder here: see [`BalanceSums::matching`].
-    pub fn under(self, segments: &str) -> Self {
-        let pattern = format!("{}:...", segments.trim_end_matches(':'));
-        self.select(FilterOf::field("address", Operator::Match, pattern))
+    /// colon at the end makes no difference. `*` is no placeholder here but a malformed address: see
+    /// [`BalanceSums::matching`].
+    pub fn under(self, segments: impl AsRef<str>) -> Self {
+        let segments = segments.as_ref();
+        match AccountAddress::parse(segments.strip_suffix(':').unwrap_or(segments)) {
+            Ok(first) => self.select(FilterOf::field("address", Operator::Match, format!("{first}:..."))),
+            Err(error) => Self { filter: self.filter.and(Err(error.into())), ..self },
+        }
     }
 
     /// Selects accounts by a pattern, or one account by its address. Patterns are those of
     /// [`AccountList::matching`](List::matching).
-    pub fn matching(self, address: &str) -> Self {
-        self.select(FilterOf::field("address", Operator::Match, pattern(address)))
+    pub fn matching(self, address: impl AsRef<str>) -> Self {
+        self.select(FilterOf::field("address", Operator::Match, pattern(address.as_ref())))
     }
 
     /// Selects accounts by a filter, in addition to the earlier conditions.
@@ -317,7 +321,7 @@ impl BalanceSums {
     }
 
     fn select(self, more: Result<FilterOf<AggregatedBalances>, FilterError>) -> Self {
-        let filter = self.filter.and_then(|filter| filter.and(more?));
+        let filter = self.filter.and_then(|filter| join(filter, more));
         Self { filter, ..self }
     }
 
@@ -325,7 +329,7 @@ impl BalanceSums {
     ///
     /// # Errors
     ///
-    /// [`LedgerError::Filter`], [`LedgerError::Read`].
+    /// The first malformed condition, as for [`List::page`]; [`LedgerError::Read`].
     pub fn now(self) -> Result<Balances, LedgerError> {
         self.sums(None, TimeAxis::Inserted)
     }

@@ -1,23 +1,24 @@
-//! Builders of transactions, script runs and reverts.
+//! Builders of transactions and script runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
 use ledger_core::{
-    AccountAddress, Asset, Command, CreateTransaction, IdempotencyKey, IntoAmount, Metadata, Movement,
-    NameError, Overdraft, Posting, Postings, Reference, RevertDate, RevertTransaction, Rules, Runtime,
-    SchemaVersion, Script, SmolStr, Timestamp, TransactionId, VariableValue,
+    AccountAddress, Asset, Command, CreateTransaction, IntoAmount, Metadata, Movement, NameError, Overdraft,
+    OverdraftLimit, Posting, Postings, Reference, Runtime, SchemaVersion, Script, SmolStr, Timestamp,
+    VariableValue,
 };
 
 use super::answer::{Committed, DryRun};
 use super::error::LedgerError;
 use super::future::CommitFuture;
 use super::handle::Ledger;
+use super::request::{IntoRequest, RequestParts};
 use crate::readers::ReadFuture;
 use crate::submission::{Detail, Request};
 
-/// Transactions and reverts.
+/// Transactions.
 impl Ledger {
     /// Starts a transaction of postings.
     pub fn transaction(&self) -> TransactionBuilder<'_> {
@@ -46,11 +47,6 @@ impl Ledger {
         let (variables, runtime) = (BTreeMap::new(), Runtime::default());
         TransactionBuilder::of_movement(self, Movement::Template { name, variables, runtime })
     }
-
-    /// Starts the revert of a transaction.
-    pub fn revert(&self, id: impl Into<TransactionId>) -> RevertBuilder<'_> {
-        RevertBuilder::new(self, id.into())
-    }
 }
 
 /// Marks a [`TransactionBuilder`] that takes postings.
@@ -71,39 +67,6 @@ pub struct TransactionBuilder<'a, M = ByPostings> {
     create: CreateTransaction,
     parts: RequestParts,
     movement: PhantomData<fn() -> M>,
-}
-
-/// The parts of a request that builders of all commands have besides the command: the idempotency key and the schema
-/// version. Also holds the first error of a builder, which it reports instead of a request.
-#[derive(Debug, Default)]
-struct RequestParts {
-    key: Option<IdempotencyKey>,
-    schema_version: Option<Box<SchemaVersion>>,
-    fault: Option<LedgerError>,
-}
-
-impl RequestParts {
-    fn note(&mut self, error: impl Into<LedgerError>) {
-        self.fault.get_or_insert_with(|| error.into());
-    }
-
-    fn set_key(&mut self, key: &str) {
-        match IdempotencyKey::parse(key) {
-            Ok(key) => self.key = Some(key),
-            Err(error) => self.note(error),
-        }
-    }
-
-    fn request(self, command: Command) -> Result<Request, LedgerError> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
-        }
-        let request = match self.key {
-            Some(key) => Request::once(key, command),
-            None => command.into(),
-        };
-        Ok(Request { schema_version: self.schema_version, ..request })
-    }
 }
 
 impl<'a> TransactionBuilder<'a, ByPostings> {
@@ -142,6 +105,52 @@ impl<'a> TransactionBuilder<'a, ByPostings> {
         }
         self
     }
+
+    /// Lets an account go below zero by at most `limit`, the overdraft of a wallet: its balance of the asset does not fall
+    /// below `-limit` at any posting. Other accounts still need to hold what they send. The limit is not stored: it
+    /// applies to this transaction only.
+    ///
+    /// ```
+    /// use ledger_store::prelude::*;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let pay = |cents: u64| {
+    ///     let payment = ledger.transaction().posting("users:1", "shops:42", cents, "USD/2");
+    ///     payment.allow_overdraft_up_to("users:1", 5_00, "USD/2").commit()
+    /// };
+    /// pay(4_00)?;
+    /// assert!(pay(1_01).is_err_and(|error| error.is_insufficient_funds()));
+    /// pay(1_00)?;
+    /// assert_eq!(ledger.balance("users:1", "USD/2")?, -5_00);
+    /// # Ok::<(), LedgerError>(())
+    /// ```
+    pub fn allow_overdraft_up_to<A>(
+        mut self,
+        account: impl AsRef<str>,
+        limit: impl IntoAmount,
+        asset: A,
+    ) -> Self
+    where
+        A: TryInto<Asset>,
+        A::Error: Into<NameError>,
+    {
+        match overdraft_limit(account.as_ref(), limit, asset) {
+            Ok(limit) => self.create.overdraft.add(limit),
+            Err(error) => self.parts.note(error),
+        }
+        self
+    }
+}
+
+/// How far an account may go below zero.
+fn overdraft_limit<A>(account: &str, limit: impl IntoAmount, asset: A) -> Result<OverdraftLimit, LedgerError>
+where
+    A: TryInto<Asset>,
+    A::Error: Into<NameError>,
+{
+    let account = AccountAddress::parse(account)?;
+    let asset = asset.try_into().map_err(Into::into)?;
+    let limit = limit.into_amount(&asset)?;
+    Ok(OverdraftLimit { account, asset, limit })
 }
 
 fn posting<A>(
@@ -275,7 +284,8 @@ impl<M> TransactionBuilder<'_, M> {
         self
     }
 
-    /// Lets every source go below zero.
+    /// Lets every source go below zero, without limit. See also
+    /// [`allow_overdraft_up_to`](TransactionBuilder::allow_overdraft_up_to).
     pub fn allow_overdraft(mut self) -> Self {
         self.create.overdraft = Overdraft::Allow;
         self
@@ -325,127 +335,9 @@ impl<M> TransactionBuilder<'_, M> {
     }
 }
 
-/// A builder for a revert. Nothing is recorded before [`RevertBuilder::commit`].
-#[derive(Debug)]
-#[must_use = "nothing happens before it is committed"]
-pub struct RevertBuilder<'a> {
-    ledger: &'a Ledger,
-    revert: RevertTransaction,
-    parts: RequestParts,
-}
-
-impl<'a> RevertBuilder<'a> {
-    pub(super) fn new(ledger: &'a Ledger, id: TransactionId) -> Self {
-        let revert = RevertTransaction {
-            id,
-            overdraft: Overdraft::Refuse,
-            dated: RevertDate::Now,
-            metadata: Metadata::EMPTY,
-            rules: Rules::Current,
-        };
-        Self { ledger, revert, parts: RequestParts::default() }
-    }
-}
-
-impl RevertBuilder<'_> {
-    /// Gives the revert the effective date of the original, instead of now.
-    pub fn at_effective_date(mut self) -> Self {
-        self.revert.dated = RevertDate::OfOriginal;
-        self
-    }
-
-    /// Lets accounts go below zero by the revert.
-    pub fn force(mut self) -> Self {
-        self.revert.overdraft = Overdraft::Allow;
-        self
-    }
-
-    /// Sets a metadata key of the new transaction.
-    pub fn metadata(mut self, key: impl AsRef<str>, value: impl AsRef<str>) -> Self {
-        self.revert.metadata.insert_text(key.as_ref(), value.as_ref());
-        self
-    }
-
-    /// Protects the revert from being recorded twice. See [`TransactionBuilder::idempotency_key`].
-    pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
-        self.parts.set_key(key.as_ref());
-        self
-    }
-
-    /// Records the inverse of the transaction and marks the original as reverted. It is on disk when this returns.
-    ///
-    /// # Errors
-    ///
-    /// [`LedgerError::TransactionNotFound`]; [`LedgerError::Refused`] if it is reverted already, or an account lacks the
-    /// funds; and the errors of [`TransactionBuilder::commit`].
-    pub fn commit(self) -> Result<Committed, LedgerError> {
-        let ledger = self.ledger;
-        ledger.execute(self.into_request()?, Detail::Entry).map(Committed::of)
-    }
-
-    /// Submits it, and returns a future of the answer, for any executor. Dropping the future does not cancel the write.
-    /// See [`CommitFuture`].
-    ///
-    /// # Errors
-    ///
-    /// The future resolves to the errors of [`RevertBuilder::commit`].
-    pub fn commit_async(self) -> CommitFuture<Committed> {
-        let ledger = self.ledger;
-        ledger.execute_async(self.into_request(), Detail::Entry, Committed::of)
-    }
-
-    /// Checks and computes everything as [`RevertBuilder::commit`], and records nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`RevertBuilder::commit`].
-    pub fn dry_run(self) -> Result<DryRun, LedgerError> {
-        let ledger = self.ledger;
-        ledger.dry_run(self.into_request()?).map(DryRun::of)
-    }
-
-    /// As [`RevertBuilder::dry_run`], without blocking.
-    ///
-    /// # Errors
-    ///
-    /// The future resolves to the errors of [`RevertBuilder::commit`].
-    pub fn dry_run_async(self) -> ReadFuture<Result<DryRun, LedgerError>> {
-        let ledger = self.ledger;
-        ledger.dry_run_async(self.into_request())
-    }
-}
-
-/// A command that a [`Batch`](super::Batch) takes: a builder of this module, a [`Request`], or a [`Command`].
-pub trait IntoRequest {
-    /// Returns the command with its idempotency key.
-    ///
-    /// # Errors
-    ///
-    /// The first fault of its values.
-    fn into_request(self) -> Result<Request, LedgerError>;
-}
-
 impl<M> IntoRequest for TransactionBuilder<'_, M> {
     fn into_request(self) -> Result<Request, LedgerError> {
         self.parts.request(Command::CreateTransaction(self.create))
-    }
-}
-
-impl IntoRequest for RevertBuilder<'_> {
-    fn into_request(self) -> Result<Request, LedgerError> {
-        self.parts.request(Command::RevertTransaction(self.revert))
-    }
-}
-
-impl IntoRequest for Command {
-    fn into_request(self) -> Result<Request, LedgerError> {
-        Ok(self.into())
-    }
-}
-
-impl IntoRequest for Request {
-    fn into_request(self) -> Result<Request, LedgerError> {
-        Ok(self)
     }
 }
 

@@ -101,6 +101,17 @@ impl Store {
         self.run(LEDGER_WORK_BYTES, |done| Work::EditLedger(name.clone(), edit, done)).map(drop)
     }
 
+    /// Edits a ledger without blocking. Calls `done` like [`Store::submit`].
+    pub(crate) fn queue_edit(
+        &self,
+        name: &LedgerName,
+        edit: LedgerEdit,
+        done: impl FnOnce(Result<(), WriteError>) + Send + 'static,
+    ) {
+        let edit = |done| Work::EditLedger(name.clone(), edit, done);
+        self.queue_work(LEDGER_WORK_BYTES, edit, |edited| done(edited.map(drop)));
+    }
+
     /// Executes commands. Everything is on disk when this returns. Returns one outcome for each request, in order.
     ///
     /// # Errors
@@ -193,15 +204,14 @@ impl Store {
         lead::submit(self.engine(), Work::Apply(submission, programs, Done::new(done)), bytes);
     }
 
-    /// Creates a ledger without blocking, like [`Store::submit`].
-    pub(crate) fn submit_ledger(
+    /// Queues work that takes `bytes` in the queue, without blocking. Calls `done` like [`Store::submit`].
+    pub(crate) fn queue_work<T: Send + 'static>(
         &self,
-        name: LedgerName,
-        options: LedgerOptions,
-        done: impl FnOnce(Result<(), WriteError>) + Send + 'static,
+        bytes: usize,
+        work: impl FnOnce(Done<T>) -> Work,
+        done: impl FnOnce(Result<T, WriteError>) + Send + 'static,
     ) {
-        let done = Done::new(move |created: Result<LedgerInfo, WriteError>| done(created.map(drop)));
-        lead::submit(self.engine(), Work::CreateLedger(name, options, done), LEDGER_WORK_BYTES);
+        lead::submit(self.engine(), work(Done::new(done)), bytes);
     }
 
     /// Queues work that takes `bytes` in the queue, and waits for its answer. The kind of the work determines the type

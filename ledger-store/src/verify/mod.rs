@@ -33,6 +33,7 @@ use crate::error::OpenError;
 use crate::flush::Watermark;
 use crate::options::Shares;
 use crate::progress::{LongWork, ProgressWatcher};
+use crate::readers::ReadFuture;
 use crate::recovery;
 use crate::store::{Opening, Store};
 use crate::violation::{Violation, ViolationCode};
@@ -75,6 +76,15 @@ impl Store {
         report.violations.splice(0..0, self.mended());
         report.violations.extend(torn_tail(self.opening()));
         Ok(report)
+    }
+
+    /// As [`Store::verify`], without blocking. A thread of its own reads.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Store::verify`].
+    pub fn verify_async(&self) -> ReadFuture<Result<VerifyReport, VerifyError>> {
+        self.run_async(Self::verify)
     }
 
     /// Returns the defects of the index that were repaired, by the opening or since. Rebuilding an index that was

@@ -96,7 +96,8 @@ fn check_changes(
             Expected::Version(expected) => version == Some(expected),
         };
         if !holds {
-            return Ok(Err(DocumentRejection::Changed { change: at, found: version }));
+            let expected = change.expected;
+            return Ok(Err(DocumentRejection::Changed { change: at, expected, found: version }));
         }
         before.push(stored);
     }

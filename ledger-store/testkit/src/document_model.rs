@@ -121,7 +121,7 @@ impl DocumentModel {
                 Expected::Version(version) => found == Some(version),
             };
             if !is_as_expected {
-                return Err(DocumentRejection::Changed { change: at, found });
+                return Err(DocumentRejection::Changed { change: at, expected: change.expected, found });
             }
         }
         let mut after = self.clone();

@@ -2,8 +2,8 @@
 
 use ledger_core::schema::Schema;
 use ledger_core::{
-    AccountAddress, Asset, BucketName, Features, FirstId, HashLogs, LedgerName, LedgerOptions, Metadata,
-    SchemaVersion, Switch,
+    AccountAddress, Amount, Asset, BucketName, Features, FirstId, HashLogs, LedgerName, LedgerOptions,
+    Metadata, Movement, Overdraft, OverdraftLimit, SchemaVersion, Switch,
 };
 
 use crate::Rng;
@@ -55,6 +55,25 @@ const SCHEMAS: [&str; 3] = [
 
 pub(crate) fn schema(rng: &mut Rng<'_>) -> Schema {
     Schema::parse(rng.pick(&SCHEMAS)).expect("a schema")
+}
+
+/// Returns a permission to go below zero: mostly none, for some amounts a small limit for the last source. Takes one number
+/// of `rng`, whatever it returns.
+pub(crate) fn overdraft(rng: &mut Rng<'_>, movement: &Movement) -> Overdraft {
+    if rng.one_in(6) {
+        return Overdraft::Allow;
+    }
+    let Movement::Postings(postings) = movement else { return Overdraft::Refuse };
+    let limited =
+        postings.last().filter(|posting| posting.amount.to_u64().is_some_and(|amount| amount % 4 == 0));
+    match limited {
+        None => Overdraft::Refuse,
+        Some(posting) => Overdraft::UpTo(vec![OverdraftLimit {
+            account: posting.source.clone(),
+            asset: posting.asset.clone(),
+            limit: Amount::from(200_u64),
+        }]),
+    }
 }
 
 pub(crate) fn version(rng: &mut Rng<'_>) -> SchemaVersion {

@@ -392,9 +392,7 @@ impl<'a> Workload<'a> {
             let reference = format!("ref-{}", self.rng.below(60 + self.commands / 2));
             create.reference = Some(Reference::parse(&reference).expect("a reference"));
         }
-        if self.rng.one_in(6) {
-            create.overdraft = Overdraft::Allow;
-        }
+        create.overdraft = fixtures::overdraft(&mut self.rng, &create.movement);
         create
     }
 

@@ -48,9 +48,11 @@ fn refused(store: &Store, changes: Vec<DocumentChange>) -> DocumentRejection {
 fn refuses_change_of_an_outdated_version() {
     let store = Store::in_memory();
     let first = store.change_documents(vec![put(b"a", Expected::Absent, b"1", vec![])]).expect("a change");
-    let found = |change, found| DocumentRejection::Changed { change, found };
+    let found = |change, expected, found| DocumentRejection::Changed { change, expected, found };
     let again = vec![put(b"a", Expected::Absent, b"2", vec![])];
-    assert_eq!(refused(&store, again), found(0, Some(first[0])));
+    let refusal = refused(&store, again);
+    assert_eq!(refusal, found(0, Expected::Absent, Some(first[0])));
+    assert_eq!(refusal.to_string(), "change 0: the document exists already");
     let second = store
         .change_documents(vec![put(b"a", Expected::Version(first[0]), b"2", vec![])])
         .expect("the current version");
@@ -58,8 +60,9 @@ fn refuses_change_of_an_outdated_version() {
     // All or none: the second change is refused, so the first does not happen.
     let both =
         vec![put(b"b", Expected::Absent, b"1", vec![]), put(b"a", Expected::Version(first[0]), b"3", vec![])];
-    assert_eq!(refused(&store, both), found(1, Some(second[0])));
-    assert_eq!(refused(&store, vec![delete(b"b", Expected::Version(first[0]))]), found(0, None));
+    let old = Expected::Version(first[0]);
+    assert_eq!(refused(&store, both), found(1, old, Some(second[0])));
+    assert_eq!(refused(&store, vec![delete(b"b", old)]), found(0, old, None));
     let snapshot = store.snapshot();
     assert_eq!(snapshot.document(collection(), b"b"), Ok(None));
     let expected = Document { key: b"a".to_vec(), value: b"2".to_vec(), keys: vec![], version: second[0] };

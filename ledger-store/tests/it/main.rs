@@ -1,5 +1,6 @@
 //! Tests of the store through its public interface.
 
+mod async_forms;
 mod atomic;
 mod basics;
 mod commit_future;
@@ -15,9 +16,12 @@ mod index_crashes;
 mod index_damage;
 mod index_mending;
 mod legacy;
+mod metadata;
+mod misspelt;
 mod model;
 mod more_lists;
 mod old_formats;
+mod overdraft;
 mod progress;
 mod read_future;
 mod reads;

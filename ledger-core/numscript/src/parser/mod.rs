@@ -1,42 +1,6 @@
 //! The parser: turns tokens into a [`Tree`].
 //!
-//! ```ebnf
-//! program     = [ directive ] , [ vars ] , { statement } , END ;
-//! directive   = "#!" , "[" , "feature" , "(" , [ TEXT , { "," , TEXT } ] , ")" , "]" ;
-//!
-//! vars        = "vars" , "{" , { declaration } , "}" ;
-//! declaration = IDENTIFIER , VARIABLE , [ "=" , expr ] ;
-//!
-//! statement   = send | save | "print" , expr | "fail" | call ;
-//! send        = "send" , amount , "(" , sides , ")" ;
-//! sides       = "source" , "=" , source , "destination" , "=" , destination
-//!             | "destination" , "=" , destination , "source" , "=" , source ;
-//! save        = "save" , amount , "from" , expr ;
-//! amount      = "[" , operand , "*" , "]"
-//!             | expr ;
-//!
-//! source      = "max" , expr , "from" , source
-//!             | "{" , share , "from" , source , { share , "from" , source } , "}"
-//!             | "{" , { source } , "}"
-//!             | "oneof" , "{" , source , { source } , "}"
-//!             | expr , "with" , "scaling" , "through" , expr
-//!             | expr , [ "\" , expr ] , [ overdraft ] ;
-//! overdraft   = "allowing" , "unbounded" , "overdraft"
-//!             | "allowing" , "overdraft" , "up" , "to" , expr ;
-//!
-//! destination = expr
-//!             | "{" , share , target , { share , target } , "}"
-//!             | [ "oneof" ] , "{" , { "max" , expr , target } , "remaining" , target , "}" ;
-//! target      = "to" , destination | "kept" ;
-//! share       = "remaining" | expr ;
-//!
-//! expr        = term , { ( "+" | "-" ) , term } ;
-//! term        = operand , { "/" , operand } ;
-//! operand     = "-" , operand | primary ;
-//! primary     = VARIABLE | ASSET | TEXT | NUMBER | PERCENT | ACCOUNT | call | "(" , expr , ")"
-//!             | "[" , operand , expr , "]" ;
-//! call        = ( IDENTIFIER | "overdraft" ) , "(" , [ expr , { "," , expr } ] , ")" ;
-//! ```
+//! The grammar is in `language.md`.
 //!
 //! The functions below follow the productions. Each decides by the next token, so nothing is read twice.
 //! After an error the parser skips the statement or declaration and goes on with the next, to find several

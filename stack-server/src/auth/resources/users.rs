@@ -183,7 +183,7 @@ pub(crate) fn found_or_created(
         Ok(match changed {
             // Another request has created the user concurrently. The next attempt finds it.
             Err(WriteError::Document(DocumentRejection::KeyTaken { change, .. })) => {
-                Err(WriteError::Document(DocumentRejection::Changed { change, found: None }))
+                Err(WriteError::Document(DocumentRejection::Changed { change, expected, found: None }))
             }
             changed => changed,
         })
