@@ -71,7 +71,9 @@ impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Damaged(cause) | Self::Io(cause) => cause.source(),
-            Self::Locked { .. } | Self::NotAStore { .. } | Self::NewerFormat { .. } => None,
+            Self::Locked { .. } | Self::NotAStore { .. } | Self::Exists { .. } | Self::NewerFormat { .. } => {
+                None
+            }
         }
     }
 }
