@@ -69,7 +69,7 @@ impl HttpAuth {
 
 /// The kind of request that the connections repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Question {
+enum RequestKind {
     /// Create a transaction.
     Write,
     /// Read an account.
@@ -79,7 +79,7 @@ enum Question {
 }
 
 /// One of the two servers to compare, with the authorization header of its requests.
-struct Side {
+struct ServerUnderTest {
     server: Spawned,
     address: String,
     /// Header lines to add to every request, empty for the server without authorization.
@@ -159,7 +159,7 @@ pub fn run(auth: &HttpAuth) -> Result<Report, Failure> {
     let guarded = data_dir.path().join("guarded");
     let client = first_client(auth, &guarded)?;
     let (server, address) = start(auth, data_dir.path().join("open"), &[])?;
-    let open = Side { server, address, header: String::new() };
+    let open = ServerUnderTest { server, address, header: String::new() };
     // `prepare_ledger` sends no token, so it runs against servers that require none.
     prepare_ledger(auth, &open.address)?;
     let (server, address) = start(auth, guarded.clone(), &[])?;
@@ -167,15 +167,15 @@ pub fn run(auth: &HttpAuth) -> Result<Report, Failure> {
     drop(server);
     let (server, address) = start(auth, guarded, &["--auth-enabled", "--auth-check-scopes"])?;
     let header = format!("authorization: Bearer {}\r\n", token(&address, &client)?);
-    let sides = [open, Side { server, address, header }];
+    let sides = [open, ServerUnderTest { server, address, header }];
     report.text("what", "auth");
     report.count("connections", auth.connections as u64);
-    for (question, name) in [(Question::Write, "write"), (Question::Read, "read")] {
-        compare(auth, &sides, question, name, &client, &mut report)?;
+    for (kind, name) in [(RequestKind::Write, "write"), (RequestKind::Read, "read")] {
+        compare(auth, &sides, kind, name, &client, &mut report)?;
     }
     let mut tokens = Total::default();
     for turn in 0..auth.turns {
-        turn_of(auth, &sides[1], Question::Token, &client, turn, &mut tokens)?;
+        turn_of(auth, &sides[1], RequestKind::Token, &client, turn, &mut tokens)?;
     }
     let figure = rate(tokens.requests, tokens.time);
     report.number("tokens_per_s", figure);
@@ -193,8 +193,8 @@ fn prepare_ledger(auth: &HttpAuth, address: &str) -> Result<(), Failure> {
 /// Measures one kind of request on both servers in turn, and reports both and their difference.
 fn compare(
     auth: &HttpAuth,
-    sides: &[Side; 2],
-    question: Question,
+    sides: &[ServerUnderTest; 2],
+    kind: RequestKind,
     name: &str,
     client: &(String, String),
     report: &mut Report,
@@ -204,7 +204,7 @@ fn compare(
         // Alternate which server is first, so that neither gains from the state in which the other leaves the machine.
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for at in order {
-            turn_of(auth, &sides[at], question, client, turn, &mut totals[at])?;
+            turn_of(auth, &sides[at], kind, client, turn, &mut totals[at])?;
         }
     }
     let [open, guarded] = &totals;
@@ -228,15 +228,15 @@ fn compare(
 /// Measures one server for one turn, and adds the result to `total`.
 fn turn_of(
     auth: &HttpAuth,
-    side: &Side,
-    question: Question,
+    side: &ServerUnderTest,
+    kind: RequestKind,
     client: &(String, String),
     turn: u64,
     total: &mut Total,
 ) -> Result<(), Failure> {
     let before = processor_time(side.server.id());
     let begin = Instant::now();
-    let latency = drive(auth, side, question, client, turn)?;
+    let latency = drive(auth, side, kind, client, turn)?;
     total.time += begin.elapsed();
     let used = processor_time(side.server.id()).zip(before).map(|(to, from)| to.saturating_sub(from));
     total.used += used.unwrap_or_default();
@@ -248,7 +248,7 @@ fn turn_of(
 /// Generates the requests of all connections.
 struct Source {
     workload: Workload,
-    question: Question,
+    kind: RequestKind,
     header: String,
     token_request: Vec<u8>,
     accounts: u64,
@@ -260,17 +260,17 @@ impl Source {
     /// Writes the next request into `request`.
     fn next(&mut self, request: &mut Vec<u8>) -> Result<(), Failure> {
         self.made += 1;
-        match self.question {
-            Question::Token => {
+        match self.kind {
+            RequestKind::Token => {
                 request.clone_from(&self.token_request);
                 return Ok(());
             }
-            Question::Read => {
+            RequestKind::Read => {
                 let address = self.workload.profile().address(self.made % self.accounts);
                 let line = format!("GET /v2/{LEDGER}/accounts/{address} HTTP/1.1\r\nhost: localhost\r\n\r\n");
                 *request = line.into_bytes();
             }
-            Question::Write => {
+            RequestKind::Write => {
                 let batch = self.workload.batch(1, SystemClock.now());
                 wire::record(wire::Api::V2, LEDGER, &batch, wire::Form::Postings, request)?;
             }
@@ -284,15 +284,15 @@ impl Source {
 /// Sends requests on all connections for the time of a measurement, and returns their latencies.
 fn drive(
     auth: &HttpAuth,
-    side: &Side,
-    question: Question,
+    side: &ServerUnderTest,
+    kind: RequestKind,
     client: &(String, String),
     turn: u64,
 ) -> Result<Histogram, Failure> {
     // Each turn has its own part of the transactions, so that no two turns send the same reference.
     let source = Rc::new(RefCell::new(Source {
         workload: Workload::new(auth.profile.clone(), 1 + turn).part(turn),
-        question,
+        kind,
         header: side.header.clone(),
         token_request: token_request(client),
         accounts: auth.profile.accounts,

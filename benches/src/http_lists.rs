@@ -80,7 +80,7 @@ impl HttpLists {
 }
 
 /// A kind of page to measure.
-struct Question {
+struct PageRequest {
     name: &'static str,
     /// Path and query below the ledger, for an account number and a transaction number. Ends with `?` or `&`, because
     /// the page size follows.
@@ -91,32 +91,32 @@ struct Question {
 }
 
 /// The kinds of pages. Addresses have the form `users:0012345:main`.
-const QUESTIONS: [Question; 9] = [
-    Question { name: "newest", path: |_, _| "transactions?".to_owned(), is_scan: false },
-    Question { name: "older", path: |_, id| format!("transactions?after={id}&"), is_scan: false },
-    Question { name: "newest_logs", path: |_, _| "logs?".to_owned(), is_scan: false },
-    Question { name: "accounts", path: |_, _| "accounts?".to_owned(), is_scan: false },
-    Question {
+const QUESTIONS: [PageRequest; 9] = [
+    PageRequest { name: "newest", path: |_, _| "transactions?".to_owned(), is_scan: false },
+    PageRequest { name: "older", path: |_, id| format!("transactions?after={id}&"), is_scan: false },
+    PageRequest { name: "newest_logs", path: |_, _| "logs?".to_owned(), is_scan: false },
+    PageRequest { name: "accounts", path: |_, _| "accounts?".to_owned(), is_scan: false },
+    PageRequest {
         name: "accounts_by_prefix",
         path: |account, _| format!("accounts?address=users:{:04}[0-9]%2B:main&", account / 1_000),
         is_scan: false,
     },
-    Question {
+    PageRequest {
         name: "balances_by_prefix",
         path: |account, _| format!("balances?address=users:{:04}[0-9]%2B:main&", account / 1_000),
         is_scan: false,
     },
-    Question {
+    PageRequest {
         name: "transactions_by_prefix",
         path: |account, _| format!("transactions?account=users:{:06}[0-9]:main&", account / 10),
         is_scan: false,
     },
-    Question {
+    PageRequest {
         name: "accounts_scanned",
         path: |account, _| format!("accounts?address=.*{:03}:ma.n&", account % 1_000),
         is_scan: true,
     },
-    Question {
+    PageRequest {
         name: "transactions_scanned",
         path: |account, _| format!("transactions?account=.*{:05}:ma.n&", account % 100_000),
         is_scan: true,

@@ -220,7 +220,7 @@ fn compare_apis(
     server_time: impl Fn() -> Option<Duration>,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    struct Side {
+    struct Variant {
         load: HttpLoad,
         ledger: String,
         requests: u64,
@@ -235,7 +235,7 @@ fn compare_apis(
         let ledger = fresh_ledger(api);
         prepare(&load, address, &ledger)?;
         let (time, used) = (Duration::ZERO, Duration::ZERO);
-        sides.push(Side { load, ledger, requests: 0, time, used, latency: Histogram::default() });
+        sides.push(Variant { load, ledger, requests: 0, time, used, latency: Histogram::default() });
     }
     for turn in 0..u64::from(TURNS) {
         for side in &mut sides {

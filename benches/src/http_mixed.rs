@@ -15,7 +15,7 @@ use crate::embedded::Load;
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
 use crate::http_load::{HttpLoad, drive_from};
-use crate::http_questions::{FIRST_PAGES, OF_A_GROUP, POINTS, Question, Subject};
+use crate::http_questions::{FIRST_PAGES, OF_A_GROUP, POINTS, ReadRequest, ReadTarget};
 use crate::http_reads::{ask, fill, preload, serve};
 use crate::process::Memory;
 use crate::report::{Report, rate};
@@ -99,7 +99,7 @@ const SUM_ONE_IN: u64 = 20;
 
 /// Returns the kind of a read request by its number. Reads of one account (`POINTS`) and of first pages (`FIRST_PAGES`)
 /// take turns, with a sum (`OF_A_GROUP`) now and then.
-fn question(number: u64) -> &'static Question {
+fn question(number: u64) -> &'static ReadRequest {
     const POINTS_AND_PAGES: u64 = (POINTS.len() + FIRST_PAGES.len()) as u64;
     if number % SUM_ONE_IN == SUM_ONE_IN - 1 {
         return &OF_A_GROUP;
@@ -128,7 +128,7 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
         time: mixed.time,
         ..HttpLoad::default()
     };
-    let subject = Subject {
+    let target = ReadTarget {
         ledger: ledger.clone(),
         profile: load.profile.clone(),
         transactions: load.transactions,
@@ -137,7 +137,7 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
     };
     // Requests of the writers and the time that they took, summed over the turns.
     let (mut alone, mut beside) = ((0, Duration::ZERO), (0, Duration::ZERO));
-    let (mut reading, mut read_time) = (Reading::default(), Duration::ZERO);
+    let (mut reading, mut read_time) = (ReadLatencies::default(), Duration::ZERO);
     for turn in 0..mixed.turns {
         // Each run of the writers has its own stream of transactions, because references must be unique. Stream 0
         // filled the store.
@@ -146,7 +146,7 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
         let over = Arc::new(AtomicBool::new(false));
         let begin = Instant::now();
         let (measured, read) = std::thread::scope(|scope| {
-            let reader = scope.spawn(|| read(mixed, &address, &subject, turn, &over));
+            let reader = scope.spawn(|| read(mixed, &address, &target, turn, &over));
             let measured = drive_from(&writers, &address, &ledger, 2 + 2 * turn);
             over.store(true, Ordering::Relaxed);
             (measured, reader.join())
@@ -180,14 +180,14 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
 
 /// Latencies of the readers, from the time when each request was due.
 #[derive(Clone, Debug, Default)]
-struct Reading {
+struct ReadLatencies {
     /// Reads of one account and of first pages.
     quick: Histogram,
     /// Sums over 1,000 accounts.
     sums: Histogram,
 }
 
-impl Reading {
+impl ReadLatencies {
     fn merge(&mut self, other: &Self) {
         self.quick.merge(&other.quick);
         self.sums.merge(&other.sums);
@@ -199,14 +199,14 @@ impl Reading {
 fn read(
     mixed: &HttpMixed,
     address: &str,
-    subject: &Subject,
+    target: &ReadTarget,
     turn: u64,
     over: &Arc<AtomicBool>,
-) -> Result<Reading, Failure> {
+) -> Result<ReadLatencies, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
     let (connections, rate) = (mixed.readers as u64, mixed.read_rate as f64);
-    let all = Rc::new(RefCell::new(Reading::default()));
+    let all = Rc::new(RefCell::new(ReadLatencies::default()));
     local.block_on(&runtime, async {
         let mut opened = Vec::new();
         for _ in 0..connections {
@@ -215,16 +215,16 @@ fn read(
         let begin = Instant::now();
         let mut tasks = Vec::new();
         for (mut connection, first) in opened.into_iter().zip(0..) {
-            let (mut subject, all, over) = (subject.clone(), all.clone(), over.clone());
+            let (mut target, all, over) = (target.clone(), all.clone(), over.clone());
             // Each connection of each turn makes its own random choices.
-            subject.random = Random::new(turn * connections + first + 100);
+            target.random = Random::new(turn * connections + first + 100);
             tasks.push(tokio::task::spawn_local(async move {
                 let mut number = first;
                 while !over.load(Ordering::Relaxed) {
                     let due = begin + Duration::from_secs_f64(number as f64 / rate);
                     tokio::time::sleep_until(due.into()).await;
                     let question = question(number);
-                    let request = question.request(&mut subject);
+                    let request = question.request(&mut target);
                     ask(&mut connection, question, &request).await?;
                     let mut all = all.borrow_mut();
                     let is_sum = question.name == OF_A_GROUP.name;

@@ -7,7 +7,7 @@ use crate::workload::{GROUP, Profile, Random, marks};
 
 /// The ledger that questions are about, and the random choice of their parameters.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct ReadTarget {
     /// Name of the ledger.
     pub ledger: String,
     /// Kind of its transactions, which determines the addresses of its accounts.
@@ -20,7 +20,7 @@ pub struct Subject {
     pub random: Random,
 }
 
-impl Subject {
+impl ReadTarget {
     fn account(&mut self) -> String {
         let number = self.random.below(self.profile.accounts);
         self.profile.address(number).to_string()
@@ -47,7 +47,7 @@ impl Subject {
 
 /// A kind of request with its target latencies.
 #[derive(Clone, Copy, Debug)]
-pub struct Question {
+pub struct ReadRequest {
     /// Name of the kind in figures.
     pub name: &'static str,
     /// Required median and 99th percentile in milliseconds.
@@ -55,14 +55,14 @@ pub struct Question {
     /// Whether the answer has no body.
     pub is_head: bool,
     /// Returns path and query below the ledger.
-    pub path: fn(&mut Subject) -> String,
+    pub path: fn(&mut ReadTarget) -> String,
 }
 
-impl Question {
+impl ReadRequest {
     /// Makes a request of this kind.
-    pub fn request(&self, subject: &mut Subject) -> Vec<u8> {
-        let path = (self.path)(subject);
-        request(if self.is_head { "HEAD" } else { "GET" }, &subject.ledger, &path)
+    pub fn request(&self, target: &mut ReadTarget) -> Vec<u8> {
+        let path = (self.path)(target);
+        request(if self.is_head { "HEAD" } else { "GET" }, &target.ledger, &path)
     }
 }
 
@@ -87,63 +87,63 @@ const PAGE: (f64, f64) = (0.5, 3.0);
 /// No required latency: the question is only measured.
 const ANY: (f64, f64) = (f64::INFINITY, f64::INFINITY);
 
-const fn get(name: &'static str, must: (f64, f64), path: fn(&mut Subject) -> String) -> Question {
-    Question { name, must, is_head: false, path }
+const fn get(name: &'static str, must: (f64, f64), path: fn(&mut ReadTarget) -> String) -> ReadRequest {
+    ReadRequest { name, must, is_head: false, path }
 }
 
 /// An account with its volumes, now and at a past date on either time axis.
-pub const POINTS: [Question; 3] = [
-    get("account", POINT, |subject| format!("accounts/{}?expand=volumes", subject.account())),
-    get("account_at_insertion", POINT, |subject| {
-        format!("accounts/{}?expand=volumes&pit={}", subject.account(), subject.date())
+pub const POINTS: [ReadRequest; 3] = [
+    get("account", POINT, |target| format!("accounts/{}?expand=volumes", target.account())),
+    get("account_at_insertion", POINT, |target| {
+        format!("accounts/{}?expand=volumes&pit={}", target.account(), target.date())
     }),
-    get("account_at_effect", POINT, |subject| {
-        format!("accounts/{}?expand=effectiveVolumes&pit={}", subject.account(), subject.date())
+    get("account_at_effect", POINT, |target| {
+        format!("accounts/{}?expand=effectiveVolumes&pit={}", target.account(), target.date())
     }),
 ];
 
 /// First pages of transactions.
-pub const FIRST_PAGES: [Question; 5] = [
+pub const FIRST_PAGES: [ReadRequest; 5] = [
     get("newest_15", PAGE, |_| "transactions?pageSize=15".to_owned()),
-    get("of_account", PAGE, |subject| {
-        format!("transactions?pageSize=15&{}", text("account", &subject.account()))
+    get("of_account", PAGE, |target| {
+        format!("transactions?pageSize=15&{}", text("account", &target.account()))
     }),
-    get("by_metadata", PAGE, |subject| {
-        format!("transactions?pageSize=15&{}", text("metadata[order]", &marks(subject.id()).1))
+    get("by_metadata", PAGE, |target| {
+        format!("transactions?pageSize=15&{}", text("metadata[order]", &marks(target.id()).1))
     }),
     get("by_frequent_metadata", PAGE, |_| {
         format!("transactions?pageSize=15&{}", text("metadata[channel]", "phone"))
     }),
-    get("by_reference", PAGE, |subject| {
-        format!("transactions?pageSize=15&{}", text("reference", marks(subject.id()).0.as_str()))
+    get("by_reference", PAGE, |target| {
+        format!("transactions?pageSize=15&{}", text("reference", marks(target.id()).0.as_str()))
     }),
 ];
 
 /// A sum over a thousand accounts.
-pub const OF_A_GROUP: Question = get("aggregate_1k", (3.0, 3.0), |subject| {
-    format!("aggregate/balances?{}", text("address", &subject.group()))
+pub const OF_A_GROUP: ReadRequest = get("aggregate_1k", (3.0, 3.0), |target| {
+    format!("aggregate/balances?{}", text("address", &target.group()))
 });
 
 /// Sums and counts.
-pub const SUMS: [Question; 7] = [
+pub const SUMS: [ReadRequest; 7] = [
     OF_A_GROUP,
-    get("aggregate_1k_at_effect", ANY, |subject| {
-        format!("aggregate/balances?pit={}&{}", subject.date(), text("address", &subject.group()))
+    get("aggregate_1k_at_effect", ANY, |target| {
+        format!("aggregate/balances?pit={}&{}", target.date(), text("address", &target.group()))
     }),
-    get("aggregate_1k_at_insertion", ANY, |subject| {
-        let date = subject.date();
-        let group = text("address", &subject.group());
+    get("aggregate_1k_at_insertion", ANY, |target| {
+        let date = target.date();
+        let group = text("address", &target.group());
         format!("aggregate/balances?useInsertionDate=true&pit={date}&{group}")
     }),
     get("aggregate_all", (60.0, 60.0), |_| format!("aggregate/balances?{}", text("address", "users:..."))),
     get("volumes_grouped", (100.0, 100.0), |_| "volumes?groupBy=2&pageSize=15".to_owned()),
-    Question {
+    ReadRequest {
         name: "count_transactions",
         must: (0.3, 0.3),
         is_head: true,
         path: |_| "transactions".to_owned(),
     },
-    Question { name: "count_accounts", must: (0.3, 0.3), is_head: true, path: |_| "accounts".to_owned() },
+    ReadRequest { name: "count_accounts", must: (0.3, 0.3), is_head: true, path: |_| "accounts".to_owned() },
 ];
 
 /// Encodes a text for use in a query.

@@ -18,7 +18,7 @@ use crate::embedded::{Load, drive};
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
 use crate::http_load::fresh_ledger;
-use crate::http_questions::{FIRST_PAGES, POINTS, Question, SUMS, Subject, check, matching, request};
+use crate::http_questions::{FIRST_PAGES, POINTS, ReadRequest, ReadTarget, SUMS, check, matching, request};
 use crate::process::Memory;
 use crate::report::{Report, millis, rate};
 use crate::workload::{Profile, Random, Shape, Workload, ledger_name};
@@ -148,7 +148,7 @@ pub fn run(reads: &HttpReads) -> Result<Report, Failure> {
     report.text("what", "reads");
     report.count("transactions", load.transactions);
     report.count("accounts", load.profile.accounts);
-    let subject = Subject {
+    let target = ReadTarget {
         ledger: ledger_name().to_string(),
         profile: load.profile.clone(),
         transactions: load.transactions,
@@ -156,13 +156,13 @@ pub fn run(reads: &HttpReads) -> Result<Report, Failure> {
         random: Random::new(1),
     };
     let only = reads.only.as_deref();
-    let mut asker = Asker { reads: reads.reads, only, subject, report: &mut report, missed: Vec::new() };
+    let mut client = ReadClient { reads: reads.reads, only, target, report: &mut report, missed: Vec::new() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let mut connection = Connection::connect(&address).await?;
-        asker.ask_all(&mut connection).await
+        client.ask_all(&mut connection).await
     })?;
-    let mut missed = std::mem::take(&mut asker.missed);
+    let mut missed = std::mem::take(&mut client.missed);
     note_memory(&server, load.memory_budget, "", &mut report);
     if reads.only.is_none() {
         let file = data_dir.path().join("export");
@@ -207,25 +207,25 @@ fn note_stream(
 }
 
 /// Sends questions and measures the answers.
-struct Asker<'a> {
+struct ReadClient<'a> {
     reads: u64,
     only: Option<&'a str>,
-    subject: Subject,
+    target: ReadTarget,
     report: &'a mut Report,
     missed: Vec<String>,
 }
 
-impl Asker<'_> {
+impl ReadClient<'_> {
     async fn ask_all(&mut self, connection: &mut Connection) -> Result<(), Failure> {
         let only = self.only;
-        let is_wanted = |question: &&Question| only.is_none_or(|only| only == question.name);
+        let is_wanted = |question: &&ReadRequest| only.is_none_or(|only| only == question.name);
         for question in POINTS.iter().chain(&FIRST_PAGES).chain(&SUMS).filter(is_wanted) {
             let is_slow = question.must.0 > 10.0;
             let reads = if is_slow { self.reads.div_ceil(10) } else { self.reads };
             let mut latency = Histogram::default();
             // The first reads warm up the server, and do not count.
             for read in 0..reads + reads.div_ceil(10) {
-                let request = question.request(&mut self.subject);
+                let request = question.request(&mut self.target);
                 let took = ask(connection, question, &request).await?;
                 if read >= reads.div_ceil(10) {
                     latency.record(took);
@@ -245,9 +245,9 @@ impl Asker<'_> {
     async fn deep(&mut self, name: &str, list: &str, connection: &mut Connection) -> Result<(), Failure> {
         let mut cursors = Vec::new();
         for _ in 0..self.reads.div_ceil(4) {
-            let below = matching("$lt", "id", &self.subject.id().max(100).to_string());
+            let below = matching("$lt", "id", &self.target.id().max(100).to_string());
             let path = format!("{list}?pageSize=15&{below}");
-            let answer = connection.exchange(&request("GET", &self.subject.ledger, &path)).await?;
+            let answer = connection.exchange(&request("GET", &self.target.ledger, &path)).await?;
             check(name, answer.status, answer.body)?;
             cursors.extend(next_of(answer.body)?.map(|cursor| format!("{list}?cursor={cursor}")));
         }
@@ -259,7 +259,7 @@ impl Asker<'_> {
         let mut paths = vec!["accounts?pageSize=15".to_owned()];
         loop {
             let path = paths.last().expect("there is a first");
-            let answer = connection.exchange(&request("GET", &self.subject.ledger, path)).await?;
+            let answer = connection.exchange(&request("GET", &self.target.ledger, path)).await?;
             check("accounts", answer.status, answer.body)?;
             match next_of(answer.body)? {
                 Some(cursor) => paths.push(format!("accounts?cursor={cursor}")),
@@ -277,8 +277,8 @@ impl Asker<'_> {
     ) -> Result<(), Failure> {
         let mut latency = Histogram::default();
         for _ in 0..self.reads {
-            let path = &paths[self.subject.random.below(paths.len() as u64) as usize];
-            let request = request("GET", &self.subject.ledger, path);
+            let path = &paths[self.target.random.below(paths.len() as u64) as usize];
+            let request = request("GET", &self.target.ledger, path);
             let begin = Instant::now();
             let answer = connection.exchange(&request).await?;
             latency.record(begin.elapsed());
@@ -301,7 +301,7 @@ impl Asker<'_> {
 /// Sends one request and returns the time until the complete answer.
 pub(crate) async fn ask(
     connection: &mut Connection,
-    question: &Question,
+    question: &ReadRequest,
     request: &[u8],
 ) -> Result<Duration, Failure> {
     let begin = Instant::now();

@@ -35,7 +35,7 @@ fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
 
 /// The item that encloses a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum Enclosing {
     /// The module.
     Module,
     /// A public struct, or an inherent implementation: its `pub` lines count.
@@ -72,7 +72,7 @@ fn with_names(source: &str) -> String {
 /// Returns the items of one file, in their order.
 fn items_of(source: &str) -> Vec<String> {
     let mut items = Vec::new();
-    let mut within = Within::Module;
+    let mut enclosing = Enclosing::Module;
     let mut lines = source.lines();
     while let Some(line) = lines.next() {
         let text = line.trim_start();
@@ -92,22 +92,22 @@ fn items_of(source: &str) -> Vec<String> {
             continue;
         }
         if indent == 0 {
-            within = Within::Module;
+            enclosing = Enclosing::Module;
         }
-        let begins = match (within, indent) {
-            (Within::Module, 0) => {
+        let begins = match (enclosing, indent) {
+            (Enclosing::Module, 0) => {
                 text.starts_with("pub ") || text.starts_with("impl") && !text.contains("pub(")
             }
-            (Within::PublicLines, 4) => text.starts_with("pub "),
-            (Within::AllLines, 4) => text.starts_with(|first: char| first.is_ascii_alphabetic()),
-            (Within::AllLines, 8) => {
+            (Enclosing::PublicLines, 4) => text.starts_with("pub "),
+            (Enclosing::AllLines, 4) => text.starts_with(|first: char| first.is_ascii_alphabetic()),
+            (Enclosing::AllLines, 8) => {
                 !text.starts_with("return") && text.ends_with(',') && text.contains(": ")
             }
             _ => false,
         };
         if !begins {
             if indent == 0 && !text.starts_with(['}', ')']) {
-                within = Within::Hidden;
+                enclosing = Enclosing::Hidden;
             }
             continue;
         }
@@ -121,7 +121,7 @@ fn items_of(source: &str) -> Vec<String> {
             item.push_str(next.trim());
         }
         if indent == 0 {
-            within = enclosed_by(&item);
+            enclosing = enclosed_by(&item);
         }
         let item = tidied(&item);
         items.push(format!("{}{item}", " ".repeat(indent)));
@@ -142,17 +142,17 @@ fn is_complete(item: &str, indent: usize) -> bool {
 }
 
 /// Classifies the lines below the head of an item.
-fn enclosed_by(head: &str) -> Within {
+fn enclosed_by(head: &str) -> Enclosing {
     if !head.ends_with('{') {
-        return Within::Module;
+        return Enclosing::Module;
     }
     let is_of_trait = head.starts_with("impl") && head.contains(" for ");
     if is_of_trait || head.starts_with("pub fn") || head.starts_with("pub const fn") {
-        Within::Hidden
+        Enclosing::Hidden
     } else if head.starts_with("pub enum") || head.starts_with("pub trait") {
-        Within::AllLines
+        Enclosing::AllLines
     } else {
-        Within::PublicLines
+        Enclosing::PublicLines
     }
 }
 

@@ -110,7 +110,7 @@ const LAYERS: &[Layers] = &[
                 "imported",
                 "progress",
             ],
-            &["backend", "room", "manifest", "fingerprint"],
+            &["backend", "free_space", "manifest", "fingerprint"],
             &["directory"],
             &["query", "workspace"],
             &["error", "documents", "sections", "query_params"],

@@ -15,7 +15,7 @@ use ledger_store::{RestorePoint, prelude::*};
 
 const SCHEMA: &str = r#"{"chart": {"shops": {"$shop": {".pattern": "^s[0-9]+$"}}}}"#;
 
-fn kept() -> PathBuf {
+fn backup_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/expressions")
 }
 
@@ -32,17 +32,17 @@ fn write_store() {
     let ledger = store.ledger("main").expect("a name");
     ledger.insert_schema("v1", SCHEMA).expect("it is accepted");
     pay(&ledger, "shops:s1", Some("v1")).expect("it is accepted");
-    let _ = fs::remove_dir_all(kept());
-    fs::create_dir_all(kept()).expect("a new directory");
-    store.backup(kept()).expect("a new backup");
-    fs::remove_file(kept().join("LOCK")).expect("a backup leaves one");
+    let _ = fs::remove_dir_all(backup_dir());
+    fs::create_dir_all(backup_dir()).expect("a new directory");
+    store.backup(backup_dir()).expect("a new backup");
+    fs::remove_file(backup_dir().join("LOCK")).expect("a backup leaves one");
 }
 
 /// Restores the kept backup. Opening a backup writes to it, so this works with a copy.
 fn restore(home: &Path) -> PathBuf {
     for dir in ["", "journal"] {
         fs::create_dir_all(home.join("backup").join(dir)).expect("a new directory");
-        for entry in fs::read_dir(kept().join(dir)).expect("it is kept") {
+        for entry in fs::read_dir(backup_dir().join(dir)).expect("it is kept") {
             let entry = entry.expect("an entry");
             if entry.path().is_file() {
                 fs::copy(entry.path(), home.join("backup").join(dir).join(entry.file_name()))

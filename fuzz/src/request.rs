@@ -12,13 +12,13 @@ use stack_server::testing::Exchange;
 /// number bounds the memory of the store.
 const REQUESTS: u32 = 2_000;
 
-struct World {
+struct TestServer {
     store: Store,
     exchange: Exchange,
     left: u32,
 }
 
-impl World {
+impl TestServer {
     fn new() -> Self {
         let store = Store::in_memory();
         let mut settings = Settings::default();
@@ -55,7 +55,7 @@ impl World {
 const TOPUP: &str = r#"{"postings":[{"source":"world","destination":"users:1","amount":100,"asset":"USD/2"}],"reference":"r"}"#;
 
 thread_local! {
-    static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+    static TEST_SERVER: RefCell<Option<TestServer>> = const { RefCell::new(None) };
 }
 
 /// Reads a line with method and target, header lines, an empty line, and a body.
@@ -69,19 +69,19 @@ pub fn answered(data: &[u8]) -> Option<u16> {
     let head = String::from_utf8_lossy(&data[..end]);
     let body = data.get(end + 2..).unwrap_or_default();
     let (line, headers) = head.split_once('\n').unwrap_or((&head, ""));
-    WORLD.with_borrow_mut(|world| {
-        let world = match world {
-            Some(world) if world.left > 0 => world,
+    TEST_SERVER.with_borrow_mut(|server| {
+        let server = match server {
+            Some(server) if server.left > 0 => server,
             used => {
-                if let Some(World { store, .. }) = used.take() {
+                if let Some(TestServer { store, .. }) = used.take() {
                     let _ = store.close();
                 }
-                used.insert(World::new())
+                used.insert(TestServer::new())
             }
         };
-        world.left -= 1;
-        let before = world.heads();
-        let answer = world.exchange.send(&message(line, headers, body));
+        server.left -= 1;
+        let before = server.heads();
+        let answer = server.exchange.send(&message(line, headers, body));
         // The server may close the connection without an answer if the bytes are not HTTP.
         let status = status(&answer)?;
         assert!(status < 500, "{line:?}: {}", String::from_utf8_lossy(&answer));
@@ -90,10 +90,10 @@ pub fn answered(data: &[u8]) -> Option<u16> {
         let query = line.split_once('?').map_or("", |(_, query)| query);
         let is_dry = query.split('&').find(|pair| pair.starts_with("dryRun")) == Some("dryRun=true");
         if status >= 400 && !may_go_halfway || line.starts_with("GET ") || line.starts_with("HEAD ") {
-            assert_eq!(world.heads(), before, "{line:?} answers {status} and wrote");
+            assert_eq!(server.heads(), before, "{line:?} answers {status} and wrote");
         }
         if is_dry && !may_go_halfway && line.contains("/v2/") && line.contains("/transactions") {
-            assert_eq!(world.heads(), before, "{line:?} wrote");
+            assert_eq!(server.heads(), before, "{line:?} wrote");
         }
         Some(status)
     })

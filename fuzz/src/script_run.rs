@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
     let mut generator = ScriptGenerator { rng: &mut rng, limits: BTreeMap::new(), asked: Some(0), depth: 0 };
     let text = generator.program();
     let (limits, asked) = (generator.limits, generator.asked);
-    let world = World::of(&mut rng);
+    let balances = Balances::of(&mut rng);
     let program = Program::compile(&text, Profile::Default).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let mut scratch = Scratch::default();
     let variables = Variables::from([
@@ -31,11 +31,11 @@ pub fn run(data: &[u8]) {
     // The other profiles give different outcomes, and must not panic.
     for profile in [Profile::Interpreter, Profile::Machine] {
         if let Ok(program) = Program::compile(&text, profile) {
-            drop(execute(&program, &variables, &world, Tracing::On, &mut scratch));
+            drop(execute(&program, &variables, &balances, Tracing::On, &mut scratch));
         }
     }
-    let first = execute(&program, &variables, &world, Tracing::Off, &mut scratch);
-    let second = execute(&program, &variables, &world, Tracing::On, &mut scratch);
+    let first = execute(&program, &variables, &balances, Tracing::Off, &mut scratch);
+    let second = execute(&program, &variables, &balances, Tracing::On, &mut scratch);
     match (first, second) {
         (Ok(first), Ok(mut second)) => {
             let trace = second.trace.take().expect("it was asked for");
@@ -45,7 +45,7 @@ pub fn run(data: &[u8]) {
                 let sum = made.sources.iter().fold(Amount::ZERO, |sum, (_, amount)| sum + amount);
                 assert_eq!(sum, posting.posting.amount, "{text}");
             }
-            oracle(&first, &world, &variables["who"], &limits, asked, &text);
+            oracle(&first, &balances, &variables["who"], &limits, asked, &text);
         }
         (Err(first), Err(second)) => {
             assert_eq!(first, second, "{text}");
@@ -61,13 +61,13 @@ pub fn run(data: &[u8]) {
 
 fn oracle(
     outcome: &Outcome,
-    world: &World,
+    initial: &Balances,
     who: &str,
     limits: &BTreeMap<String, Option<u64>>,
     asked: Option<u64>,
     text: &str,
 ) {
-    let mut balances = world.0.clone();
+    let mut balances = initial.0.clone();
     let mut delivered = Amount::ZERO;
     let mut lowest: BTreeMap<(String, String), Balance> = BTreeMap::new();
     for posting in &outcome.postings {
@@ -91,7 +91,7 @@ fn oracle(
         if account == "world" {
             continue;
         }
-        let started = world.0.get(&(account.clone(), color.clone())).cloned().unwrap_or_default();
+        let started = initial.0.get(&(account.clone(), color.clone())).cloned().unwrap_or_default();
         let floor = Balance::from(-(limit as i64)).min(started);
         assert!(low >= floor, "{account} went to {low}, below {floor}\n{text}");
     }
@@ -103,7 +103,7 @@ fn oracle(
 fn execute(
     program: &Program,
     variables: &Variables,
-    world: &World,
+    balances: &Balances,
     trace: Tracing,
     scratch: &mut Scratch,
 ) -> Result<Outcome, ScriptError> {
@@ -113,7 +113,7 @@ fn execute(
         rounds += 1;
         // At most one round for metadata and one for balances.
         assert!(rounds < 4, "{}", program.text());
-        let mut reads = world.clone();
+        let mut reads = balances.clone();
         match run.answer(&mut reads) {
             Ok(()) => {}
             Err(impossible) => match impossible {},
@@ -130,9 +130,9 @@ fn account(number: u64) -> String {
 
 /// Balances of coins by account and colour.
 #[derive(Clone)]
-struct World(BTreeMap<(String, String), Balance>);
+struct Balances(BTreeMap<(String, String), Balance>);
 
-impl World {
+impl Balances {
     fn of(rng: &mut Rng<'_>) -> Self {
         let mut balances = BTreeMap::new();
         for number in 0..ACCOUNTS {
@@ -145,7 +145,7 @@ impl World {
     }
 }
 
-impl Reads for World {
+impl Reads for Balances {
     type Error = Infallible;
 
     fn balance(&mut self, account: &AccountAddress, _: &str, color: &str) -> Result<Balance, Infallible> {

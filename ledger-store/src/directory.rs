@@ -142,7 +142,7 @@ impl DataDirectory {
     ///
     /// Any [`DirectoryError`]. A refused directory is left unchanged, except for the lock file of a store.
     pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, DirectoryError> {
-        let Held { contents, is_new, lock } = hold(&*disk, path)?;
+        let LockedDirectory { contents, is_new, lock } = hold(&*disk, path)?;
         let identity = match contents {
             Contents::Store => read_identity(&*disk, path)?,
             Contents::Nothing => {
@@ -179,7 +179,7 @@ impl DataDirectory {
         path: &Path,
         identity: &Identity,
     ) -> Result<Self, DirectoryError> {
-        let Held { contents, is_new, lock } = hold(&*disk, path)?;
+        let LockedDirectory { contents, is_new, lock } = hold(&*disk, path)?;
         if contents == Contents::Store {
             return Err(DirectoryError::Exists { path: path.to_owned() });
         }
@@ -241,7 +241,7 @@ fn failed<'a>(path: &'a Path, action: &'static str) -> impl Fn(io::Error) -> Dir
 }
 
 /// A directory that this process has locked.
-struct Held {
+struct LockedDirectory {
     contents: Contents,
     /// Whether this call created the directory.
     is_new: bool,
@@ -249,7 +249,7 @@ struct Held {
 }
 
 /// Creates a directory if it is absent, and locks it.
-fn hold(disk: &dyn Disk, path: &Path) -> Result<Held, DirectoryError> {
+fn hold(disk: &dyn Disk, path: &Path) -> Result<LockedDirectory, DirectoryError> {
     let is_new = match disk.create_dir(path) {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
@@ -267,7 +267,7 @@ fn hold(disk: &dyn Disk, path: &Path) -> Result<Held, DirectoryError> {
     };
     // Check again: the previous holder of the lock may have created a store.
     let contents = check_contents(disk, path)?;
-    Ok(Held { contents, is_new, lock })
+    Ok(LockedDirectory { contents, is_new, lock })
 }
 
 /// The content of a directory that may be opened.

@@ -10,7 +10,7 @@ use ledger_core::{
     FilterOf, HashLogs, LedgerName, LogEntry, LogId, LogPayload, Memento, Posting, Transaction, WireHash,
 };
 
-use crate::engine::{NextLogs, Work};
+use crate::engine::{NextLogs, WorkItem};
 use crate::error::{ReadError, WriteError};
 use crate::imported::{ImportRefusal, Imported, ImportedLog};
 use crate::query::{Direction, LogHashes, LogQuery, LogView, PageRequest, Start};
@@ -191,7 +191,7 @@ impl Store {
         }
         let bytes = entries.iter().map(|log| entry_bytes(&log.entry)).sum();
         let new = NextLogs { next: counters.next_log, logs: entries };
-        let imported = self.run(bytes, |done| Work::Import(ledger.clone(), new, done))?;
+        let imported = self.run(bytes, |done| WorkItem::Import(ledger.clone(), new, done))?;
         Ok((imported, refused))
     }
 }

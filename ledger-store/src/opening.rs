@@ -39,12 +39,12 @@ pub(crate) struct Opened {
     pub(crate) index: IndexFile,
     pub(crate) recovered: Recovered,
     /// The reason why the index was rebuilt, if it was.
-    pub(crate) rebuilt: Option<Rebuilt>,
+    pub(crate) rebuilt: Option<RebuildReason>,
 }
 
 /// The reason why an index was rebuilt.
 #[derive(Debug)]
-pub(crate) struct Rebuilt {
+pub(crate) struct RebuildReason {
     pub(crate) reason: String,
     /// Whether the old index was damaged, in contrast to missing or outdated.
     pub(crate) is_damage: bool,
@@ -209,15 +209,15 @@ pub(crate) fn open(
     home.discard_new()?;
     if !home.exists(INDEX)? {
         let is_new = journal.head().next == Position::FIRST;
-        let rebuilt = Rebuilt { reason: "there was none".to_owned(), is_damage: false };
+        let rebuilt = RebuildReason { reason: "there was none".to_owned(), is_damage: false };
         return opening.build((!is_new).then_some(rebuilt));
     }
     match opening.existing() {
         Ok((index, recovered)) => Ok(Opened { index, recovered, rebuilt: None }),
         Err(Unusable::Other(reason)) => {
-            opening.build(Some(Rebuilt { reason: reason.to_owned(), is_damage: false }))
+            opening.build(Some(RebuildReason { reason: reason.to_owned(), is_damage: false }))
         }
-        Err(Unusable::Damaged(reason)) => opening.build(Some(Rebuilt { reason, is_damage: true })),
+        Err(Unusable::Damaged(reason)) => opening.build(Some(RebuildReason { reason, is_damage: true })),
         Err(Unusable::Refused(error)) => Err(error),
     }
 }
@@ -226,19 +226,19 @@ impl Opening<'_> {
     /// Opens the current index and replays the entries that it lacks.
     fn existing(&self) -> Result<(IndexFile, Recovered), Unusable> {
         let index = self.home.open()?;
-        let recovered = self.bring_up(&index);
+        let recovered = self.catch_up(&index);
         // Closing the file normally would write to it.
         let recovered = recovered.inspect_err(|_| index.abandon())?;
         Ok((index, recovered))
     }
 
-    fn bring_up(&self, index: &IndexFile) -> Result<Recovered, Unusable> {
+    fn catch_up(&self, index: &IndexFile) -> Result<Recovered, Unusable> {
         let next = next_of(&index.snapshot()?, &**self.journal, self.identity)?;
         Ok(recovery::recover(self.journal, index, self.identity, self.shares, next)?)
     }
 
     /// Builds a new index from the whole journal, in place of the current one.
-    fn build(&self, rebuilt: Option<Rebuilt>) -> Result<Opened, OpenError> {
+    fn build(&self, rebuilt: Option<RebuildReason>) -> Result<Opened, OpenError> {
         let index = self.home.create()?;
         let recovered = recovery::recover(self.journal, &index, self.identity, self.shares, Position::FIRST)
             .and_then(|recovered| self.put_in_place(rebuilt.as_ref()).map(|()| recovered));
@@ -252,7 +252,7 @@ impl Opening<'_> {
     }
 
     /// Gives the new index its name. Keeps a damaged old one.
-    fn put_in_place(&self, rebuilt: Option<&Rebuilt>) -> Result<(), OpenError> {
+    fn put_in_place(&self, rebuilt: Option<&RebuildReason>) -> Result<(), OpenError> {
         if rebuilt.is_some_and(|rebuilt| rebuilt.is_damage) {
             self.home.set_aside()?;
         }

@@ -69,7 +69,7 @@ impl ProgressWatcher {
     pub(crate) fn watch(&self, journal: Arc<dyn JournalReader>, work: LongWork) -> Arc<dyn JournalReader> {
         match &self.0 {
             None => journal,
-            Some(watcher) => Arc::new(Watched { journal, work, watcher: watcher.clone() }),
+            Some(watcher) => Arc::new(ObservedJournal { journal, work, watcher: watcher.clone() }),
         }
     }
 }
@@ -81,13 +81,13 @@ impl fmt::Debug for ProgressWatcher {
 }
 
 /// A journal that reports progress while it is scanned from one end to the other.
-struct Watched {
+struct ObservedJournal {
     journal: Arc<dyn JournalReader>,
     work: LongWork,
     watcher: Arc<dyn Fn(Progress) + Send + Sync>,
 }
 
-impl JournalReader for Watched {
+impl JournalReader for ObservedJournal {
     fn head(&self) -> Head {
         self.journal.head()
     }

@@ -189,7 +189,7 @@ fn replay_record(
     rows: &mut MemtableBuilder,
 ) -> Result<(), ReadError> {
     if let Body::Log(log) = &record.body
-        && replay::is_passed_over(state, log.ledger)
+        && replay::is_skipped(state, log.ledger)
     {
         state.next = record.position.next();
         return Ok(());

@@ -18,7 +18,7 @@ use std::time::Duration;
 use ledger_index::{Commit, DroppedLedgers, IndexError, IndexFile, purge_plain, purge_runs, tables};
 use ledger_journal::SectionId;
 
-use crate::engine::{Engine, Work, background};
+use crate::engine::{Engine, WorkItem, background};
 use crate::error::{ReadError, WriteError};
 use crate::query::LedgerInfo;
 use crate::readers::ReadFuture;
@@ -50,7 +50,7 @@ impl Store {
     pub fn remove_deleted(&self, retention: Duration) -> Result<Vec<LedgerInfo>, WriteError> {
         let mut removed = Vec::new();
         loop {
-            let some = self.run(LEDGER_WORK_BYTES, |done| Work::RemoveDeleted(retention, done))?;
+            let some = self.run(LEDGER_WORK_BYTES, |done| WorkItem::RemoveDeleted(retention, done))?;
             if some.is_empty() {
                 return Ok(removed);
             }

@@ -24,11 +24,11 @@ pub(crate) type Programs = SmallVec<[Option<Compiled>; 1]>;
 /// half of the budget, it becomes the old one, and the previous old one is dropped.
 pub(crate) struct Scripts {
     bytes_max: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedScript>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CachedScript {
     young: HashMap<Arc<str>, Compiled, RandomState>,
     old: HashMap<Arc<str>, Compiled, RandomState>,
     /// Number of bytes in the young generation.
@@ -79,7 +79,7 @@ impl Scripts {
     }
 }
 
-impl Kept {
+impl CachedScript {
     fn find(&mut self, text: &str) -> Option<Compiled> {
         if let Some(found) = self.young.get(text) {
             return Some(found.clone());

@@ -41,8 +41,10 @@ pub use http::browsers::{HostName, NameError, Origin};
 pub use http::error::Profile;
 pub use http::mount_path::{MountPath, MountPathError};
 pub use http::tls::TlsFiles;
-pub use integrations::events::{NatsSettings, Publishers, PublishersError, Publishing, Topics, TopicsError};
-pub use outbound::Outbound;
+pub use integrations::events::{
+    NatsSettings, PublishSettings, Publishers, PublishersError, Topics, TopicsError,
+};
+pub use outbound::OutboundPolicy;
 pub use schedule::Schedule;
 pub use sealing::EncryptionKey;
 pub use server::{Server, ShutdownHandle};

@@ -43,7 +43,7 @@ fn print(text: &str) -> ExitCode {
 fn auth(arguments: Vec<OsString>) -> ExitCode {
     match auth::main(arguments, |name| std::env::var(name).ok(), &mut std::io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Misused(reason)) => {
+        Err(Failure::Usage(reason)) => {
             eprintln!("stack-server auth: {reason}");
             ExitCode::from(2)
         }

@@ -31,12 +31,12 @@ use crate::http::strict_lines::StrictLines;
 use crate::http::tls::Tls;
 use crate::integrations::cleanup::Cleanup;
 use crate::integrations::pipelines::Worker;
-use crate::integrations::pipelines::exporter::Allowed;
+use crate::integrations::pipelines::exporter::ExporterPolicy;
 use crate::limits::{
     ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BUFFER_BYTES, HEADER_READ_TIMEOUT, HTTP_THREADS_MAX, IDLE_TIMEOUT,
     WRITE_BYTES_MIN, WRITE_STALL_TIMEOUT,
 };
-use crate::outbound::Outbound;
+use crate::outbound::OutboundPolicy;
 use crate::settings::Settings;
 
 /// A running server.
@@ -140,12 +140,12 @@ impl Server {
         listener.set_nonblocking(true)?;
         let (stop, stopped) = watch::channel(false);
         let (end_waiting, waiting_ended) = watch::channel(false);
-        let allowed = allowed(&settings, address, guard.is_some());
+        let policy = exporter_policy(&settings, address, guard.is_some());
         let app =
-            App::new(store.clone(), settings, guard, address, authority, stopped.clone(), allowed.clone());
+            App::new(store.clone(), settings, guard, address, authority, stopped.clone(), policy.clone());
         let runs_pipelines = app.settings().experimental_exporters && app.settings().worker;
         let worker =
-            runs_pipelines.then(|| Worker::start(store, app.settings(), allowed, app.pipelines().clone()));
+            runs_pipelines.then(|| Worker::start(store, app.settings(), policy, app.pipelines().clone()));
         let worker = worker.transpose()?;
         // A read-only server removes no buckets and runs no connectors.
         let may_write = app.settings().worker && !app.settings().read_only;
@@ -221,10 +221,10 @@ impl Server {
 
 /// Returns the addresses and folders that callers can make the server reach. Clients on other machines must not make
 /// the server send requests into its own network.
-fn allowed(settings: &Settings, address: SocketAddr, is_guarded: bool) -> Allowed {
+fn exporter_policy(settings: &Settings, address: SocketAddr, is_guarded: bool) -> ExporterPolicy {
     let is_local_only = address.ip().is_loopback() && !is_guarded && !settings.behind_proxy;
-    let default_outbound = if is_local_only { Outbound::Any } else { Outbound::Public };
-    Allowed {
+    let default_outbound = if is_local_only { OutboundPolicy::Any } else { OutboundPolicy::Public };
+    ExporterPolicy {
         outbound: settings.outbound.unwrap_or(default_outbound),
         folder: settings.exporters_directory.clone(),
     }

@@ -15,7 +15,7 @@ use crate::http::error::Profile;
 use crate::http::mount_path::MountPath;
 use crate::http::tls::TlsFiles;
 use crate::limits::{HTTP_MEMORY_DIVISOR, HTTP_MEMORY_MIN, HTTP_THREADS_MAX, PROVIDER_TIMEOUT};
-use crate::outbound::Outbound;
+use crate::outbound::OutboundPolicy;
 use crate::schedule::Schedule;
 use crate::sealing::EncryptionKey;
 
@@ -89,7 +89,7 @@ pub struct Settings {
     pub exporters_directory: Option<PathBuf>,
     /// The targets that are allowed for addresses from API clients. `None` allows any address for a server on loopback
     /// without tokens and without a proxy, and only public addresses for all others.
-    pub outbound: Option<Outbound>,
+    pub outbound: Option<OutboundPolicy>,
     /// Maximum time without data on an event stream. After this time the server sends a heartbeat.
     pub events_heartbeat: Duration,
     /// The treatment of writes that violate a schema of their ledger. The caller opens the store with the same value.

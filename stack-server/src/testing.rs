@@ -20,12 +20,12 @@ use tokio::sync::watch;
 
 use crate::api::app::App;
 use crate::api::auth::form;
-use crate::api::cursor::{ListQuery, Place, Sort};
+use crate::api::cursor::{ListId, ListQuery, Sort};
 use crate::api::ledger_v2;
 use crate::auth::guard::{self, LastToken};
 use crate::http::error::Profile;
-use crate::integrations::pipelines::exporter::Allowed;
-use crate::outbound::Outbound;
+use crate::integrations::pipelines::exporter::ExporterPolicy;
+use crate::outbound::OutboundPolicy;
 use crate::server::large::{LargeRequests, LargeThread};
 use crate::server::{self, Connection};
 use crate::settings::Settings;
@@ -51,10 +51,10 @@ impl Exchange {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         // The server counts as stopping, because an event stream would otherwise never end.
         let (_, stopping) = watch::channel(true);
-        let allowed = Allowed { outbound: Outbound::Public, folder: None };
+        let policy = ExporterPolicy { outbound: OutboundPolicy::Public, folder: None };
         // A server on this address accepts the host names that the fuzzed requests contain.
         let address = (Ipv4Addr::UNSPECIFIED, 80).into();
-        let app = App::new(store.clone(), settings, None, address, None, stopping, allowed);
+        let app = App::new(store.clone(), settings, None, address, None, stopping, policy);
         let (large, large_thread) = LargeRequests::start(0).expect("a thread");
         Self { app, runtime, large, _large_thread: large_thread }
     }
@@ -164,12 +164,12 @@ pub fn reads_as_form(body: &str, name: &str) -> Option<Option<String>> {
 /// Panics if a law does not hold.
 pub fn cursor_laws(data: &[u8]) {
     let key = [7; 32];
-    let place = Place { list: "accounts", ledger: "main" };
+    let list_id = ListId { list: "accounts", ledger: "main" };
     if let Ok(text) = std::str::from_utf8(data)
-        && let Ok(query) = ListQuery::from_cursor(text, &key, place)
+        && let Ok(query) = ListQuery::from_cursor(text, &key, list_id)
     {
         // Random data does not contain a valid digest.
-        assert_eq!(query.to_cursor(&key, place), text.trim_end_matches('='));
+        assert_eq!(query.to_cursor(&key, list_id), text.trim_end_matches('='));
     }
     let mut bytes = data.iter().copied();
     let mut byte = || bytes.next().unwrap_or(0);
@@ -203,19 +203,19 @@ pub fn cursor_laws(data: &[u8]) {
             Start::Before(place_text.to_owned())
         },
     };
-    let cursor = query.to_cursor(&key, place);
+    let cursor = query.to_cursor(&key, list_id);
     if cursor.len() > crate::limits::CURSOR_BYTES_MAX {
         return;
     }
-    assert_eq!(ListQuery::from_cursor(&cursor, &key, place).as_ref(), Ok(&query));
-    for elsewhere in [Place { list: "logs", ledger: "main" }, Place { list: "accounts", ledger: "mai" }] {
+    assert_eq!(ListQuery::from_cursor(&cursor, &key, list_id).as_ref(), Ok(&query));
+    for elsewhere in [ListId { list: "logs", ledger: "main" }, ListId { list: "accounts", ledger: "mai" }] {
         assert!(ListQuery::from_cursor(&cursor, &key, elsewhere).is_err());
     }
-    assert!(ListQuery::from_cursor(&cursor, &[8; 32], place).is_err());
+    assert!(ListQuery::from_cursor(&cursor, &[8; 32], list_id).is_err());
     let mut tampered = cursor.into_bytes();
     let at = usize::from(changed) * 7 % tampered.len();
     tampered[at] = if tampered[at] == b'A' { b'B' } else { b'A' };
     let tampered = String::from_utf8(tampered).expect("ASCII");
     // The last character can contain unused bits. A text that changes only these is refused as well.
-    assert!(ListQuery::from_cursor(&tampered, &key, place).is_err(), "{tampered}");
+    assert!(ListQuery::from_cursor(&tampered, &key, list_id).is_err(), "{tampered}");
 }

@@ -9,7 +9,7 @@ use tokio::net::tcp::OwnedWriteHalf;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::cases::{Case, Request, Then};
+use super::cases::{Case, NextAction, Request};
 use crate::Failure;
 use crate::http_client::Connection;
 
@@ -25,10 +25,12 @@ pub(super) fn run(address: &str, case: &Case, connections: u64, hold: Duration) 
         for number in 0..connections {
             let (address, request) = (address.to_owned(), (case.request)(number));
             clients.spawn(async move {
-                match request.then {
-                    Then::Repeats => repeat(&address, &request, until).await,
-                    Then::Leaves => leave(&address, &request, until).await,
-                    Then::Waits | Then::Trickles => hold_connection(&address, request, until).await,
+                match request.next {
+                    NextAction::Repeats => repeat(&address, &request, until).await,
+                    NextAction::Leaves => leave(&address, &request, until).await,
+                    NextAction::Waits | NextAction::Trickles => {
+                        hold_connection(&address, request, until).await
+                    }
                 }
             });
         }
@@ -102,7 +104,7 @@ async fn send(writer: &mut OwnedWriteHalf, request: &Request) -> std::io::Result
         writer.write_all(&FILLING[..count]).await?;
         left -= count;
     }
-    if request.then != Then::Trickles {
+    if request.next != NextAction::Trickles {
         return Ok(());
     }
     loop {

@@ -28,12 +28,12 @@ pub(super) struct Request {
     /// Number of filling bytes after the head.
     pub(super) filling: usize,
     /// The attacker's action after it has sent these bytes.
-    pub(super) then: Then,
+    pub(super) next: NextAction,
 }
 
 /// An attacker's action after it has sent its request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum NextAction {
     /// It waits, and does not read more of an answer than the status.
     Waits,
     /// It sends one more byte at intervals, so that no timeout for silence ends the connection.
@@ -46,7 +46,7 @@ pub(super) enum Then {
 
 impl Request {
     fn of(head: String) -> Self {
-        Self { head, filling: 0, then: Then::Waits }
+        Self { head, filling: 0, next: NextAction::Waits }
     }
 }
 
@@ -61,7 +61,7 @@ pub const CASES: &[Case] = &[
         request: |_| Request {
             head: post("/v2/main/transactions", BODY_BYTES),
             filling: BODY_BYTES - 1,
-            then: Then::Waits,
+            next: NextAction::Waits,
         },
     },
     Case {
@@ -73,7 +73,7 @@ pub const CASES: &[Case] = &[
         request: |number| Request {
             head: post(&format!("/v2/import-{number}/logs/import"), 1 << 30) + r#"{"id":1,"type":""#,
             filling: 31 << 20,
-            then: Then::Trickles,
+            next: NextAction::Trickles,
         },
     },
     Case {
@@ -93,7 +93,7 @@ pub const CASES: &[Case] = &[
         request: |_| Request {
             head: "GET /v2/main HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Filling: ".to_owned(),
             filling: 150_000,
-            then: Then::Waits,
+            next: NextAction::Waits,
         },
     },
     Case {
@@ -110,7 +110,7 @@ pub const CASES: &[Case] = &[
         connections: 4,
         writes: true,
         prepare: |address, _| make_ledgers(address, 0),
-        request: |_| Request { then: Then::Repeats, ..Request::of(long_stream()) },
+        request: |_| Request { next: NextAction::Repeats, ..Request::of(long_stream()) },
     },
     Case {
         // Streams of 30,000 transactions whose clients leave without the answer.
@@ -118,7 +118,7 @@ pub const CASES: &[Case] = &[
         connections: 4,
         writes: true,
         prepare: |address, _| make_ledgers(address, 0),
-        request: |_| Request { then: Then::Leaves, ..Request::of(long_stream()) },
+        request: |_| Request { next: NextAction::Leaves, ..Request::of(long_stream()) },
     },
     Case {
         // The longest batches of API v1.
@@ -126,7 +126,7 @@ pub const CASES: &[Case] = &[
         connections: 4,
         writes: true,
         prepare: |address, _| make_ledgers(address, 0),
-        request: |_| Request { then: Then::Repeats, ..Request::of(long_batch()) },
+        request: |_| Request { next: NextAction::Repeats, ..Request::of(long_batch()) },
     },
 ];
 

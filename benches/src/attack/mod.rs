@@ -124,7 +124,7 @@ pub fn run(options: &Options) -> Result<String, Failure> {
 
 fn attack(options: &Options, case: &'static cases::Case) -> Result<Row, Failure> {
     let connections = (case.connections * options.scale).div_ceil(100);
-    let server = server::Running::start(options.spawn.as_deref(), options.memory_budget)?;
+    let server = server::RunningServer::start(options.spawn.as_deref(), options.memory_budget)?;
     (case.prepare)(&server.address, connections)?;
     let before = Memory::of_process(server.process.id()).resident;
     let bystander = bystander::Bystander::start(&server.address)?;

@@ -14,13 +14,13 @@ use crate::child::Spawned;
 use crate::data_dir::DataDir;
 
 /// A server with a fresh data directory. Dropping this kills it.
-pub(super) struct Running {
+pub(super) struct RunningServer {
     pub(super) process: Spawned,
     pub(super) address: String,
     _data: DataDir,
 }
 
-impl Running {
+impl RunningServer {
     /// Starts a server program, or this program as a server.
     pub(super) fn start(program: Option<&Path>, memory_budget: usize) -> Result<Self, Failure> {
         let data = DataDir::new(None)?;

@@ -17,7 +17,7 @@ const INGESTED_ONE_IN: u64 = 50;
 
 /// The figures of all turns without hanging providers, or of all turns with them.
 #[derive(Default)]
-struct Side {
+struct Figures {
     reads: Histogram,
     writes: Histogram,
     ingested: u64,
@@ -37,7 +37,7 @@ pub(super) async fn measure(
 ) -> Result<(), Failure> {
     api.ask("POST", "/v2/beside", "{}").await?;
     let payments = (run.payments / INGESTED_ONE_IN).max(2);
-    let mut sides = [Side::default(), Side::default()];
+    let mut sides = [Figures::default(), Figures::default()];
     for turn in 0..run.turns {
         let mut hanging = Vec::new();
         for (at, side) in sides.iter_mut().enumerate() {
@@ -67,7 +67,7 @@ pub(super) async fn measure(
 }
 
 /// Sends reads and writes for the configured time, and records their latencies.
-async fn requests(run: &HttpPayments, api: &mut Api, side: &mut Side) -> Result<(), Failure> {
+async fn requests(run: &HttpPayments, api: &mut Api, side: &mut Figures) -> Result<(), Failure> {
     const TRANSACTION: &str =
         r#"{"postings":[{"source":"world","destination":"shop","asset":"EUR/2","amount":1}]}"#;
     let begin = Instant::now();

@@ -20,9 +20,9 @@ type Failure = Box<dyn std::error::Error>;
 
 /// A clock that advances by a minute each time it is read, so that the output is always the same.
 #[derive(Debug)]
-struct Minutes(AtomicI64);
+struct SteppingClock(AtomicI64);
 
-impl TimeSource for Minutes {
+impl TimeSource for SteppingClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.0.fetch_add(60_000_000, Ordering::Relaxed))
     }
@@ -39,7 +39,7 @@ fn main() -> Result<(), Failure> {
 fn run(home: &Path) -> Result<(), Failure> {
     let (data, backup) = (home.join("data"), home.join("backup"));
     let morning: Timestamp = "2024-05-01T10:00:00Z".parse()?;
-    let options = Options::new().clock(Minutes(AtomicI64::new(morning.as_micros())));
+    let options = Options::new().clock(SteppingClock(AtomicI64::new(morning.as_micros())));
     let store = Store::open_with(&data, &options)?;
     let ledger = store.ledger("main")?;
 

@@ -99,7 +99,7 @@ impl<'a> Compiler<'a> {
             check::Statement::Save { amount, account } => {
                 Statement::Save { amount: self.amount(amount), account: self.expr(*account) }
             }
-            check::Statement::Act(act) => Statement::Act {
+            check::Statement::ActionCall(act) => Statement::ActionCall {
                 span: act.span,
                 action: act.action,
                 name: act.name.clone(),

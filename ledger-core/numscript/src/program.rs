@@ -97,7 +97,7 @@ pub(super) enum Origin {
 pub(super) enum Statement {
     Send(Box<Send<Expr>>),
     Save { amount: Amount<Expr>, account: Expr },
-    Act { span: Span, action: Option<Action>, name: SmolStr, arguments: Box<[Expr]> },
+    ActionCall { span: Span, action: Option<Action>, name: SmolStr, arguments: Box<[Expr]> },
     Print(Expr),
     Fail(Span),
 }

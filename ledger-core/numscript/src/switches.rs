@@ -8,8 +8,8 @@ impl Profile {
         match self {
             Self::Default => Switches {
                 zero_postings: ZeroPostings::Drop,
-                kept: Kept::AtEnd,
-                surplus: Surplus::Refuse,
+                kept: KeptFunds::AtEnd,
+                extra_variables: ExtraVariables::Refuse,
                 negative_variable: NegativeVariable::Refuse,
                 escapes: Escapes::Replace,
                 check: Check::Fatal,
@@ -18,8 +18,8 @@ impl Profile {
             },
             Self::Interpreter => Switches {
                 zero_postings: ZeroPostings::Drop,
-                kept: Kept::InPlace,
-                surplus: Surplus::Ignore,
+                kept: KeptFunds::InPlace,
+                extra_variables: ExtraVariables::Ignore,
                 negative_variable: NegativeVariable::Accept,
                 escapes: Escapes::Raw,
                 check: Check::Off,
@@ -28,8 +28,8 @@ impl Profile {
             },
             Self::Machine => Switches {
                 zero_postings: ZeroPostings::Keep,
-                kept: Kept::AtEnd,
-                surplus: Surplus::Refuse,
+                kept: KeptFunds::AtEnd,
+                extra_variables: ExtraVariables::Refuse,
                 negative_variable: NegativeVariable::Refuse,
                 escapes: Escapes::Replace,
                 check: Check::Strict,
@@ -44,8 +44,8 @@ impl Profile {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Switches {
     pub(super) zero_postings: ZeroPostings,
-    pub(super) kept: Kept,
-    pub(super) surplus: Surplus,
+    pub(super) kept: KeptFunds,
+    pub(super) extra_variables: ExtraVariables,
     pub(super) negative_variable: NegativeVariable,
     pub(super) escapes: Escapes,
     pub(super) check: Check,
@@ -62,7 +62,7 @@ pub(super) enum ZeroPostings {
 
 /// Selection of the funds that `kept` keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum KeptFunds {
     /// The rest after all destinations.
     AtEnd,
     /// The amount that a destination in this place would receive.
@@ -71,7 +71,7 @@ pub(super) enum Kept {
 
 /// Treatment of values for variables that the script does not declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Surplus {
+pub(super) enum ExtraVariables {
     Refuse,
     Ignore,
 }

@@ -125,10 +125,10 @@ fn is_plain(bytes: &[u8]) -> bool {
         let (strides, rest) = bytes.as_chunks();
         strides.iter().all(is_plain_stride) && (rest.is_empty() || is_plain_stride(last))
     } else if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        odd_bytes(u64::from_le_bytes(*first)) | odd_bytes(u64::from_le_bytes(*last)) == 0
+        bytes_to_escape(u64::from_le_bytes(*first)) | bytes_to_escape(u64::from_le_bytes(*last)) == 0
     } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         let [first, last] = [first, last].map(|word| u64::from(u32::from_le_bytes(*word)));
-        odd_bytes(first | last << 32) == 0
+        bytes_to_escape(first | last << 32) == 0
     } else {
         bytes.iter().all(|byte| ESCAPES[usize::from(*byte)] == PLAIN)
     }
@@ -148,7 +148,7 @@ fn is_plain_stride(bytes: &[u8; 16]) -> bool {
 
 /// Tests eight bytes within one word: returns zero if none of them needs an escape.
 #[inline]
-fn odd_bytes(word: u64) -> u64 {
+fn bytes_to_escape(word: u64) -> u64 {
     const EACH: u64 = u64::MAX / 0xff;
     // Sets the highest bit of each byte that is less than `byte`. A borrow may set more bits above the first
     // one, so the result tells only whether there is any.

@@ -9,7 +9,7 @@ use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
 
 /// A source that was not read yet.
-pub(super) enum Unopened<R> {
+pub(super) enum UnopenedSource<R> {
     Memtable(MemtableRows<R>),
     Run(RunMeta),
 }
@@ -63,7 +63,7 @@ pub struct Cursor<R: Row> {
     to: R::Key,
     direction: Direction,
     /// Sources that are not opened yet, in reverse order of opening.
-    unopened: Vec<Unopened<R>>,
+    unopened: Vec<UnopenedSource<R>>,
     sources: Vec<Source<R>>,
     heap: Heap<R::Key>,
     /// Whether all rows of one source come before those of the next.
@@ -74,7 +74,7 @@ impl<R: Row> Cursor<R> {
     /// Creates a cursor over sources, from the oldest to the newest. Both keys are inclusive.
     pub(super) fn new(
         snapshot: IndexSnapshot,
-        mut sources: Vec<Unopened<R>>,
+        mut sources: Vec<UnopenedSource<R>>,
         from: R::Key,
         to: R::Key,
         direction: Direction,
@@ -120,12 +120,12 @@ impl<R: Row> Cursor<R> {
     fn open_one(&mut self) -> Result<(), IndexError> {
         let mut source = match self.unopened.pop() {
             None => return Ok(()),
-            Some(Unopened::Memtable(rows)) => {
+            Some(UnopenedSource::Memtable(rows)) => {
                 let start = rows.partition_point(|row| row.key() < self.from);
                 let end = rows.partition_point(|row| row.key() <= self.to);
                 Source::Memtable { rows, start, end }
             }
-            Some(Unopened::Run(run)) => {
+            Some(UnopenedSource::Run(run)) => {
                 if !may_hold::<R>(&self.snapshot, &run, &self.from, &self.to)? {
                     return Ok(());
                 }
@@ -144,8 +144,8 @@ impl<R: Row> Cursor<R> {
     }
 
     /// Returns an iterator over the current rows: without superseded rows and without removals.
-    pub fn current(self) -> Current<R> {
-        Current { cursor: self, held: None }
+    pub fn current(self) -> CurrentRows<R> {
+        CurrentRows { cursor: self, held: None }
     }
 }
 
@@ -179,14 +179,14 @@ pub(super) fn may_hold<R: Row>(
 /// The rows of a cursor that are not superseded, without removals.
 ///
 /// The bounds of the cursor must not separate a row from one that supersedes it.
-pub struct Current<R: Row> {
+pub struct CurrentRows<R: Row> {
     cursor: Cursor<R>,
     /// Ascending: the last row that was read, which the next may supersede. Descending: the last row that was not
     /// superseded.
     held: Option<R>,
 }
 
-impl<R: Row> Current<R> {
+impl<R: Row> CurrentRows<R> {
     fn next_current(&mut self) -> Result<Option<R>, IndexError> {
         loop {
             let row = self.cursor.next_row()?;
@@ -217,7 +217,7 @@ impl<R: Row> Current<R> {
     }
 }
 
-impl<R: Row> Iterator for Current<R> {
+impl<R: Row> Iterator for CurrentRows<R> {
     type Item = Result<R, IndexError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::cursor::{Cursor, Unopened};
+use super::cursor::{Cursor, UnopenedSource};
 use super::error::IndexError;
 use super::order::Direction;
 use super::row::Row;
@@ -20,7 +20,7 @@ pub(super) fn holds<R: Row>(
 ) -> Result<bool, IndexError> {
     let mut next = dropped.first().copied();
     while let Some(ledger) = next {
-        let source = vec![Unopened::Run(run.clone())];
+        let source = vec![UnopenedSource::Run(run.clone())];
         let mut rows = Cursor::<R>::new(
             snapshot.clone(),
             source,

@@ -84,7 +84,7 @@ pub(super) fn storage(error: impl Into<redb::Error>) -> IndexError {
 }
 
 /// Runs code that calls redb, and converts its panic into an error.
-pub(super) fn shield<T>(
+pub(super) fn catch_redb_panic<T>(
     doing: &'static str,
     action: impl FnOnce() -> Result<T, IndexError>,
 ) -> Result<T, IndexError> {

@@ -28,7 +28,7 @@ use ledger_codec::{Corrupt, Reader};
 use parking_lot::Mutex;
 use redb::{Builder, Durability, ReadableDatabase, StorageBackend, TableError, TableHandle};
 
-use super::error::{IndexError, shield, storage};
+use super::error::{IndexError, catch_redb_panic, storage};
 use super::filter_cache::FilterCache;
 use super::gate::Gated;
 use super::health::{Fault, Health};
@@ -85,7 +85,7 @@ impl IndexFile {
 
     fn create_tables(&self) -> Result<(), IndexError> {
         let write = self.begin_write(Commit::Durable)?;
-        shield("creating the tables", || {
+        catch_redb_panic("creating the tables", || {
             for name in tables::counted().chain([LISTS]) {
                 write.txn().open_table(definition(name)).map_err(storage)?;
             }
@@ -118,7 +118,7 @@ impl IndexFile {
 
     /// Refuses a file that another release wrote. It may have other tables, which is not damage.
     fn check_format(&self) -> Result<(), IndexError> {
-        shield("reading the format", || {
+        catch_redb_panic("reading the format", || {
             let txn = self.inner.database()?.begin_read().map_err(storage)?;
             let about = match txn.open_table(definition(ABOUT)) {
                 Ok(about) => about,
@@ -180,24 +180,24 @@ impl IndexFile {
     }
 
     /// Records that the file must be replaced.
-    pub fn condemn(&self, reason: String) {
+    pub fn mark_for_replacement(&self, reason: String) {
         self.inner.health.note_fault(Fault::Damaged(reason));
     }
 
     /// Calls `tell` whenever a fault is recorded from now on. Only the first call of this function counts.
-    pub fn tell_faults(&self, tell: impl Fn() + Send + Sync + 'static) {
+    pub fn on_fault(&self, tell: impl Fn() + Send + Sync + 'static) {
         self.inner.health.tell(tell);
     }
 
     /// Records that a flush failed halfway. Nothing more may be flushed into this opened file, and no snapshot of it
     /// may be published: it may hold more than the last successful flush.
-    pub fn spoil(&self) {
-        self.inner.health.spoil();
+    pub fn record_failed_flush(&self) {
+        self.inner.health.record_failed_flush();
     }
 
     /// Returns whether a flush failed halfway.
-    pub fn is_spoilt(&self) -> bool {
-        self.inner.health.is_spoilt()
+    pub fn has_failed_flush(&self) -> bool {
+        self.inner.health.has_failed_flush()
     }
 
     /// Cuts off this opened file, and all of its snapshots, from the disk, so that the file can be opened anew.
@@ -214,7 +214,7 @@ impl IndexFile {
     fn start(backend: impl StorageBackend, options: IndexOptions) -> Result<Self, IndexError> {
         let health = Arc::new(Health::default());
         let backend = Gated::new(backend, health.gate.clone());
-        let database = shield("opening the file", || {
+        let database = catch_redb_panic("opening the file", || {
             Builder::new().set_cache_size(options.cache_bytes).create_with_backend(backend).map_err(storage)
         })?;
         Ok(Self {
@@ -236,7 +236,7 @@ impl IndexFile {
     ///
     /// The errors of the storage engine.
     pub fn begin_write(&self, commit: Commit) -> Result<IndexWrite, IndexError> {
-        let txn = shield("starting a transaction", || {
+        let txn = catch_redb_panic("starting a transaction", || {
             let mut txn = self.inner.database()?.begin_write().map_err(storage)?;
             match commit {
                 Commit::Visible => txn.set_durability(Durability::None).map_err(storage)?,
@@ -288,7 +288,7 @@ impl IndexFile {
 
     /// Returns the committed tables by name. All of them are known ones.
     fn committed_tables(&self) -> Result<HashMap<&'static str, RawTable>, IndexError> {
-        shield("opening a snapshot", || {
+        catch_redb_panic("opening a snapshot", || {
             let txn = self.inner.database()?.begin_read().map_err(storage)?;
             let mut tables = HashMap::new();
             for handle in txn.list_tables().map_err(storage)? {

@@ -174,7 +174,7 @@ fn cached(snapshot: &IndexSnapshot, run: &RunMeta, page: u32) -> Result<Arc<Cach
 }
 
 /// A filter that was read completely.
-pub(super) struct Whole {
+pub(super) struct WholeFilter {
     /// The first key of each page.
     pub(super) fences: Box<[ProbeKey]>,
     /// The lines of each page.
@@ -186,7 +186,7 @@ pub(super) struct Whole {
 /// # Errors
 ///
 /// The errors of [`may_contain`].
-pub(super) fn whole(snapshot: &IndexSnapshot, run: &RunMeta) -> Result<Whole, IndexError> {
+pub(super) fn whole(snapshot: &IndexSnapshot, run: &RunMeta) -> Result<WholeFilter, IndexError> {
     let Cached::Fences(fences) = stored(snapshot, run, FENCES)? else {
         return Err(IndexError::damaged(FILTERS, "a page stands in the place of fences"));
     };
@@ -194,7 +194,7 @@ pub(super) fn whole(snapshot: &IndexSnapshot, run: &RunMeta) -> Result<Whole, In
         Cached::Page(lines) => Ok(lines),
         Cached::Fences(_) => Err(IndexError::damaged(FILTERS, "fences stand in the place of a page")),
     });
-    Ok(Whole { fences, pages: pages.collect::<Result<_, _>>()? })
+    Ok(WholeFilter { fences, pages: pages.collect::<Result<_, _>>()? })
 }
 
 /// Returns the maximum memory of a whole filter with this number of pages, in bytes.

@@ -36,7 +36,7 @@ impl fmt::Display for Fault {
 }
 
 /// A callback for recorded faults.
-type Tell = Box<dyn Fn() + Send + Sync>;
+type FaultCallback = Box<dyn Fn() + Send + Sync>;
 
 /// The health of one opened file, shared by its snapshots.
 #[derive(Default)]
@@ -44,7 +44,7 @@ pub(super) struct Health {
     fault: Mutex<Option<Fault>>,
     /// True if a flush failed halfway. The content beyond the last flush is then unknown.
     is_spoilt: AtomicBool,
-    tell: OnceLock<Tell>,
+    tell: OnceLock<FaultCallback>,
     pub(super) gate: Arc<Gate>,
 }
 
@@ -68,11 +68,11 @@ impl Health {
         let _ = self.tell.set(Box::new(tell));
     }
 
-    pub(super) fn spoil(&self) {
+    pub(super) fn record_failed_flush(&self) {
         self.is_spoilt.store(true, Relaxed);
     }
 
-    pub(super) fn is_spoilt(&self) -> bool {
+    pub(super) fn has_failed_flush(&self) -> bool {
         self.is_spoilt.load(Relaxed)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::error::{IndexError, shield, storage};
+use super::error::{IndexError, catch_redb_panic, storage};
 use super::health::Health;
 use super::stored::{RawRange, verified};
 
@@ -44,7 +44,7 @@ impl<'a> PlainRange<'a> {
     }
 
     fn step(&mut self, back: bool) -> Option<Result<Entry, IndexError>> {
-        let entry = shield("reading a range", || {
+        let entry = catch_redb_panic("reading a range", || {
             let entry = if back { self.range.next_back() } else { self.range.next() };
             let Some((key, stored)) = entry.transpose().map_err(storage)? else {
                 return if self.is_complete() {

@@ -1,7 +1,7 @@
 //! Filters that are in memory completely: those of a table's runs, and those of the keys that were added since.
 
 use super::error::IndexError;
-use super::filter::{LINE_KEYS, Whole, place, whole, whole_bytes};
+use super::filter::{LINE_KEYS, WholeFilter, place, whole, whole_bytes};
 use super::filter_cache::{Line, ProbeKey};
 use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
@@ -27,7 +27,7 @@ struct ResidentFilter {
 }
 
 impl ResidentFilter {
-    fn new(run: &RunMeta, Whole { fences, pages }: Whole) -> Self {
+    fn new(run: &RunMeta, WholeFilter { fences, pages }: WholeFilter) -> Self {
         let mut starts = Vec::with_capacity(pages.len() + 1);
         let mut lines = Vec::with_capacity(pages.iter().map(|page| page.len()).sum());
         for page in &pages {
@@ -39,7 +39,7 @@ impl ResidentFilter {
     }
 
     /// Returns the line and the bits of a key, or `None` if the key is before the first page.
-    fn look(&self, key: ProbeKey) -> Option<(&Line, Line)> {
+    fn locate(&self, key: ProbeKey) -> Option<(&Line, Line)> {
         let page = self.fences.partition_point(|fence| *fence <= key).checked_sub(1)?;
         let lines = &self.lines[self.starts[page] as usize..self.starts[page + 1] as usize];
         let (line, mask) = place(key, lines.len());
@@ -47,7 +47,7 @@ impl ResidentFilter {
     }
 
     fn holds(&self, key: ProbeKey) -> bool {
-        self.look(key).is_some_and(|(line, mask)| line.iter().zip(mask).all(|(word, bit)| word & bit != 0))
+        self.locate(key).is_some_and(|(line, mask)| line.iter().zip(mask).all(|(word, bit)| word & bit != 0))
     }
 }
 
@@ -88,7 +88,7 @@ impl ResidentFilters {
     }
 
     fn warm(&self, keys: &[ProbeKey]) -> u64 {
-        let looks = keys.iter().flat_map(|key| self.runs.iter().map(|filter| filter.look(*key)));
+        let looks = keys.iter().flat_map(|key| self.runs.iter().map(|filter| filter.locate(*key)));
         looks.flatten().fold(0, |seen, (line, _)| seen ^ line[0])
     }
 }

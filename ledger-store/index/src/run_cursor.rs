@@ -3,7 +3,7 @@
 use ledger_codec::Corrupt;
 
 use super::block::{Block, BlockRows, corrupt, damaged, load};
-use super::error::{IndexError, shield};
+use super::error::{IndexError, catch_redb_panic};
 use super::order::Direction;
 use super::row::{KeyBytes, Row};
 use super::run_list::{BlockKey, RunMeta};
@@ -47,7 +47,7 @@ pub(super) fn block_at<R: Row, T>(
     else {
         return Err(damaged::<R>("a block is missing"));
     };
-    let (next, result) = shield("reading a block", || {
+    let (next, result) = catch_redb_panic("reading a block", || {
         load::<R, _>(stored_key.value(), stored.value(), |block| Ok((block.next_key(), use_block(block)?)))
     })?;
     if next.as_ref().is_some_and(|next| next <= key) {
@@ -121,7 +121,7 @@ impl<R: Row> RunCursor<R> {
         let Some((key, stored)) = take_entry(blocks, direction)? else {
             return Err(damaged::<R>("a block is missing"));
         };
-        let (first, next, rows) = shield("reading a block", || {
+        let (first, next, rows) = catch_redb_panic("reading a block", || {
             load::<R, _>(key.value(), stored.value(), |block| {
                 let first = KeyBytes::from_slice(BlockKey::first_of(key.value()))?;
                 Ok((first, block.next_key(), block.rows_in(&self.from, &self.to, direction)?))

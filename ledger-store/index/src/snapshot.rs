@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use redb::{ReadableTable, ReadableTableMetadata};
 
-use super::error::{IndexError, shield, storage};
+use super::error::{IndexError, catch_redb_panic, storage};
 use super::filter_cache::FilterCache;
 use super::health::Health;
 use super::range::PlainRange;
@@ -123,7 +123,7 @@ impl IndexSnapshot {
             Bound::Excluded(to) => key < to,
             Bound::Unbounded => true,
         };
-        let found = shield("reading a range", || {
+        let found = catch_redb_panic("reading a range", || {
             let (_, first) = check_gap(raw, table, raw.lower_bound(from), |key| {
                 if after_from(key) { Ordering::Greater } else { Ordering::Less }
             })?;
@@ -151,7 +151,7 @@ impl IndexSnapshot {
     ///
     /// The errors of the storage engine.
     pub fn is_unwritten(&self) -> Result<bool, IndexError> {
-        shield("counting rows", || {
+        catch_redb_panic("counting rows", || {
             let mut rows = 0;
             for table in self.inner.plain.values() {
                 rows += table.len().map_err(storage)?;
@@ -163,7 +163,7 @@ impl IndexSnapshot {
     /// Returns the ids of the runs that have blocks, listed or not.
     pub(super) fn stored_runs(&self, table: usize) -> Result<Vec<u64>, IndexError> {
         let blocks = &self.inner.run_tables[table].blocks;
-        shield("looking for runs", || {
+        catch_redb_panic("looking for runs", || {
             let mut found = Vec::new();
             let mut next = Some(0_u64);
             while let Some(from) = next {

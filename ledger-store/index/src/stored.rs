@@ -6,7 +6,7 @@ use std::ops::Bound;
 use redb::{AccessGuard, ReadOnlyTable, ReadableTable, ReadableTableMetadata, TableDefinition};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::error::{IndexError, shield, storage};
+use super::error::{IndexError, catch_redb_panic, storage};
 use super::order::Direction;
 
 /// Size of the checksum at the end of every stored value, in bytes.
@@ -66,14 +66,14 @@ pub(super) fn read<T>(
     use_value: impl FnOnce(&[u8]) -> Result<T, IndexError>,
 ) -> Result<Option<T>, IndexError> {
     let Some(found) = find(table, name, key)? else { return Ok(None) };
-    shield("reading a value", || use_value(found.value()).map(Some))
+    catch_redb_panic("reading a value", || use_value(found.value()).map(Some))
 }
 
 // The functions below are not generic, so that each crate that reads rows of some type does not compile the trees of
 // redb again.
 
 fn find(table: &RawTable, name: &str, key: &[u8]) -> Result<Option<Verified<'static>>, IndexError> {
-    shield("reading a value", || match table.get(key).map_err(storage)? {
+    catch_redb_panic("reading a value", || match table.get(key).map_err(storage)? {
         Some(stored) => {
             verified(name, key, stored.value())?;
             Ok(Some(Verified(stored)))
@@ -89,7 +89,7 @@ pub(super) fn entry_at_or_before<'a>(
     key: &[u8],
     prefix: &[u8],
 ) -> Result<Option<RawEntry<'a>>, IndexError> {
-    shield("reading a block", || {
+    catch_redb_panic("reading a block", || {
         let mut cursor = table.upper_bound(Bound::Included(key)).map_err(storage)?;
         let entry = cursor.prev().map_err(storage)?;
         Ok(entry.filter(|(found, _)| found.value().starts_with(prefix)))
@@ -98,7 +98,7 @@ pub(super) fn entry_at_or_before<'a>(
 
 /// Returns the entries from one key to another, both inclusive.
 pub(super) fn entries(table: &RawTable, from: &[u8], to: &[u8]) -> Result<RawRange<'static>, IndexError> {
-    shield("reading blocks", || table.range::<&[u8]>(from..=to).map_err(storage))
+    catch_redb_panic("reading blocks", || table.range::<&[u8]>(from..=to).map_err(storage))
 }
 
 /// Takes the first remaining entry of a range, or the last one if the direction is descending.
@@ -106,7 +106,7 @@ pub(super) fn take_entry<'a>(
     range: &mut RawRange<'a>,
     direction: Direction,
 ) -> Result<Option<RawEntry<'a>>, IndexError> {
-    shield("reading a block", || {
+    catch_redb_panic("reading a block", || {
         let entry = match direction {
             Direction::Ascending => range.next(),
             Direction::Descending => range.next_back(),
@@ -116,7 +116,7 @@ pub(super) fn take_entry<'a>(
 }
 
 /// The keys before and after a gap.
-pub(super) type Beside = (Option<Vec<u8>>, Option<Vec<u8>>);
+pub(super) type GapNeighbours = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// Proves that no entry is missing at the gap of a cursor: the entries on both sides are intact, and their keys are on
 /// the correct sides. `side` returns on which side a key belongs, and never `Equal`. Returns the two keys.
@@ -128,7 +128,7 @@ pub(super) fn check_gap(
     name: &str,
     cursor: Result<redb::Cursor<'_, Bytes, Bytes>, redb::StorageError>,
     side: impl Fn(&[u8]) -> Ordering,
-) -> Result<Beside, IndexError> {
+) -> Result<GapNeighbours, IndexError> {
     let mut cursor = cursor.map_err(storage)?;
     let before = cursor.peek_prev().map_err(storage)?;
     let after = cursor.peek_next().map_err(storage)?;
@@ -149,7 +149,7 @@ pub(super) fn check_gap(
 
 /// Returns a table if it has as many rows as were counted at its commit.
 pub(super) fn counted(table: RawTable, name: &str, counted: Option<u64>) -> Result<RawTable, IndexError> {
-    let rows = shield("counting rows", || table.len().map_err(storage))?;
+    let rows = catch_redb_panic("counting rows", || table.len().map_err(storage))?;
     if counted == Some(rows) {
         Ok(table)
     } else {

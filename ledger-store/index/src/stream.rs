@@ -3,7 +3,7 @@
 use ledger_codec::{Corrupt, Reader};
 
 use super::block::{Block, STORED_BYTES_MAX, corrupt, damaged, load};
-use super::error::{IndexError, shield};
+use super::error::{IndexError, catch_redb_panic};
 use super::order::Direction;
 use super::row::{KeyBytes, Row};
 use super::run_list::{BlockKey, RunMeta};
@@ -171,7 +171,7 @@ impl<R: Row> RunStream<R> {
         let (bytes, restarts) = (&mut self.bytes, &mut self.restarts);
         let entry = take_entry(blocks, Direction::Ascending)?;
         let (key, stored) = entry.ok_or_else(|| damaged::<R>("a block is missing"))?;
-        let (first, next) = shield("reading a block", || {
+        let (first, next) = catch_redb_panic("reading a block", || {
             load::<R, _>(key.value(), stored.value(), |block: Block<'_, R>| {
                 block.copy_to(bytes, restarts);
                 Ok((KeyBytes::from_slice(BlockKey::first_of(key.value()))?, block.next_key()))

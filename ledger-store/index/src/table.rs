@@ -1,7 +1,7 @@
 //! One table of the index as readers see it: memtables on top of runs.
 
 use super::block::Block;
-use super::cursor::{Cursor, Unopened, may_hold};
+use super::cursor::{Cursor, UnopenedSource, may_hold};
 use super::error::IndexError;
 use super::filter::may_contain;
 use super::order::Direction;
@@ -144,8 +144,8 @@ impl<R: Row> TableView<R> {
 
     /// Returns the rows from `from` to `to`, both inclusive, in either direction.
     pub fn cursor(&self, from: R::Key, to: R::Key, direction: Direction) -> Cursor<R> {
-        let runs = self.runs().iter().cloned().map(Unopened::Run);
-        let memtables = self.memtables.iter().cloned().map(Unopened::Memtable);
+        let runs = self.runs().iter().cloned().map(UnopenedSource::Run);
+        let memtables = self.memtables.iter().cloned().map(UnopenedSource::Memtable);
         Cursor::new(self.snapshot.clone(), runs.chain(memtables).collect(), from, to, direction)
     }
 
@@ -158,7 +158,7 @@ impl<R: Row> TableView<R> {
     /// the storage engine.
     pub fn check_filters(&self) -> Result<(), IndexError> {
         for run in self.runs() {
-            let source = vec![Unopened::Run(run.clone())];
+            let source = vec![UnopenedSource::Run(run.clone())];
             let rows = Cursor::<R>::new(
                 self.snapshot.clone(),
                 source,

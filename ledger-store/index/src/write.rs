@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ledger_codec::{Output, put_varint};
 use redb::{CursorError, ReadableTable, ReadableTableMetadata, WriteTransaction};
 
-use super::error::{IndexError, shield, storage};
+use super::error::{IndexError, catch_redb_panic, storage};
 use super::open_file::OpenFile;
 #[cfg(test)]
 use super::range::PlainRange;
@@ -69,7 +69,7 @@ impl IndexWrite {
     /// Commits like [`commit`](Self::commit), without updating the row counts.
     pub(super) fn commit_uncounted(mut self) -> Result<(), IndexError> {
         let txn = self.txn.take().expect("only `commit` takes the transaction");
-        shield("committing", || txn.commit().map_err(storage))
+        catch_redb_panic("committing", || txn.commit().map_err(storage))
     }
 
     /// Writes the number of rows of each table, which redb knows without counting.
@@ -155,7 +155,7 @@ fn attempt<T>(
     doing: &'static str,
     action: impl FnOnce() -> Result<T, IndexError>,
 ) -> Result<T, IndexError> {
-    let result = shield(doing, action);
+    let result = catch_redb_panic(doing, action);
     if result.is_err() {
         broken.set(true);
     }

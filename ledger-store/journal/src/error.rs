@@ -103,13 +103,13 @@ pub enum JournalError {
 
 impl JournalError {
     /// Returns whether the disk refused for lack of space. The operation may succeed once there is more.
-    pub fn is_want_of_room(&self) -> bool {
-        matches!(self, Self::Storage { cause, .. } if is_want_of_room(cause))
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(self, Self::Storage { cause, .. } if is_out_of_space(cause))
     }
 }
 
 /// Returns whether a disk error means lack of space.
-pub(super) fn is_want_of_room(cause: &io::Error) -> bool {
+pub(super) fn is_out_of_space(cause: &io::Error) -> bool {
     matches!(
         cause.kind(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge

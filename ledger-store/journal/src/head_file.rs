@@ -28,7 +28,7 @@ use std::sync::Arc;
 use ledger_codec::Reader;
 
 use super::record::MARK;
-use super::segment::Medium;
+use super::segment::JournalLocation;
 use super::{ChainHash, Head, Identity, JournalError, Position};
 use crate::disk::{BootId, DiskFile, OpenMode};
 
@@ -67,20 +67,20 @@ pub(super) struct HeadFile {
 
 impl HeadFile {
     /// Creates the file of a new journal, durably.
-    pub(super) fn create(medium: &Medium, mark: &HeadRecord) -> Result<(), JournalError> {
+    pub(super) fn create(location: &JournalLocation, mark: &HeadRecord) -> Result<(), JournalError> {
         let mut bytes = vec![0; FILE_BYTES];
         for slot in 0..2 {
             let at = slot * SLOT_SPACING as usize;
-            bytes[at..at + SLOT_BYTES].copy_from_slice(&encode(mark, slot as u64, &medium.identity));
+            bytes[at..at + SLOT_BYTES].copy_from_slice(&encode(mark, slot as u64, &location.identity));
         }
-        let path = medium.dir.join(MARK);
-        medium.disk.replace(&path, &bytes).map_err(storage(&path, "write"))
+        let path = location.dir.join(MARK);
+        location.disk.replace(&path, &bytes).map_err(storage(&path, "write"))
     }
 
     /// Opens the file, which must exist, and reads the mark.
-    pub(super) fn open(medium: &Medium) -> Result<(Self, HeadRecord), JournalError> {
-        let path = medium.dir.join(MARK);
-        let file = medium.disk.open(&path, OpenMode::Existing).map_err(|cause| match cause.kind() {
+    pub(super) fn open(location: &JournalLocation) -> Result<(Self, HeadRecord), JournalError> {
+        let path = location.dir.join(MARK);
+        let file = location.disk.open(&path, OpenMode::Existing).map_err(|cause| match cause.kind() {
             std::io::ErrorKind::NotFound => {
                 JournalError::Missing { path: path.clone(), first: Position::FIRST }
             }
@@ -97,7 +97,7 @@ impl HeadFile {
         for slot in 0..2 {
             let mut bytes = [0; SLOT_BYTES];
             file.read_at(slot * SLOT_SPACING, &mut bytes).map_err(storage(&path, "read"))?;
-            match decode(&bytes, &medium.identity) {
+            match decode(&bytes, &location.identity) {
                 Decoded::Known(sequence, mark) if newest.is_none_or(|(before, _)| before < sequence) => {
                     newest = Some((sequence, mark));
                 }
@@ -107,7 +107,7 @@ impl HeadFile {
         }
         match (newest, newer) {
             (Some((sequence, mark)), _) => {
-                Ok((Self { file, path, identity: medium.identity.clone(), sequence }, mark))
+                Ok((Self { file, path, identity: location.identity.clone(), sequence }, mark))
             }
             (None, Some(found)) => Err(JournalError::NewerFormat { path, found, supported: FORMAT_VERSION }),
             (None, None) => Err(damaged("neither of its two records matches its digest")),

@@ -61,8 +61,8 @@ pub trait Journal: JournalReader {
         Ok(())
     }
 
-    /// Returns whether [`Journal::tend`] should be called soon.
-    fn wants_space(&self) -> bool {
+    /// Returns whether [`Journal::prepare_space`] should be called soon.
+    fn needs_space(&self) -> bool {
         false
     }
 
@@ -71,7 +71,7 @@ pub trait Journal: JournalReader {
     /// # Errors
     ///
     /// The errors of [`Journal::make_room`], which meets the same failure before it matters.
-    fn tend(&self) -> Result<(), JournalError> {
+    fn prepare_space(&self) -> Result<(), JournalError> {
         Ok(())
     }
 

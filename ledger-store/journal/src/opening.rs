@@ -13,8 +13,8 @@ use super::head_file::{HeadFile, HeadRecord};
 use super::options::SegmentOptions;
 use super::prepared::publish;
 use super::record::{FileName, Header, MARK, path_of};
-use super::recover::{DroppedTail, Walked, walk};
-use super::segment::{Medium, OpenSegment, Segment, open_file, read_header, read_offsets, storage};
+use super::recover::{DroppedTail, SegmentWalk, walk};
+use super::segment::{JournalLocation, OpenSegment, Segment, open_file, read_header, read_offsets, storage};
 use super::tail::Tail;
 use super::{ChainHash, Head, JournalError, Position};
 use crate::disk::{BLOCK_BYTES, BootId, DiskFile, Space, temporary_name};
@@ -33,53 +33,53 @@ pub(super) struct Opened {
 }
 
 /// Opens the segments of a journal.
-pub(super) fn open(medium: &Medium, options: &SegmentOptions) -> Result<Opened, JournalError> {
-    let firsts = segments_in(medium)?;
+pub(super) fn open(location: &JournalLocation, options: &SegmentOptions) -> Result<Opened, JournalError> {
+    let firsts = segments_in(location)?;
     let (&last, sealed) = firsts.split_last().expect("an empty list was refused above");
-    let (mut segments, end, unsealed) = open_sealed(medium, sealed)?;
-    let written = Written::open(medium, last)?;
-    let (mut mark_file, mark) = HeadFile::open(medium)?;
-    let boot = medium.disk.boot_id();
+    let (mut segments, end, unsealed) = open_sealed(location, sealed)?;
+    let written = UnsealedSegment::open(location, last)?;
+    let (mut mark_file, mark) = HeadFile::open(location)?;
+    let boot = location.disk.boot_id();
     let acknowledged = Acknowledged { mark, same_boot: boot.is_some() && boot == mark.boot };
     if mark.segment > last {
-        let path = path_of(&medium.dir, mark.segment);
+        let path = path_of(&location.dir, mark.segment);
         return Err(JournalError::Missing { path, first: mark.segment });
     }
     let (end, unsealed) = match unsealed {
         None => (end, None),
         Some(first) => {
-            let before = Written::open(medium, first)?;
-            let found = before.find_end(medium, &acknowledged)?;
+            let before = UnsealedSegment::open(location, first)?;
+            let found = before.find_end(location, &acknowledged)?;
             (found.walked.head, Some((before, found)))
         }
     };
-    check_joins(medium, end, &written.header)?;
+    check_joins(location, end, &written.header)?;
     let found = if mark.is_closed && mark.segment == last && unsealed.is_none() {
-        written.find_closed_end(medium, &mark, options.tail_bytes as u64)?
+        written.find_closed_end(location, &mark, options.tail_bytes as u64)?
     } else {
-        written.find_end(medium, &acknowledged)?
+        written.find_end(location, &acknowledged)?
     };
     if let Some(seal) = found.walked.seal {
         // It was sealed, so its successor had its name already and must have been lost since.
-        let path = path_of(&medium.dir, seal.end.next);
+        let path = path_of(&location.dir, seal.end.next);
         return Err(JournalError::Missing { path, first: seal.end.next });
     }
     if found.walked.head.next < mark.head.next {
-        return Err(written.damage(medium, &mark, "entries up to there were acknowledged"));
+        return Err(written.damage(location, &mark, "entries up to there were acknowledged"));
     }
     let is_empty = found.walked.head == written.header.head() && found.dropped.is_none();
     if let (Some((before, _)), false) = (&unsealed, is_empty) {
-        return Err(not_sealed(medium, before.header.first));
+        return Err(not_sealed(location, before.header.first));
     }
     // Nothing was changed so far, and from here on only the disk can fail.
     let mut dropped = None;
     if let Some((before, found)) = unsealed {
         dropped = found.dropped.map(|(_, dropped)| dropped);
-        segments.push(before.finish_seal(medium, found)?);
+        segments.push(before.finish_seal(location, found)?);
     }
     let (end, head) = (found.walked.end, found.walked.head);
     let dropped = found.dropped.map(|(_, dropped)| dropped).or(dropped);
-    let (segment, tail, file_end) = written.ready(medium, found)?;
+    let (segment, tail, file_end) = written.ready(location, found)?;
     let offsets = segment.change(|open| open.offsets.newest_frame);
     mark_file.set(&HeadRecord { is_closed: false, boot, segment: last, end, offsets, head })?;
     segments.push(Arc::new(segment));
@@ -87,21 +87,21 @@ pub(super) fn open(medium: &Medium, options: &SegmentOptions) -> Result<Opened, 
 }
 
 /// All segments except the last, their end, and the first position of the last of them if that one is not sealed.
-type Sealed = (Vec<Arc<Segment>>, Head, Option<Position>);
+type SealedSegments = (Vec<Arc<Segment>>, Head, Option<Position>);
 
-fn open_sealed(medium: &Medium, firsts: &[Position]) -> Result<Sealed, JournalError> {
-    let mut end = Head { next: Position::FIRST, chain: ChainHash::genesis(medium.identity.store) };
+fn open_sealed(location: &JournalLocation, firsts: &[Position]) -> Result<SealedSegments, JournalError> {
+    let mut end = Head { next: Position::FIRST, chain: ChainHash::genesis(location.identity.store) };
     let mut segments = Vec::with_capacity(firsts.len() + 1);
     for (i, &first) in firsts.iter().enumerate() {
-        let (segment, seal) = Segment::open_sealed(medium, first)?;
-        check_joins(medium, end, &segment.header)?;
+        let (segment, seal) = Segment::open_sealed(location, first)?;
+        check_joins(location, end, &segment.header)?;
         match seal {
             Some(seal) => {
                 end = seal.end;
                 segments.push(Arc::new(segment));
             }
             None if i + 1 == firsts.len() => return Ok((segments, end, Some(first))),
-            None => return Err(not_sealed(medium, first)),
+            None => return Err(not_sealed(location, first)),
         }
     }
     Ok((segments, end, None))
@@ -115,65 +115,69 @@ struct Acknowledged {
 }
 
 /// An unsealed segment while it is being opened.
-struct Written {
+struct UnsealedSegment {
     header: Header,
     file: Arc<dyn DiskFile>,
     len: u64,
 }
 
 /// The end of a segment, and the bytes after it that must be dropped: the offset up to which to drop, and the report.
-struct Found {
-    walked: Walked,
+struct SegmentEnd {
+    walked: SegmentWalk,
     dropped: Option<(u64, DroppedTail)>,
 }
 
-impl Written {
-    fn open(medium: &Medium, first: Position) -> Result<Self, JournalError> {
-        let path = path_of(&medium.dir, first);
-        let file = open_file(&path, first, |path| medium.disk.open_durable(path))?;
-        let header = read_header(&*file, medium, &path, first)?;
+impl UnsealedSegment {
+    fn open(location: &JournalLocation, first: Position) -> Result<Self, JournalError> {
+        let path = path_of(&location.dir, first);
+        let file = open_file(&path, first, |path| location.disk.open_durable(path))?;
+        let header = read_header(&*file, location, &path, first)?;
         let len = file.len().map_err(|cause| storage(&path, "measure", cause))?;
         Ok(Self { header, file: Arc::from(file), len })
     }
 
     /// Walks over a segment that was not closed.
-    fn find_end(&self, medium: &Medium, acknowledged: &Acknowledged) -> Result<Found, JournalError> {
-        let path = path_of(&medium.dir, self.header.first);
+    fn find_end(
+        &self,
+        location: &JournalLocation,
+        acknowledged: &Acknowledged,
+    ) -> Result<SegmentEnd, JournalError> {
+        let path = path_of(&location.dir, self.header.first);
         // Only the content of the disk counts. After an earlier failed sync, the page cache may show bytes that are
         // not on disk.
         self.file.sync().map_err(|cause| storage(&path, "sync", cause))?;
         self.file.forget_cached().map_err(|cause| storage(&path, "read", cause))?;
-        let walked = walk(&*self.file, &path, &self.header, &medium.identity.secret, self.len)?;
+        let walked = walk(&*self.file, &path, &self.header, &location.identity.secret, self.len)?;
         let mark = Some(&acknowledged.mark).filter(|mark| mark.segment == self.header.first);
         let dropped = walked.judge(&path, mark, acknowledged.same_boot)?;
-        Ok(Found { walked, dropped })
+        Ok(SegmentEnd { walked, dropped })
     }
 
     /// Checks that a closed segment ends as it did when it was closed.
     fn find_closed_end(
         &self,
-        medium: &Medium,
+        location: &JournalLocation,
         mark: &HeadRecord,
         tail_bytes: u64,
-    ) -> Result<Found, JournalError> {
+    ) -> Result<SegmentEnd, JournalError> {
         let first = self.header.first;
-        let path = path_of(&medium.dir, first);
+        let path = path_of(&location.dir, first);
         if self.len != mark.end.next_multiple_of(BLOCK_BYTES as u64) {
-            return Err(self.damage(medium, mark, "it does not have the length with which it was closed"));
+            return Err(self.damage(location, mark, "it does not have the length with which it was closed"));
         }
         let mut padding = vec![0; (self.len - mark.end) as usize];
         self.file.read_at(mark.end, &mut padding).map_err(|cause| storage(&path, "read", cause))?;
         if !is_blank(&padding) {
-            return Err(self.damage(medium, mark, "something stands behind where it was closed"));
+            return Err(self.damage(location, mark, "something stands behind where it was closed"));
         }
-        let offsets = read_offsets(&*self.file, medium, &path, first, (mark.offsets, mark.end))?;
+        let offsets = read_offsets(&*self.file, location, &path, first, (mark.offsets, mark.end))?;
         let open = OpenSegment { file: self.file.clone(), offsets: offsets.clone(), end: mark.end };
-        Segment::written(medium, self.header, open).verify_tail(medium, mark.head, tail_bytes)?;
-        Ok(Found { walked: Walked::closed(mark, offsets), dropped: None })
+        Segment::written(location, self.header, open).verify_tail(location, mark.head, tail_bytes)?;
+        Ok(SegmentEnd { walked: SegmentWalk::closed(mark, offsets), dropped: None })
     }
 
     /// Removes the bytes that must be dropped, durably.
-    fn drop_tail(&self, path: &Path, found: &Found) -> Result<(), JournalError> {
+    fn drop_tail(&self, path: &Path, found: &SegmentEnd) -> Result<(), JournalError> {
         let Some((until, _)) = found.dropped else { return Ok(()) };
         let zeros = vec![0; (until - found.walked.end) as usize];
         let dropped = self.file.write_at(found.walked.end, &zeros).and_then(|()| self.file.sync());
@@ -181,10 +185,14 @@ impl Written {
     }
 
     /// Prepares the segment for appends. Returns it with its tail and the length of its file.
-    fn ready(self, medium: &Medium, found: Found) -> Result<(Segment, Tail, u64), JournalError> {
-        let path = path_of(&medium.dir, self.header.first);
+    fn ready(
+        self,
+        location: &JournalLocation,
+        found: SegmentEnd,
+    ) -> Result<(Segment, Tail, u64), JournalError> {
+        let path = path_of(&location.dir, self.header.first);
         self.drop_tail(&path, &found)?;
-        let Walked { end, offsets, .. } = found.walked;
+        let SegmentWalk { end, offsets, .. } = found.walked;
         let failed = |cause| storage(&path, "read", cause);
         let tail = Tail::open(&*self.file, self.header.first, end).map_err(failed)?;
         let file_end = self.len.next_multiple_of(BLOCK_BYTES as u64);
@@ -195,28 +203,32 @@ impl Written {
                 .map_err(|cause| storage(&path, "extend", cause))?;
         }
         let open = OpenSegment { file: self.file, offsets, end };
-        Ok((Segment::written(medium, self.header, open), tail, file_end))
+        Ok((Segment::written(location, self.header, open), tail, file_end))
     }
 
     /// Seals a segment whose successor has its name already.
-    fn finish_seal(self, medium: &Medium, found: Found) -> Result<Arc<Segment>, JournalError> {
-        let path = path_of(&medium.dir, self.header.first);
+    fn finish_seal(
+        self,
+        location: &JournalLocation,
+        found: SegmentEnd,
+    ) -> Result<Arc<Segment>, JournalError> {
+        let path = path_of(&location.dir, self.header.first);
         let (first, end) = (self.header.first, found.walked.head);
         if found.walked.seal.is_some() {
             // Only the file's length is wrong.
             let cut = self.file.set_len(found.walked.end).and_then(|()| self.file.sync());
             cut.map_err(|cause| storage(&path, "seal", cause))?;
         } else {
-            let (segment, mut tail, _) = self.ready(medium, found)?;
-            segment.seal(medium, &mut tail, end)?;
+            let (segment, mut tail, _) = self.ready(location, found)?;
+            segment.seal(location, &mut tail, end)?;
         }
-        let (segment, _) = Segment::open_sealed(medium, first)?;
+        let (segment, _) = Segment::open_sealed(location, first)?;
         Ok(Arc::new(segment))
     }
 
-    fn damage(&self, medium: &Medium, mark: &HeadRecord, what: &str) -> JournalError {
+    fn damage(&self, location: &JournalLocation, mark: &HeadRecord, what: &str) -> JournalError {
         JournalError::Damaged {
-            path: path_of(&medium.dir, self.header.first),
+            path: path_of(&location.dir, self.header.first),
             position: Some(mark.head.next),
             what: what.to_owned(),
         }
@@ -224,13 +236,13 @@ impl Written {
 }
 
 /// Checks that a segment continues the one before it.
-fn check_joins(medium: &Medium, end: Head, header: &Header) -> Result<(), JournalError> {
+fn check_joins(location: &JournalLocation, end: Head, header: &Header) -> Result<(), JournalError> {
     if header.first > end.next {
-        return Err(JournalError::Missing { path: path_of(&medium.dir, end.next), first: end.next });
+        return Err(JournalError::Missing { path: path_of(&location.dir, end.next), first: end.next });
     }
     if header.first < end.next || header.previous != end.chain {
         return Err(JournalError::Gap {
-            path: path_of(&medium.dir, header.first),
+            path: path_of(&location.dir, header.first),
             expected: end.next,
             found: header.first,
         });
@@ -238,9 +250,9 @@ fn check_joins(medium: &Medium, end: Head, header: &Header) -> Result<(), Journa
     Ok(())
 }
 
-fn not_sealed(medium: &Medium, first: Position) -> JournalError {
+fn not_sealed(location: &JournalLocation, first: Position) -> JournalError {
     JournalError::Damaged {
-        path: path_of(&medium.dir, first),
+        path: path_of(&location.dir, first),
         position: Some(first),
         what: "it is not sealed although a later segment has entries".to_owned(),
     }
@@ -248,22 +260,22 @@ fn not_sealed(medium: &Medium, first: Position) -> JournalError {
 
 /// Returns the first positions of the segments in the directory, in order. Removes unfinished files, and gives the
 /// very first segment its name.
-fn segments_in(medium: &Medium) -> Result<Vec<Position>, JournalError> {
+fn segments_in(location: &JournalLocation) -> Result<Vec<Position>, JournalError> {
     let storage = |path: &Path, action, cause| JournalError::Storage { path: path.to_owned(), action, cause };
-    let first_path = path_of(&medium.dir, Position::FIRST);
+    let first_path = path_of(&location.dir, Position::FIRST);
     let missing = || JournalError::Missing { path: first_path.clone(), first: Position::FIRST };
-    let names = medium.disk.list(&medium.dir).map_err(|cause| match cause.kind() {
+    let names = location.disk.list(&location.dir).map_err(|cause| match cause.kind() {
         std::io::ErrorKind::NotFound => missing(),
-        _ => storage(&medium.dir, "list", cause),
+        _ => storage(&location.dir, "list", cause),
     })?;
     let (mut segments, mut unfinished) = (Vec::new(), Vec::new());
     for name in names {
         match name.to_str().and_then(FileName::parse) {
             Some(FileName::Segment(first)) => segments.push(first),
-            Some(FileName::Unfinished(first)) => unfinished.push(path_of(&medium.dir, first)),
-            Some(FileName::UnfinishedMark) => unfinished.push(medium.dir.join(MARK)),
+            Some(FileName::Unfinished(first)) => unfinished.push(path_of(&location.dir, first)),
+            Some(FileName::UnfinishedMark) => unfinished.push(location.dir.join(MARK)),
             Some(FileName::Mark) => {}
-            None => return Err(JournalError::UnknownFile { path: medium.dir.join(name) }),
+            None => return Err(JournalError::UnknownFile { path: location.dir.join(name) }),
         }
     }
     segments.sort_unstable();
@@ -272,7 +284,7 @@ fn segments_in(medium: &Medium) -> Result<Vec<Position>, JournalError> {
         if !unfinished.contains(&first_path) {
             return Err(missing());
         }
-        publish(medium, Position::FIRST)?;
+        publish(location, Position::FIRST)?;
         return Ok(vec![Position::FIRST]);
     }
     if segments[0] != Position::FIRST {
@@ -280,7 +292,7 @@ fn segments_in(medium: &Medium) -> Result<Vec<Position>, JournalError> {
     }
     for path in unfinished {
         let path = temporary_name(&path);
-        medium.disk.remove(&path).map_err(|cause| storage(&path, "remove", cause))?;
+        location.disk.remove(&path).map_err(|cause| storage(&path, "remove", cause))?;
     }
     Ok(segments)
 }

@@ -6,37 +6,37 @@ use std::sync::Arc;
 use super::frame::FRAMES_START;
 use super::offsets::Offsets;
 use super::record::{Header, path_of};
-use super::segment::{Medium, OpenSegment, open_file, read_header, storage};
+use super::segment::{JournalLocation, OpenSegment, open_file, read_header, storage};
 use super::tail::Tail;
 use super::{Head, JournalError, Position};
 use crate::disk::{DiskDir, DiskFile, OpenMode, Space, parent, temporary_name};
 
 /// Creates a complete, empty segment under its temporary name, in a file of `len` bytes. Everything except the name is
 /// durable. Removes an unfinished file of the same name.
-pub(super) fn prepare(medium: &Medium, at: Head, len: u64) -> Result<(), JournalError> {
-    let path = temporary_name(&path_of(&medium.dir, at.next));
-    let header = Header { store: medium.identity.store, first: at.next, previous: at.chain };
+pub(super) fn prepare(location: &JournalLocation, at: Head, len: u64) -> Result<(), JournalError> {
+    let path = temporary_name(&path_of(&location.dir, at.next));
+    let header = Header { store: location.identity.store, first: at.next, previous: at.chain };
     let work = || {
-        if medium.disk.exists(&path)? {
-            medium.disk.remove(&path)?;
+        if location.disk.exists(&path)? {
+            location.disk.remove(&path)?;
         }
-        let file = medium.disk.open(&path, OpenMode::CreateNew)?;
+        let file = location.disk.open(&path, OpenMode::CreateNew)?;
         file.set_aside(0, len, Space::Zeroed)?;
-        file.write_at(0, &header.encode(&medium.identity.secret))?;
+        file.write_at(0, &header.encode(&location.identity.secret))?;
         file.sync()
     };
     work().map_err(|cause| {
         // On a full disk, leave none of the prepared space behind.
-        let _ = medium.disk.remove(&path);
+        let _ = location.disk.remove(&path);
         storage(&path, "create", cause)
     })
 }
 
 /// Gives a [prepared](prepare) segment its name, durably.
-pub(super) fn publish(medium: &Medium, first: Position) -> Result<(), JournalError> {
-    let path = path_of(&medium.dir, first);
-    let named = medium.disk.rename(&temporary_name(&path), &path);
-    named.and_then(|()| medium.disk.sync_dir(parent(&path))).map_err(|cause| storage(&path, "name", cause))
+pub(super) fn publish(location: &JournalLocation, first: Position) -> Result<(), JournalError> {
+    let path = path_of(&location.dir, first);
+    let named = location.disk.rename(&temporary_name(&path), &path);
+    named.and_then(|()| location.disk.sync_dir(parent(&path))).map_err(|cause| storage(&path, "name", cause))
 }
 
 /// A complete, empty segment with everything that is needed to give it its name. Publishing it opens no more files or
@@ -51,28 +51,31 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// [Prepares](prepare) a segment and opens it. The call may be repeated after a failure.
-    pub(super) fn new(medium: &Medium, at: Head, len: u64) -> Result<Self, JournalError> {
-        prepare(medium, at, len)?;
-        let path = path_of(&medium.dir, at.next);
+    pub(super) fn new(location: &JournalLocation, at: Head, len: u64) -> Result<Self, JournalError> {
+        prepare(location, at, len)?;
+        let path = path_of(&location.dir, at.next);
         let temporary = temporary_name(&path);
         let work = || {
-            let file = open_file(&temporary, at.next, |path| medium.disk.open_durable(path))?;
-            let header = read_header(&*file, medium, &path, at.next)?;
+            let file = open_file(&temporary, at.next, |path| location.disk.open_durable(path))?;
+            let header = read_header(&*file, location, &path, at.next)?;
             let tail = Tail::open(&*file, at.next, FRAMES_START);
             let tail = tail.map_err(|cause| storage(&temporary, "read", cause))?;
-            let dir = medium.disk.open_dir(parent(&path));
+            let dir = location.disk.open_dir(parent(&path));
             let dir = dir.map_err(|cause| storage(parent(&path), "open", cause))?;
             Ok(Self { header, tail, file, dir, path: path.clone() })
         };
         work().inspect_err(|_| {
             // Free its space until the next attempt.
-            let _ = medium.disk.remove(&temporary);
+            let _ = location.disk.remove(&temporary);
         })
     }
 
     /// Gives the segment its name, durably. After a failure, only reopening the journal shows what is on disk.
-    pub(super) fn publish(self, medium: &Medium) -> Result<(Header, Tail, OpenSegment), JournalError> {
-        let named = medium.disk.rename(&temporary_name(&self.path), &self.path);
+    pub(super) fn publish(
+        self,
+        location: &JournalLocation,
+    ) -> Result<(Header, Tail, OpenSegment), JournalError> {
+        let named = location.disk.rename(&temporary_name(&self.path), &self.path);
         named.and_then(|()| self.dir.sync()).map_err(|cause| storage(&self.path, "name", cause))?;
         let open = OpenSegment { file: Arc::from(self.file), offsets: Offsets::default(), end: FRAMES_START };
         Ok((self.header, self.tail, open))

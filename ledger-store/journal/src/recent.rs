@@ -7,12 +7,12 @@ use super::Position;
 
 /// The bytes of the newest chunks, by their first positions.
 #[derive(Debug, Default)]
-pub(crate) struct Recent {
+pub(crate) struct RecentChunks {
     chunks: VecDeque<(Position, Arc<[u8]>)>,
     bytes: usize,
 }
 
-impl Recent {
+impl RecentChunks {
     pub(crate) fn push(&mut self, first: Position, bytes: &[u8], max_bytes: usize) {
         self.bytes += bytes.len();
         self.chunks.push_back((first, Arc::from(bytes)));

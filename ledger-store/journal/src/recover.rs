@@ -25,7 +25,7 @@ use super::frame::{
 use super::head_file::HeadRecord;
 use super::offsets::{self, Offsets};
 use super::record::{Header, Seal};
-use super::walk::{Found, Frame, FrameReader};
+use super::walk::{Frame, FrameReader, FrameResult};
 use super::{Head, JournalError, Position, Secret};
 use crate::disk::DiskFile;
 
@@ -45,7 +45,7 @@ pub struct DroppedTail {
 
 /// The result of walking over a segment, up to the first frame that is missing or does not verify.
 #[derive(Debug)]
-pub(super) struct Walked {
+pub(super) struct SegmentWalk {
     /// The offset after the last complete write.
     pub(super) end: u64,
     pub(super) head: Head,
@@ -53,12 +53,12 @@ pub(super) struct Walked {
     /// The seal, if the segment has one.
     pub(super) seal: Option<Seal>,
     /// The bytes after the end, if there are any.
-    bad: Option<Bad>,
+    bad: Option<InvalidTail>,
 }
 
 /// Bytes after the end that are not a complete write.
 #[derive(Debug)]
-struct Bad {
+struct InvalidTail {
     /// The offset after the last of these bytes.
     until: u64,
     /// Whether a power cut can have left them.
@@ -89,10 +89,15 @@ pub(super) fn walk(
     header: &Header,
     secret: &Secret,
     len: u64,
-) -> Result<Walked, JournalError> {
+) -> Result<SegmentWalk, JournalError> {
     let failed = |cause: io::Error| JournalError::Storage { path: path.to_owned(), action: "read", cause };
-    let mut walked =
-        Walked { end: FRAMES_START, head: header.head(), offsets: Offsets::default(), seal: None, bad: None };
+    let mut walked = SegmentWalk {
+        end: FRAMES_START,
+        head: header.head(),
+        offsets: Offsets::default(),
+        seal: None,
+        bad: None,
+    };
     let mut frames = FrameReader::new(file, secret, header.first, len, WINDOW_BYTES);
     // The frames of the current write that were found so far.
     let mut write = Unfinished::after(&walked);
@@ -126,7 +131,7 @@ pub(super) fn walk(
             what: format!("{}, and a later write stands behind it", mismatch.what),
         });
     }
-    walked.bad = Some(Bad { until, may_be_torn: mismatch.may_be_torn, what: mismatch.what });
+    walked.bad = Some(InvalidTail { until, may_be_torn: mismatch.may_be_torn, what: mismatch.what });
     Ok(walked)
 }
 
@@ -143,7 +148,7 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    fn after(walked: &Walked) -> Self {
+    fn after(walked: &SegmentWalk) -> Self {
         Self {
             start: None,
             remaining: 0,
@@ -181,11 +186,13 @@ fn next_frame(
     secret: &Secret,
 ) -> io::Result<Next> {
     let frame = match frames.at(write.end)? {
-        Found::Frame(frame) => frame,
-        Found::Nothing if write.start.is_none() => return Ok(Next::Nothing),
-        Found::Nothing => return Ok(Next::Mismatch(Mismatch::torn("the end of a write is missing"))),
-        Found::Invalid => return Ok(Next::Mismatch(Mismatch::damage("a frame does not match its check"))),
-        Found::Cut => return Ok(Next::Mismatch(Mismatch::torn("the file ends within a write"))),
+        FrameResult::Frame(frame) => frame,
+        FrameResult::Nothing if write.start.is_none() => return Ok(Next::Nothing),
+        FrameResult::Nothing => return Ok(Next::Mismatch(Mismatch::torn("the end of a write is missing"))),
+        FrameResult::Invalid => {
+            return Ok(Next::Mismatch(Mismatch::damage("a frame does not match its check")));
+        }
+        FrameResult::Cut => return Ok(Next::Mismatch(Mismatch::torn("the file ends within a write"))),
     };
     let offset = frame.body_start - HEADER_BYTES as u64;
     let expected = (write.start.unwrap_or(offset), write.start.map(|_| write.remaining.wrapping_sub(1)));
@@ -306,7 +313,7 @@ fn has_later_write(
     Ok(false)
 }
 
-impl Walked {
+impl SegmentWalk {
     /// Creates the result for a segment that was closed where `mark` says.
     pub(super) fn closed(mark: &HeadRecord, offsets: Offsets) -> Self {
         Self { end: mark.end, head: mark.head, offsets, seal: None, bad: None }

@@ -32,7 +32,7 @@ use super::frame::{FRAMES_START, HEADER_BYTES, Header as FrameHeader, Kind, Pars
 use super::offsets::Offsets;
 use super::record::{Header, Seal, path_of};
 use super::tail::Tail;
-use super::walk::{Found, FrameReader};
+use super::walk::{FrameReader, FrameResult};
 use super::{Chunk, Head, Identity, JournalError, Position, SectionId};
 use crate::disk::{Disk, DiskFile, OpenMode};
 
@@ -43,7 +43,7 @@ const SCAN_BYTES: usize = 1 << 20;
 
 /// The disk, the directory and the identity of a journal, which all its segments share.
 #[derive(Debug)]
-pub(super) struct Medium {
+pub(super) struct JournalLocation {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
     pub(super) identity: Identity,
@@ -82,20 +82,20 @@ pub(super) struct OpenSegment {
 
 impl Segment {
     /// Creates a segment that is not sealed, from a file that the caller has opened.
-    pub(super) fn written(medium: &Medium, header: Header, open: OpenSegment) -> Self {
-        Self::new(path_of(&medium.dir, header.first), header, Some(open))
+    pub(super) fn written(location: &JournalLocation, header: Header, open: OpenSegment) -> Self {
+        Self::new(path_of(&location.dir, header.first), header, Some(open))
     }
 
     /// Reads the header and the seal of a segment that has a successor, and closes its file again. The seal is `None`
     /// if the file does not end with one, as after a crash right before the seal.
     pub(super) fn open_sealed(
-        medium: &Medium,
+        location: &JournalLocation,
         first: Position,
     ) -> Result<(Self, Option<Seal>), JournalError> {
-        let path = path_of(&medium.dir, first);
-        let file = open_file(&path, first, |path| medium.disk.open(path, OpenMode::Existing))?;
-        let header = read_header(&*file, medium, &path, first)?;
-        let seal = read_seal(&*file, medium, &path, first)?;
+        let path = path_of(&location.dir, first);
+        let file = open_file(&path, first, |path| location.disk.open(path, OpenMode::Existing))?;
+        let header = read_header(&*file, location, &path, first)?;
+        let seal = read_seal(&*file, location, &path, first)?;
         Ok((Self::new(path, header, None), seal.map(|(seal, _)| seal)))
     }
 
@@ -148,23 +148,28 @@ impl Segment {
 
     /// Seals the segment: writes its end as the last frame, cuts the file off there and closes it. Readers open it
     /// again.
-    pub(super) fn seal(&self, medium: &Medium, tail: &mut Tail, end: Head) -> Result<(), JournalError> {
+    pub(super) fn seal(
+        &self,
+        location: &JournalLocation,
+        tail: &mut Tail,
+        end: Head,
+    ) -> Result<(), JournalError> {
         let mut slot = self.open.write();
         let open = slot.as_mut().expect("the segment that is written is open");
-        tail.seal(&*open.file, &mut open.offsets, end, &medium.identity.secret)
+        tail.seal(&*open.file, &mut open.offsets, end, &location.identity.secret)
             .map_err(|cause| storage(&self.path, "seal", cause))?;
         self.close(&mut slot);
         Ok(())
     }
 
     /// Returns the chunk that holds the entry at position `at`.
-    pub(super) fn read(&self, medium: &Medium, at: Position) -> Result<Chunk, JournalError> {
+    pub(super) fn read(&self, location: &JournalLocation, at: Position) -> Result<Chunk, JournalError> {
         let nowhere = || self.damage(at, "no chunk holds this position");
-        let LookupStart { file, offset, end } = self.lookup_start(medium, at)?;
+        let LookupStart { file, offset, end } = self.lookup_start(location, at)?;
         let mut offset = offset.ok_or_else(nowhere)?;
-        let mut frames = self.frames(&*file, medium, end, LOOKUP_BYTES);
+        let mut frames = self.frames(&*file, location, end, LOOKUP_BYTES);
         loop {
-            let Some((chunk, next)) = self.chunk_after(&mut frames, offset, at, medium)? else {
+            let Some((chunk, next)) = self.chunk_after(&mut frames, offset, at, location)? else {
                 return Err(nowhere());
             };
             offset = next;
@@ -184,19 +189,19 @@ impl Segment {
         frames: &mut FrameReader<'_>,
         offset: u64,
         at: Position,
-        medium: &Medium,
+        location: &JournalLocation,
     ) -> Result<Option<(Option<Chunk>, u64)>, JournalError> {
         let frame = match frames.at(offset).map_err(|cause| self.unreadable(cause, at))? {
-            Found::Frame(frame) => frame,
-            Found::Nothing => return Ok(None),
-            Found::Invalid => return Err(self.damage(at, "a frame does not match its check")),
-            Found::Cut => return Err(self.damage(at, "a frame ends beyond the end")),
+            FrameResult::Frame(frame) => frame,
+            FrameResult::Nothing => return Ok(None),
+            FrameResult::Invalid => return Err(self.damage(at, "a frame does not match its check")),
+            FrameResult::Cut => return Err(self.damage(at, "a frame ends beyond the end")),
         };
         let is_before = |body| peek_positions(body).is_some_and(|(_, next)| next <= at);
         if !frame.is_chunk() || is_before(frame.body) {
             return Ok(Some((None, frame.end())));
         }
-        let chunk = self.verified(medium, at, frame.body)?;
+        let chunk = self.verified(location, at, frame.body)?;
         Ok(Some((Some(chunk), frame.end())))
     }
 
@@ -204,20 +209,20 @@ impl Segment {
     /// from `wanted`. Stops when `wanted` is zero, or at the first chunk that begins at `end` or later.
     pub(super) fn scan(
         &self,
-        medium: &Medium,
+        location: &JournalLocation,
         from: Position,
         end: Position,
         wanted: &mut usize,
         out: &mut Vec<Chunk>,
     ) -> Result<(), JournalError> {
         let nowhere = || self.damage(from, "no chunk holds this position");
-        let LookupStart { file, offset, end: frames_end } = self.lookup_start(medium, from)?;
+        let LookupStart { file, offset, end: frames_end } = self.lookup_start(location, from)?;
         let mut offset = offset.ok_or_else(nowhere)?;
         let window = (*wanted).clamp(LOOKUP_BYTES, SCAN_BYTES);
-        let mut frames = self.frames(&*file, medium, frames_end, window);
+        let mut frames = self.frames(&*file, location, frames_end, window);
         let mut at = from;
         let before = out.len();
-        while let Some((chunk, next)) = self.chunk_after(&mut frames, offset, at, medium)? {
+        while let Some((chunk, next)) = self.chunk_after(&mut frames, offset, at, location)? {
             offset = next;
             let Some(chunk) = chunk else { continue };
             if chunk.first() >= end {
@@ -243,7 +248,7 @@ impl Segment {
     /// Verifies the last chunks of the segment, at least `tail_bytes` of them or all, and that they end with `head`.
     pub(super) fn verify_tail(
         &self,
-        medium: &Medium,
+        location: &JournalLocation,
         head: Head,
         tail_bytes: u64,
     ) -> Result<(), JournalError> {
@@ -251,7 +256,7 @@ impl Segment {
             return self.compare_end(self.header.head(), head);
         }
         let from = {
-            let slot = self.opened(medium)?;
+            let slot = self.opened(location)?;
             let open = slot.as_ref().expect("the file was opened above");
             open.offsets.at_or_before_offset(open.end.saturating_sub(tail_bytes))
         };
@@ -262,7 +267,7 @@ impl Segment {
         let mut found: Option<Head> = is_whole.then(|| self.header.head());
         while at < head.next {
             let mut chunks = Vec::new();
-            self.scan(medium, at, head.next, &mut { SCAN_BYTES }, &mut chunks)?;
+            self.scan(location, at, head.next, &mut { SCAN_BYTES }, &mut chunks)?;
             for chunk in &chunks {
                 let continues =
                     found.is_none_or(|end| (end.next, end.chain) == (chunk.first(), chunk.previous()));
@@ -284,7 +289,7 @@ impl Segment {
     /// search early, the answer means nothing.
     pub(super) fn holds(
         &self,
-        medium: &Medium,
+        location: &JournalLocation,
         end: Position,
         sections: &BTreeSet<SectionId>,
         should_stop: &dyn Fn() -> bool,
@@ -292,7 +297,7 @@ impl Segment {
         let mut at = self.header.first;
         while at < end && !should_stop() {
             let mut chunks = Vec::new();
-            self.scan(medium, at, end, &mut { SCAN_BYTES }, &mut chunks)?;
+            self.scan(location, at, end, &mut { SCAN_BYTES }, &mut chunks)?;
             if chunks.iter().any(|chunk| chunk.has_any(sections)) {
                 return Ok(true);
             }
@@ -302,7 +307,10 @@ impl Segment {
     }
 
     /// Returns the open file. Opens it if it is closed.
-    fn opened(&self, medium: &Medium) -> Result<RwLockReadGuard<'_, Option<OpenSegment>>, JournalError> {
+    fn opened(
+        &self,
+        location: &JournalLocation,
+    ) -> Result<RwLockReadGuard<'_, Option<OpenSegment>>, JournalError> {
         let slot = self.open.read();
         if slot.is_some() {
             return Ok(slot);
@@ -310,26 +318,26 @@ impl Segment {
         drop(slot);
         let mut empty = self.open.write();
         if empty.is_none() {
-            *empty = Some(self.reopen(medium)?);
+            *empty = Some(self.reopen(location)?);
             self.is_open.store(true, Ordering::Relaxed);
         }
         Ok(RwLockWriteGuard::downgrade(empty))
     }
 
     /// Opens the file of a sealed segment, and reads the offsets of its chunks.
-    fn reopen(&self, medium: &Medium) -> Result<OpenSegment, JournalError> {
+    fn reopen(&self, location: &JournalLocation) -> Result<OpenSegment, JournalError> {
         let first = self.header.first;
-        let file = open_file(&self.path, first, |path| medium.disk.open(path, OpenMode::Existing))?;
-        let (seal, end) = read_seal(&*file, medium, &self.path, first)?
+        let file = open_file(&self.path, first, |path| location.disk.open(path, OpenMode::Existing))?;
+        let (seal, end) = read_seal(&*file, location, &self.path, first)?
             .ok_or_else(|| self.damage(first, "it is not sealed any more"))?;
-        let offsets = read_offsets(&*file, medium, &self.path, first, (seal.offsets, end))?;
+        let offsets = read_offsets(&*file, location, &self.path, first, (seal.offsets, end))?;
         Ok(OpenSegment { file: Arc::from(file), offsets, end })
     }
 
     /// Finds where to begin a search for the chunk that holds `at`. Releases the lock before the caller reads, because
     /// an append would have to wait for it.
-    fn lookup_start(&self, medium: &Medium, at: Position) -> Result<LookupStart, JournalError> {
-        let slot = self.opened(medium)?;
+    fn lookup_start(&self, location: &JournalLocation, at: Position) -> Result<LookupStart, JournalError> {
+        let slot = self.opened(location)?;
         let open = slot.as_ref().expect("the file was opened above");
         Ok(LookupStart { file: open.file.clone(), offset: open.offsets.before(at.get()), end: open.end })
     }
@@ -337,21 +345,21 @@ impl Segment {
     fn frames<'a>(
         &self,
         file: &'a dyn DiskFile,
-        medium: &'a Medium,
+        location: &'a JournalLocation,
         end: u64,
         window: usize,
     ) -> FrameReader<'a> {
-        FrameReader::new(file, &medium.identity.secret, self.header.first, end, window)
+        FrameReader::new(file, &location.identity.secret, self.header.first, end, window)
     }
 
     /// Verifies and decodes the bytes of a chunk. `at` is the position that an error names.
     pub(super) fn verified(
         &self,
-        medium: &Medium,
+        location: &JournalLocation,
         at: Position,
         bytes: &[u8],
     ) -> Result<Chunk, JournalError> {
-        decode(bytes, &medium.identity.secret).map_err(|error| match error {
+        decode(bytes, &location.identity.secret).map_err(|error| match error {
             DecodeError::Corrupt(corrupt) => self.damage(at, corrupt.what),
             DecodeError::Newer(found) => {
                 JournalError::NewerFormat { path: self.path.clone(), found, supported: CHUNK_FORMAT_VERSION }
@@ -410,19 +418,19 @@ pub(super) fn open_file(
 /// Reads the header of a segment, which must agree with the name of the file.
 pub(super) fn read_header(
     file: &dyn DiskFile,
-    medium: &Medium,
+    location: &JournalLocation,
     path: &Path,
     first: Position,
 ) -> Result<Header, JournalError> {
     let mut record = [0; Header::BYTES];
     file.read_at(0, &mut record).map_err(|cause| read_failure(path, cause, first))?;
-    Header::decode(&record, &medium.identity, path, first)
+    Header::decode(&record, &location.identity, path, first)
 }
 
 /// Reads the seal at the end of a segment, and returns it with its offset. `None` if the file does not end with one.
 fn read_seal(
     file: &dyn DiskFile,
-    medium: &Medium,
+    location: &JournalLocation,
     path: &Path,
     first: Position,
 ) -> Result<Option<(Seal, u64)>, JournalError> {
@@ -435,9 +443,9 @@ fn read_seal(
     file.read_at(offset, &mut bytes).map_err(|cause| read_failure(path, cause, first))?;
     let (header, body) =
         bytes.split_first_chunk::<HEADER_BYTES>().expect("the buffer is longer than a header");
-    match FrameHeader::parse(header, &medium.identity.secret, first, offset) {
+    match FrameHeader::parse(header, &location.identity.secret, first, offset) {
         Parsed::Valid(header) if header.kind == Kind::Seal => {
-            let seal = Seal::decode(body, &medium.identity.secret, path, first)?;
+            let seal = Seal::decode(body, &location.identity.secret, path, first)?;
             Ok(Some((seal, offset)))
         }
         Parsed::Valid(_) | Parsed::Invalid | Parsed::Blank => Ok(None),
@@ -448,18 +456,18 @@ fn read_seal(
 /// last such frame, and `end` the offset after the last frame.
 pub(super) fn read_offsets(
     file: &dyn DiskFile,
-    medium: &Medium,
+    location: &JournalLocation,
     path: &Path,
     first: Position,
     (last, end): (u64, u64),
 ) -> Result<Offsets, JournalError> {
-    let secret = &medium.identity.secret;
+    let secret = &location.identity.secret;
     let mut frames = FrameReader::new(file, secret, first, end, LOOKUP_BYTES);
     let mut offsets = Offsets::default();
     let mut at = last;
     while at > 0 {
         let found = frames.at(at).map_err(|cause| read_failure(path, cause, first))?;
-        let Found::Frame(frame) = found else {
+        let FrameResult::Frame(frame) = found else {
             return Err(damaged(path, first, "a list of its chunks is not where it should be"));
         };
         if frame.header.kind != Kind::Offsets {

@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::error::is_want_of_room;
+use super::error::is_out_of_space;
 use super::frame::{FRAMES_START, Kind};
 use super::head_file::{HeadFile, HeadRecord};
 use super::journal::{check_append, check_copies};
 use super::opening::Opened;
 use super::options::SegmentOptions;
 use super::prepared::{Prepared, prepare};
-use super::recent::Recent;
+use super::recent::RecentChunks;
 use super::record::path_of;
 use super::recover::DroppedTail;
-use super::segment::{Medium, Segment, storage};
-use super::tail::{Placed, Tail};
+use super::segment::{JournalLocation, Segment, storage};
+use super::tail::{ChunkFrame, Tail};
 use super::{
     ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, JournalReader, Position,
     Secret, SectionId,
@@ -35,7 +35,7 @@ const SMALL_APPEND_BYTES: u64 = 128 << 10;
 /// A journal in segment files.
 #[derive(Debug)]
 pub struct SegmentedJournal {
-    medium: Medium,
+    location: JournalLocation,
     options: SegmentOptions,
     boot: Option<BootId>,
     /// The segments by ascending first position, without gaps. The last one receives new entries.
@@ -52,7 +52,7 @@ pub struct SegmentedJournal {
     /// Whether the mark was written but not synced yet.
     is_mark_unsynced: AtomicBool,
     head: Mutex<Head>,
-    recent: Mutex<Recent>,
+    recent: Mutex<RecentChunks>,
     dropped: Option<DroppedTail>,
     /// Counts the uses of segments, to find the least recently used ones.
     uses: AtomicU64,
@@ -87,8 +87,8 @@ impl SegmentedJournal {
     /// [`JournalError::Storage`] if the disk fails.
     pub fn initialise(disk: Arc<dyn Disk>, dir: PathBuf, identity: Identity) -> Result<(), JournalError> {
         let head = Head { next: Position::FIRST, chain: ChainHash::genesis(identity.store) };
-        let medium = Medium { disk, dir, identity };
-        prepare(&medium, head, BLOCK_BYTES as u64)?;
+        let location = JournalLocation { disk, dir, identity };
+        prepare(&location, head, BLOCK_BYTES as u64)?;
         let mark = HeadRecord {
             is_closed: false,
             boot: None,
@@ -97,8 +97,8 @@ impl SegmentedJournal {
             offsets: 0,
             head,
         };
-        HeadFile::create(&medium, &mark)?;
-        medium.disk.sync_dir(&medium.dir).map_err(|cause| storage(&medium.dir, "sync", cause))
+        HeadFile::create(&location, &mark)?;
+        location.disk.sync_dir(&location.dir).map_err(|cause| storage(&location.dir, "sync", cause))
     }
 
     /// Returns whether an interrupted [`SegmentedJournal::initialise`] may leave a file of this name.
@@ -123,9 +123,9 @@ impl SegmentedJournal {
         identity: Identity,
         options: SegmentOptions,
     ) -> Result<Self, JournalError> {
-        let medium = Medium { disk, dir, identity };
+        let location = JournalLocation { disk, dir, identity };
         let Opened { segments, tail, mark, head, file_end, boot, dropped } =
-            super::opening::open(&medium, &options)?;
+            super::opening::open(&location, &options)?;
         Ok(Self {
             options,
             boot,
@@ -141,7 +141,7 @@ impl SegmentedJournal {
             dropped,
             uses: AtomicU64::new(0),
             copying: Mutex::default(),
-            medium,
+            location,
         })
     }
 
@@ -159,12 +159,12 @@ impl SegmentedJournal {
         let file_end = self.options.new_file_bytes();
         // Until the new segment is published, only a temporary file has changed, and the next batch may try again: by
         // then a full disk may have space, and a process may have free file descriptors.
-        let prepared = Prepared::new(&self.medium, head, file_end)?;
+        let prepared = Prepared::new(&self.location, head, file_end)?;
         appender.state = Appending::Failed;
-        let (header, tail, open) = prepared.publish(&self.medium)?;
+        let (header, tail, open) = prepared.publish(&self.location)?;
         let _space = self.space.lock();
-        self.last_segment().seal(&self.medium, &mut appender.tail, head)?;
-        self.segments.write().push(Arc::new(Segment::written(&self.medium, header, open)));
+        self.last_segment().seal(&self.location, &mut appender.tail, head)?;
+        self.segments.write().push(Arc::new(Segment::written(&self.location, header, open)));
         appender.tail = tail;
         self.file_end.store(file_end, Ordering::Relaxed);
         self.frames_end.store(FRAMES_START, Ordering::Relaxed);
@@ -236,8 +236,8 @@ impl SegmentedJournal {
                     self.file_end.store(to, Ordering::Relaxed);
                     return Ok(());
                 }
-                Err(cause) if is_want_of_room(&cause) && step > self.least_space() => step /= 2,
-                Err(cause) if is_want_of_room(&cause) && self.space() >= self.least_space() => return Ok(()),
+                Err(cause) if is_out_of_space(&cause) && step > self.least_space() => step /= 2,
+                Err(cause) if is_out_of_space(&cause) && self.space() >= self.least_space() => return Ok(()),
                 Err(cause) => return Err(storage(segment.path(), "extend", cause)),
             }
         }
@@ -281,7 +281,7 @@ impl SegmentedJournal {
     fn append_frames(
         &self,
         check: impl FnOnce(Head) -> Result<bool, JournalError>,
-        put: impl FnOnce(&mut Tail, Head, &Secret) -> (Head, Vec<Placed>),
+        put: impl FnOnce(&mut Tail, Head, &Secret) -> (Head, Vec<ChunkFrame>),
     ) -> Result<Head, JournalError> {
         let mut appender = self.appender.lock();
         let appender = &mut *appender;
@@ -294,7 +294,7 @@ impl SegmentedJournal {
         }
         let expected = head.next;
         let segment = self.last_segment();
-        let (head, placed) = put(&mut appender.tail, head, &self.medium.identity.secret);
+        let (head, placed) = put(&mut appender.tail, head, &self.location.identity.secret);
         {
             let mut recent = self.recent.lock();
             // Readers only ask for entries before the head, so they do not see these until they are durable.
@@ -329,10 +329,10 @@ impl SegmentedJournal {
     }
 
     /// Records a durable append in memory.
-    fn note(&self, segment: &Segment, tail: &Tail, placed: &[Placed]) {
+    fn note(&self, segment: &Segment, tail: &Tail, placed: &[ChunkFrame]) {
         let end = tail.end();
         segment.change(|open| {
-            for Placed { position, offset, .. } in placed {
+            for ChunkFrame { position, offset, .. } in placed {
                 open.offsets.note(position.get(), *offset);
             }
             open.end = end;
@@ -343,7 +343,7 @@ impl SegmentedJournal {
     /// Returns the chunk that holds `at`, if it is among the newest chunks.
     fn read_recent(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
         let Some(bytes) = self.recent.lock().get(at) else { return Ok(None) };
-        self.last_segment().verified(&self.medium, at, &bytes).map(Some)
+        self.last_segment().verified(&self.location, at, &bytes).map(Some)
     }
 }
 
@@ -359,7 +359,7 @@ impl JournalReader for SegmentedJournal {
         if let Some(chunk) = self.read_recent(at)? {
             return Ok(Some(chunk));
         }
-        let chunk = self.segment_of(at).read(&self.medium, at);
+        let chunk = self.segment_of(at).read(&self.location, at);
         self.close_idle();
         chunk.map(Some)
     }
@@ -375,7 +375,7 @@ impl JournalReader for SegmentedJournal {
                 wanted = wanted.saturating_sub(chunk.weight());
                 chunks.push(chunk);
             } else {
-                self.segment_of(at).scan(&self.medium, at, end, &mut wanted, &mut chunks)?;
+                self.segment_of(at).scan(&self.location, at, end, &mut wanted, &mut chunks)?;
             }
             // Each scan adds a chunk or fails, so the loop ends.
             at = chunks.last().map_or(end, Chunk::next);
@@ -408,7 +408,7 @@ impl Journal for SegmentedJournal {
         self.extend(&self.last_segment())
     }
 
-    fn tend(&self) -> Result<(), JournalError> {
+    fn prepare_space(&self) -> Result<(), JournalError> {
         if self.space() < self.options.space_bytes {
             self.extend(&self.last_segment())?;
         }
@@ -422,7 +422,7 @@ impl Journal for SegmentedJournal {
         Ok(())
     }
 
-    fn wants_space(&self) -> bool {
+    fn needs_space(&self) -> bool {
         self.space() < self.options.space_bytes
     }
 
@@ -436,7 +436,7 @@ impl Journal for SegmentedJournal {
         let _space = self.space.lock();
         let segment = self.last_segment();
         let failed = |cause| storage(segment.path(), "close", cause);
-        let secret = &self.medium.identity.secret;
+        let secret = &self.location.identity.secret;
         let list = segment.change(|open| open.offsets.has_news().then(|| open.offsets.encode(secret)));
         if let Some(list) = list {
             let mut write = appender.tail.begin(1, list.len() + 1024);
@@ -473,21 +473,21 @@ impl Journal for SegmentedJournal {
             };
             // Later appends do not concern these sections.
             let end = next.unwrap_or_else(|| self.head().next);
-            let holds = segment.holds(&self.medium, end, removed, should_stop)?;
+            let holds = segment.holds(&self.location, end, removed, should_stop)?;
             if should_stop() {
                 return Ok(Freed { is_done: false, ..freed });
             }
             if holds {
                 self.end_segment(place)?;
                 let end = self.segments.read()[place + 1].header.head();
-                let before = segment.file_bytes(&self.medium)?;
-                let Some(copy) = segment.without(&self.medium, end, removed, should_stop)? else {
+                let before = segment.file_bytes(&self.location)?;
+                let Some(copy) = segment.without(&self.location, end, removed, should_stop)? else {
                     return Ok(Freed { is_done: false, ..freed });
                 };
-                freed.bytes += before.saturating_sub(copy.file_bytes(&self.medium)?);
+                freed.bytes += before.saturating_sub(copy.file_bytes(&self.location)?);
                 self.segments.write()[place] = Arc::new(copy);
                 // The cache may hold the removed bytes.
-                *self.recent.lock() = Recent::default();
+                *self.recent.lock() = RecentChunks::default();
             }
             place += 1;
         }

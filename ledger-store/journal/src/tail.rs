@@ -25,7 +25,7 @@ pub(super) struct Tail {
 
 /// The frame of a chunk.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct ChunkFrame {
     /// The first position of the chunk.
     pub(super) position: Position,
     /// The offset of the frame.
@@ -65,7 +65,7 @@ impl Tail {
         chunks: &[ChunkDraft],
         mut head: Head,
         secret: &Secret,
-    ) -> (Head, Vec<Placed>) {
+    ) -> (Head, Vec<ChunkFrame>) {
         let bytes: usize = chunks.iter().map(|chunk| chunk.encoded_len() + MAX_FRAME_OVERHEAD).sum();
         let mut write = self.begin(chunks.len() as u32, bytes);
         let placed = chunks.iter().map(|chunk| {
@@ -75,7 +75,7 @@ impl Tail {
                 head = Head { next, chain };
             });
             let length = (self.end() - offset) as usize - HEADER_BYTES;
-            Placed { position: chunk.first, offset, length }
+            ChunkFrame { position: chunk.first, offset, length }
         });
         let placed = placed.collect();
         (head, placed)
@@ -88,7 +88,7 @@ impl Tail {
         chunks: &[Chunk],
         mut head: Head,
         secret: &Secret,
-    ) -> (Head, Vec<Placed>) {
+    ) -> (Head, Vec<ChunkFrame>) {
         let none = BTreeSet::new();
         let encoded: Vec<_> = chunks.iter().map(|chunk| encode_without(chunk, &none, secret)).collect();
         let bytes = encoded.iter().map(|bytes| bytes.len() + MAX_FRAME_OVERHEAD).sum();
@@ -96,7 +96,7 @@ impl Tail {
         let mut placed = Vec::with_capacity(chunks.len());
         for (chunk, bytes) in chunks.iter().zip(encoded) {
             let offset = self.put(&mut write, Kind::Chunk, secret, |out| out.extend_from_slice(&bytes));
-            placed.push(Placed { position: chunk.first(), offset, length: bytes.len() });
+            placed.push(ChunkFrame { position: chunk.first(), offset, length: bytes.len() });
             head = Head { next: chunk.next(), chain: chunk.chain() };
         }
         (head, placed)
@@ -159,7 +159,7 @@ impl Tail {
     }
 
     /// Returns the bytes of a chunk that was added but is not written yet.
-    pub(super) fn chunk(&self, placed: &Placed) -> &[u8] {
+    pub(super) fn chunk(&self, placed: &ChunkFrame) -> &[u8] {
         let body = (placed.offset - self.start) as usize + HEADER_BYTES;
         &self.buffer.bytes()[body..body + placed.length]
     }

@@ -45,7 +45,7 @@ impl Frame<'_> {
 
 /// The result of reading a frame.
 #[derive(Debug)]
-pub(super) enum Found<'a> {
+pub(super) enum FrameResult<'a> {
     Frame(Frame<'a>),
     /// No frame: the header is blank or after the end.
     Nothing,
@@ -68,26 +68,26 @@ impl<'a> FrameReader<'a> {
     }
 
     /// Reads the frame whose header is the first at or after `offset`.
-    pub(super) fn at(&mut self, offset: u64) -> io::Result<Found<'_>> {
+    pub(super) fn at(&mut self, offset: u64) -> io::Result<FrameResult<'_>> {
         let place = header_place(offset);
         let body_start = place + HEADER_BYTES as u64;
         if body_start > self.end {
-            return Ok(Found::Nothing);
+            return Ok(FrameResult::Nothing);
         }
         let (secret, first, end) = (self.secret, self.first, self.end);
         let bytes = self.bytes(place..body_start)?;
         let bytes = bytes.try_into().expect("as many bytes as a header has");
         let header = match Header::parse(bytes, secret, first, place) {
-            Parsed::Blank => return Ok(Found::Nothing),
-            Parsed::Invalid => return Ok(Found::Invalid),
+            Parsed::Blank => return Ok(FrameResult::Nothing),
+            Parsed::Invalid => return Ok(FrameResult::Invalid),
             Parsed::Valid(header) => header,
         };
         let body_end = body_start + u64::from(header.length);
         if body_end > end {
-            return Ok(Found::Cut);
+            return Ok(FrameResult::Cut);
         }
         let body = self.bytes(body_start..body_end)?;
-        Ok(Found::Frame(Frame { header, body_start, body }))
+        Ok(FrameResult::Frame(Frame { header, body_start, body }))
     }
 
     /// Returns a range of bytes of the file.

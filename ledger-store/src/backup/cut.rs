@@ -20,18 +20,18 @@ pub(super) fn find_cut(
     point: RestorePoint,
 ) -> Result<Position, OpenError> {
     let head = journal.head();
-    let mut cut = Cut { point, usable: Position::FIRST, last: None, is_past: false };
+    let mut search = CutSearch { point, usable: Position::FIRST, last: None, is_past: false };
     // A damaged backup is refused as a whole, even if the damage is after the restore point.
-    walk(journal, begin, |chunk| cut.step(chunk))?;
+    walk(journal, begin, |chunk| search.step(chunk))?;
     let is_whole = match point {
         RestorePoint::End => true,
         RestorePoint::Entries(entries) => entries >= head.next.get() - 1,
-        RestorePoint::Date(_) => !cut.is_past,
+        RestorePoint::Date(_) => !search.is_past,
     };
-    Ok(if is_whole { head.next } else { cut.usable })
+    Ok(if is_whole { head.next } else { search.usable })
 }
 
-struct Cut {
+struct CutSearch {
     point: RestorePoint,
     /// The last known end of a batch before the point.
     usable: Position,
@@ -41,7 +41,7 @@ struct Cut {
     is_past: bool,
 }
 
-impl Cut {
+impl CutSearch {
     fn step(&mut self, chunk: &Chunk) -> Result<(), OpenError> {
         if self.is_past || self.point == RestorePoint::End {
             return Ok(());

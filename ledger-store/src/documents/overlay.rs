@@ -15,7 +15,7 @@ use super::merged::{Changes, Merged};
 use crate::error::ReadError;
 
 /// The state before a change, which [`Overlay::undo`] needs to take the change back.
-pub(crate) enum Before {
+pub(crate) enum UndoRecord {
     /// The current flush had no change of the document, so the value of older flushes applied.
     Unchanged,
     /// The current flush had this change of the document.
@@ -116,30 +116,30 @@ impl Overlay {
 
     /// Sets or removes the value of a key. The value of an index entry is empty. Returns what [`Overlay::undo`] needs
     /// to take the change back.
-    pub(crate) fn put(&mut self, key: Arc<[u8]>, value: Option<SharedBytes>) -> Before {
+    pub(crate) fn put(&mut self, key: Arc<[u8]>, value: Option<SharedBytes>) -> UndoRecord {
         let newest = self.newest();
         if keys::is_document(&key) {
             return match newest.documents.insert(key, value) {
-                Some(value) => Before::Changed(value),
-                None => Before::Unchanged,
+                Some(value) => UndoRecord::Changed(value),
+                None => UndoRecord::Unchanged,
             };
         }
         let changes = newest.indexes.entry(keys::prefix_of(&key));
         changes.or_insert_with(|| EntryChanges::Unordered(Vec::new())).push(key, value.is_some());
-        Before::Entry
+        UndoRecord::Entry
     }
 
     /// Takes the newest change back. `before` comes from [`Overlay::put`].
-    pub(crate) fn undo(&mut self, key: &[u8], before: Before) {
+    pub(crate) fn undo(&mut self, key: &[u8], before: UndoRecord) {
         let newest = self.newest();
         match before {
-            Before::Changed(value) => {
+            UndoRecord::Changed(value) => {
                 newest.documents.insert(key.into(), value);
             }
-            Before::Unchanged => {
+            UndoRecord::Unchanged => {
                 newest.documents.remove(key);
             }
-            Before::Entry => {
+            UndoRecord::Entry => {
                 if let Some(changes) = newest.indexes.get_mut(&keys::prefix_of(key)) {
                     changes.pop(key);
                 }

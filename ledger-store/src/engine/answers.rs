@@ -6,7 +6,7 @@ use super::Engine;
 use super::pending::{DecidedCommands, Pending, PendingOutcomes};
 use crate::cause::Cause;
 use crate::error::{ReadError, WriteError};
-use crate::read::{Later, Session, TriedMoves, effective, logs};
+use crate::read::{DryRunMoves, LaterTransactions, Session, effective, logs};
 use crate::submission::{Detail, Mode, Outcome, Receipt};
 use crate::view::View;
 use crate::writer::Decided;
@@ -28,9 +28,9 @@ impl<'a> Resolver<'a> {
     pub(super) fn answer(&mut self, pending: Pending) {
         match pending {
             Pending::Complete(answer) => answer(Ok(())),
-            Pending::Outcomes(pending, done) => {
+            Pending::Outcomes(pending, callback) => {
                 let is_dry_run = pending.is_dry_run();
-                done.tell(self.outcomes(pending).map_err(|error| match error {
+                callback.call(self.outcomes(pending).map_err(|error| match error {
                     // The write is durable, but its answer cannot be completed. A read error would say that the write
                     // had no effect.
                     WriteError::Read(error) if !is_dry_run => {
@@ -52,7 +52,7 @@ impl<'a> Resolver<'a> {
                 .map(|(ledger, decided)| self.outcome(ledger, Detail::Ids, decided))
                 .collect(),
             DecidedCommands::OfLedger { ledger, mode: Mode::DryRun, detail, outcomes } => {
-                self.tried(ledger, detail, outcomes)
+                self.dry_run_outcomes(ledger, detail, outcomes)
             }
             DecidedCommands::OfLedger { ledger, mode: Mode::Commit, detail, outcomes } => {
                 outcomes.into_iter().map(|outcome| self.outcome(ledger, detail, outcome)).collect()
@@ -62,13 +62,13 @@ impl<'a> Resolver<'a> {
 
     /// Builds the answers of a dry run. Each includes the effects of the commands before it, although nothing is
     /// recorded.
-    fn tried(
+    fn dry_run_outcomes(
         &mut self,
         ledger: u32,
         detail: Detail,
         outcomes: Vec<Decided>,
     ) -> Result<Vec<Outcome>, WriteError> {
-        let mut moves = TriedMoves::default();
+        let mut moves = DryRunMoves::default();
         let mut answers: Vec<Outcome> = Vec::with_capacity(outcomes.len());
         for decided in outcomes {
             let answer = match decided {
@@ -84,7 +84,11 @@ impl<'a> Resolver<'a> {
                 }
                 Decided::Done(mut receipt) => {
                     if let Some(entry) = &mut receipt.entry {
-                        effective::add_tried_volumes(self.session(ledger)?, &mut entry.payload, &mut moves)?;
+                        effective::add_dry_run_volumes(
+                            self.session(ledger)?,
+                            &mut entry.payload,
+                            &mut moves,
+                        )?;
                     }
                     Outcome::Done(receipt)
                 }
@@ -103,7 +107,7 @@ impl<'a> Resolver<'a> {
                     effective::add_effective_volumes(
                         self.session(ledger)?,
                         &mut entry.payload,
-                        Later::InMemory,
+                        LaterTransactions::InMemory,
                     )?;
                 }
                 Outcome::Done(receipt)
@@ -117,7 +121,7 @@ impl<'a> Resolver<'a> {
                 if offset > 0 {
                     entry = logs::entry_of(session, entry.id.get() + offset)?;
                 }
-                effective::add_effective_volumes(session, &mut entry.payload, Later::Anywhere)?;
+                effective::add_effective_volumes(session, &mut entry.payload, LaterTransactions::Anywhere)?;
                 let transaction = match &entry.payload {
                     ledger_core::LogPayload::NewTransaction { transaction, .. }
                     | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => {

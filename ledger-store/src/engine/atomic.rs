@@ -8,7 +8,8 @@ use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Detail, Receipt, Request};
 use crate::writer::{
-    Batch, Decided, KeyPrints, LedgerContext, Prepared, Setting, State, document_changes, execute, undo,
+    Batch, Decided, KeyPrints, LedgerContext, Prepared, State, SubmissionParams, document_changes, execute,
+    undo,
 };
 
 /// Decides an atomic write. All of its entries go into this batch, which one append makes durable, or none do.
@@ -37,12 +38,12 @@ pub(super) fn decide_atomic(
     };
     let is_recorded = decided.as_ref().is_ok_and(|outcomes| outcomes.iter().all(is_accepted));
     if is_recorded {
-        undo::keep(state);
+        undo::commit(state);
         for ledger in &ledgers {
             batch.touch(*ledger);
         }
     } else {
-        undo::take_back(state);
+        undo::roll_back(state);
         batch.reset(mark);
     }
     let mut outcomes = decided?;
@@ -69,13 +70,13 @@ fn decide_commands(
     let mut outcomes = Vec::with_capacity(requests.len());
     for (at, (ledger, request)) in ledgers.iter().zip(requests).enumerate() {
         undo::include(state, *ledger);
-        let setting = Setting { now, detail: Detail::Ids };
+        let params = SubmissionParams { now, detail: Detail::Ids };
         let program = programs.get(at).and_then(Option::as_ref);
         let prints = KeyPrints::default();
         let prepared = Prepared { request, at, program, several: false, prints, hint: &[] };
         let mut receipt = Receipt::EMPTY;
         let mut context = LedgerContext { state, ledger: *ledger, batch, written };
-        let other = execute::command(&mut context, setting, prepared, &mut receipt)?;
+        let other = execute::command(&mut context, params, prepared, &mut receipt)?;
         outcomes.push(other.unwrap_or(Decided::Done(receipt)));
     }
     Ok(outcomes)

@@ -59,7 +59,7 @@ pub(crate) fn flush_loop(engine: &Engine) {
                     // The thread that holds the lock may itself wait for a flush that it has just requested. So do
                     // not wait for the lock without a limit.
                     match engine.decider.try_lock_for(TURN_TIMEOUT) {
-                        Some(mut state) => flushes::flush_gathered(engine, &mut state),
+                        Some(mut state) => flushes::flush_pending_of(engine, &mut state),
                         None => timeout = TURN_TIMEOUT,
                     }
                 }
@@ -92,7 +92,7 @@ fn end_flush(engine: &Engine) {
     }
     drop(flushes);
     engine.flush_done.notify_all();
-    engine.mending.note_available();
+    engine.repair.note_available();
     want_merges(engine);
 }
 
@@ -109,7 +109,7 @@ fn try_flush_again(engine: &Engine, failure: &FlushFailure, wait: Duration) -> b
     }
     let until = Instant::now() + wait;
     let is_disk_full = matches!(failure, FlushFailure::Index(Some(Fault::Refused { is_full: true, .. }), _));
-    engine.mending.note_unavailable(&reason);
+    engine.repair.note_unavailable(&reason);
     let mut flushes = engine.flushes.lock();
     flushes.failing = Some(Failing { reason: unwritten(&reason), is_disk_full });
     engine.flush_done.notify_all();
@@ -164,7 +164,7 @@ fn write_flush(
         return Ok(());
     }
     let index = engine.index();
-    if index.is_spoilt() {
+    if index.has_failed_flush() {
         let why = index.fault().map_or_else(String::new, |fault| fault.to_string());
         return Err(FlushFailure::Index(index.fault(), why));
     }
@@ -192,7 +192,7 @@ fn write_flush(
         Err(error) => {
             // The commit may have taken effect all the same. Do not write to this file again until it was
             // reopened, which shows what it holds, or was replaced.
-            index.spoil();
+            index.record_failed_flush();
             index.note(&error);
             return Err(FlushFailure::Index(index.fault(), error.to_string()));
         }
@@ -248,7 +248,7 @@ pub(crate) fn merge_loop(engine: &Engine) {
             }
             let index = engine.index();
             if index.fault().is_some() {
-                // The mending thread repairs the index and then requests merges again.
+                // The repair thread repairs the index and then requests merges again.
                 break;
             }
             let merged = ledger_index::maintain(&index, &stop);
@@ -277,14 +277,14 @@ pub(crate) fn space_loop(engine: &Engine) {
         engine.space_wanted.wait_for(&mut waiting, TEND_INTERVAL);
         drop(waiting);
         // Ignore the error: the next batch that needs the space meets it too and reports it to its callers.
-        let _ = engine.journal.tend();
+        let _ = engine.journal.prepare_space();
     }
 }
 
 /// Publishes a new snapshot of an index, if this index is still the one in use and has no failed flush.
 pub(crate) fn install_snapshot(engine: &Engine, index: &IndexFile) -> Result<(), IndexError> {
     let _installing = engine.install.lock();
-    if engine.stopped().is_some() || index.is_spoilt() || !engine.index().is_same(index) {
+    if engine.stopped().is_some() || index.has_failed_flush() || !engine.index().is_same(index) {
         // A flush may have been written to the file without being published.
         return Ok(());
     }

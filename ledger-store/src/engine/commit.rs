@@ -9,7 +9,7 @@ use super::answers::Resolver;
 use super::handover::DecidedBatch;
 use super::panics;
 use super::panics::StopOnPanic;
-use super::work::TurnedAway;
+use super::work::RejectedWork;
 use super::{Engine, background};
 use crate::cause::Cause;
 use crate::error::WriteError;
@@ -17,7 +17,7 @@ use crate::view::{LedgerHead, View};
 use crate::writer::Batch;
 
 /// Answers work that was turned away because disk or memory is short.
-pub(super) fn refuse(turned_away: Vec<TurnedAway>) {
+pub(super) fn refuse(turned_away: Vec<RejectedWork>) {
     for (work, why) in turned_away {
         work.refuse(why);
     }
@@ -33,7 +33,7 @@ pub(super) fn hand_over(engine: &Engine, decided: DecidedBatch) {
 /// Runs the committer thread until the handover is closed and empty.
 pub(crate) fn commit_loop(engine: &Engine) {
     while let Some(decided) = engine.handover.take() {
-        panics::outlive(engine, |engine| finish(engine, decided));
+        panics::catch_panic(engine, |engine| finish(engine, decided));
     }
 }
 
@@ -103,7 +103,7 @@ fn commit(engine: &Engine, batch: Batch, heads: Vec<(u32, LedgerHead)>) -> Resul
     if crowded {
         engine.flush_wanted.notify_all();
     }
-    if engine.journal.wants_space() {
+    if engine.journal.needs_space() {
         engine.space_wanted.notify_one();
     }
     Ok(())

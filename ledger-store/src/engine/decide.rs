@@ -5,14 +5,14 @@ use ledger_core::Timestamp;
 use super::Engine;
 use super::atomic::decide_atomic;
 use super::ledger_work::{change_bucket, create_ledger, edit_ledger, import_logs, live, remove_deleted};
-use super::pending::{DecidedCommands, Pending, PendingOutcomes, answer_from_within};
-use super::work::Work;
+use super::pending::{DecidedCommands, Pending, PendingOutcomes, answer_replays};
+use super::work::WorkItem;
 use super::written::EngineEntries;
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Atomicity, Mode, Receipt, Request, Submission};
 use crate::writer::{
-    Batch, COMMANDS_PREFETCHED, Decided, LedgerContext, Prefetched, Prepared, Setting, State,
+    Batch, COMMANDS_PREFETCHED, Decided, LedgerContext, Prefetched, Prepared, State, SubmissionParams,
     document_changes, execute, prefetch, undo,
 };
 
@@ -20,45 +20,45 @@ use crate::writer::{
 pub(super) fn decide_work(
     engine: &Engine,
     state: &mut State,
-    work: Work,
+    work: WorkItem,
     now: Timestamp,
     batch: &mut Batch,
     has_committer_lock: bool,
 ) -> Pending {
     let written = EngineEntries { engine, has_committer_lock };
     match work {
-        Work::Apply(submission, programs, done) => {
+        WorkItem::Apply(submission, programs, callback) => {
             let decided = decide_submission(state, submission, &programs, now, batch, &written);
-            Pending::outcomes(done, checked(engine, state, decided))
+            Pending::outcomes(callback, checked(engine, state, decided))
         }
-        Work::WriteAtomically(write, programs, done) => {
+        WorkItem::WriteAtomically(write, programs, callback) => {
             let decided = decide_atomic(state, write, &programs, now, batch, &written);
-            Pending::outcomes(done, checked(engine, state, decided))
+            Pending::outcomes(callback, checked(engine, state, decided))
         }
-        Work::CreateLedger(name, options, done) => {
+        WorkItem::CreateLedger(name, options, callback) => {
             let created = create_ledger(state, name, options, now, batch);
-            Pending::complete(done, checked(engine, state, created))
+            Pending::complete(callback, checked(engine, state, created))
         }
-        Work::EditLedger(name, edit, done) => {
+        WorkItem::EditLedger(name, edit, callback) => {
             let edited = edit_ledger(state, &name, edit, batch);
-            Pending::complete(done, checked(engine, state, edited))
+            Pending::complete(callback, checked(engine, state, edited))
         }
-        Work::ChangeBucket(change, done) => {
+        WorkItem::ChangeBucket(change, callback) => {
             let changed = change_bucket(state, &change, now, batch);
-            Pending::complete(done, checked(engine, state, changed))
+            Pending::complete(callback, checked(engine, state, changed))
         }
-        Work::RemoveDeleted(retention, done) => {
+        WorkItem::RemoveDeleted(retention, callback) => {
             let removed = remove_deleted(state, retention, now, batch);
-            Pending::complete(done, checked(engine, state, removed))
+            Pending::complete(callback, checked(engine, state, removed))
         }
-        Work::ChangeDocuments(changes, done) => {
+        WorkItem::ChangeDocuments(changes, callback) => {
             let changed = document_changes::change(state, &changes, batch).map_err(WriteError::from);
             let changed = changed.and_then(|changed| changed.map_err(WriteError::Document));
-            Pending::complete(done, checked(engine, state, changed))
+            Pending::complete(callback, checked(engine, state, changed))
         }
-        Work::Import(name, logs, done) => {
+        WorkItem::Import(name, logs, callback) => {
             let imported = import_logs(state, &name, &logs, batch, &written);
-            Pending::complete(done, checked(engine, state, imported))
+            Pending::complete(callback, checked(engine, state, imported))
         }
     }
 }
@@ -92,7 +92,7 @@ fn decide_submission(
         batch.mark()
     });
     let mut commands = Commands {
-        setting: Setting { now, detail },
+        params: SubmissionParams { now, detail },
         atomicity,
         may_fail_alone: mark.is_none() && requests.len() > 1,
         outcomes: Vec::with_capacity(requests.len()),
@@ -102,16 +102,16 @@ fn decide_submission(
     let refused = commands.decide(LedgerContext { state, ledger, batch, written });
     let mut outcomes = commands.outcomes;
     if mode == Mode::DryRun {
-        answer_from_within(&mut outcomes, first);
+        answer_replays(&mut outcomes, first);
     }
     let undone = match mark {
         Some(mark) if mode == Mode::DryRun || !matches!(refused, Ok(false)) => {
-            undo::take_back(state);
+            undo::roll_back(state);
             batch.reset(mark);
             true
         }
         _ => {
-            undo::keep(state);
+            undo::commit(state);
             batch.touch(ledger);
             false
         }
@@ -131,7 +131,7 @@ fn decide_submission(
 
 /// The commands of a submission while they are decided.
 struct Commands<'a> {
-    setting: Setting,
+    params: SubmissionParams,
     atomicity: Atomicity,
     /// Whether a failed read fails only its own command. True for several commands that are not undone together.
     may_fail_alone: bool,
@@ -170,7 +170,7 @@ impl Commands<'_> {
             let Decided::Done(receipt) = &mut outcomes[at] else {
                 unreachable!("the outcome was set to `Done` above")
             };
-            match execute::command(&mut context, self.setting, prepared, receipt) {
+            match execute::command(&mut context, self.params, prepared, receipt) {
                 Ok(None) => {}
                 Ok(Some(other)) => {
                     refused |= matches!(other, Decided::Refused(_));

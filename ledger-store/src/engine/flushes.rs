@@ -19,14 +19,14 @@ const HASH_LAG_MAX: u64 = 2_000_000;
 /// it has ended; until then, delays each batch a little. Adopts flushed data from the index and evicts cached
 /// data.
 pub(super) fn make_room(engine: &Engine, state: &mut State) {
-    let gathered = gathered(engine, state);
+    let gathered = unflushed_bytes(engine, state);
     if gathered >= engine.shares.memtable {
         // A second concurrent flush would only wait for the first, and memory would hold three times the share.
         if wait_for_flushes(engine) {
             begin_flush(engine, state);
         }
     } else {
-        keep_pace(engine, gathered);
+        throttle(engine, gathered);
     }
     let view = engine.view();
     if view.next.get() > engine.hashes.next().get() + HASH_LAG_MAX {
@@ -48,7 +48,7 @@ pub(super) fn make_room(engine: &Engine, state: &mut State) {
 /// flush before it keeps failing. The caller asks before it decides anything, so refused work has no effect.
 pub(super) fn lack_of_memory(engine: &Engine, state: &State) -> Option<WriteError> {
     let failing = engine.flushes.lock().failing.clone()?;
-    if gathered(engine, state) < engine.shares.memtable {
+    if unflushed_bytes(engine, state) < engine.shares.memtable {
         return None;
     }
     Some(if failing.is_disk_full {
@@ -59,14 +59,14 @@ pub(super) fn lack_of_memory(engine: &Engine, state: &State) -> Option<WriteErro
 }
 
 /// Returns the number of bytes that no flush covers yet.
-fn gathered(engine: &Engine, state: &State) -> usize {
+fn unflushed_bytes(engine: &Engine, state: &State) -> usize {
     engine.view().bytes_of(state.flush) + state.keys.bytes()
 }
 
 pub(super) fn begin_flush(engine: &Engine, state: &mut State) {
     let end = state.next;
     let heads = state.ledgers.take_changed_heads();
-    let is_full = gathered(engine, state) >= engine.shares.memtable;
+    let is_full = unflushed_bytes(engine, state) >= engine.shares.memtable;
     let flush = state.begin_flush();
     let request = FlushRequest { begun: Instant::now(), is_full, flush, end, heads };
     engine.flushes.lock().requests.push_back(request);
@@ -74,11 +74,11 @@ pub(super) fn begin_flush(engine: &Engine, state: &mut State) {
 }
 
 /// Begins a flush of everything that no flush covers yet, if there is anything.
-pub(crate) fn flush_what_gathered(engine: &Engine) {
-    flush_gathered(engine, &mut engine.decider.lock());
+pub(crate) fn flush_pending(engine: &Engine) {
+    flush_pending_of(engine, &mut engine.decider.lock());
 }
 
-pub(super) fn flush_gathered(engine: &Engine, state: &mut State) {
+pub(super) fn flush_pending_of(engine: &Engine, state: &mut State) {
     let _stopping = StopOnPanic::new(engine);
     drop(engine.committer.lock());
     if engine.stopped().is_some() {
@@ -102,7 +102,7 @@ pub(crate) fn wait_for_flushes(engine: &Engine) -> bool {
 }
 
 /// Delays a batch while a flush is running, depending on the bytes that have accumulated behind it.
-fn keep_pace(engine: &Engine, gathered: usize) {
+fn throttle(engine: &Engine, gathered: usize) {
     let mut flushes = engine.flushes.lock();
     let Some(begun) = flushes.requests.front().map(|request| request.begun) else { return };
     let until = flushes.pace.wait_until(begun, Instant::now(), gathered, engine.shares.memtable);
@@ -131,8 +131,8 @@ mod tests {
     fn a_batch_waits_its_part_for_a_flush() {
         let began = Instant::now();
         let engine = flushing(Duration::from_millis(40));
-        keep_pace(&engine, 0);
-        keep_pace(&engine, engine.shares.memtable);
+        throttle(&engine, 0);
+        throttle(&engine, engine.shares.memtable);
         assert!(began.elapsed() >= Duration::from_millis(40));
     }
 
@@ -140,7 +140,7 @@ mod tests {
     fn the_end_of_a_flush_ends_the_wait() {
         let engine = flushing(Duration::from_hours(1));
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| keep_pace(&engine, engine.shares.memtable));
+            let writer = scope.spawn(|| throttle(&engine, engine.shares.memtable));
             while !writer.is_finished() {
                 engine.flushes.lock().requests.clear();
                 engine.flush_done.notify_all();

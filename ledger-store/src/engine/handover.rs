@@ -3,7 +3,7 @@
 use parking_lot::{ArcMutexGuard, Condvar, Mutex, RawMutex};
 
 use super::pending::Pending;
-use super::work::TurnedAway;
+use super::work::RejectedWork;
 use crate::view::LedgerHead;
 use crate::writer::Batch;
 
@@ -17,7 +17,7 @@ pub(super) struct DecidedBatch {
     pub(super) heads: Vec<(u32, LedgerHead)>,
     pub(super) answers: Vec<Pending>,
     /// Work that was not decided because disk or memory is short.
-    pub(super) turned_away: Vec<TurnedAway>,
+    pub(super) turned_away: Vec<RejectedWork>,
 }
 
 /// Passes batches from the writer to the committer. It holds at most one, because only the holder of the committer

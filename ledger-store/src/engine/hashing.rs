@@ -14,7 +14,7 @@ use super::chains::Chains;
 use super::retry;
 use super::retry::Backoff;
 use crate::error::ReadError;
-use crate::hashes::{FedBatch, Hashes, Scratch};
+use crate::hashes::{Hashes, QueuedBatch, Scratch};
 use crate::read::{LedgerReader, chain_before};
 use crate::view::View;
 
@@ -112,7 +112,7 @@ fn hash_feed(engine: &Engine, chains: &mut Chains) -> Result<(), ReadError> {
         }
         let view = engine.view();
         while let Some(batch) = feed.take(view.next) {
-            let FedBatch { next, mut unhashed, .. } = batch;
+            let QueuedBatch { next, mut unhashed, .. } = batch;
             unhashed.drain(&mut scratch, |chain, log, text| {
                 // A ledger that was removed meanwhile has no readable entries to start a chain from, and needs no
                 // hashes.

@@ -1,4 +1,4 @@
-//! Events and status of the index of an open store, and how they reach the mending thread and the application.
+//! Events and status of the index of an open store, and how they reach the repair thread and the application.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -53,9 +53,9 @@ type Watcher = Box<dyn Fn(&IndexEvent) + Send>;
 
 /// State shared by the threads that notice a fault and the thread that repairs it.
 #[derive(Default)]
-pub(crate) struct Mending {
+pub(crate) struct RepairState {
     wanted: Mutex<bool>,
-    told: Condvar,
+    wake: Condvar,
     report: Mutex<Report>,
 }
 
@@ -66,18 +66,18 @@ struct Report {
     watcher: Option<Watcher>,
 }
 
-impl Mending {
-    /// Asks the mending thread to examine the index.
-    pub(crate) fn want(&self) {
+impl RepairState {
+    /// Asks the repair thread to examine the index.
+    pub(crate) fn request_check(&self) {
         *self.wanted.lock() = true;
-        self.told.notify_all();
+        self.wake.notify_all();
     }
 
     /// Waits until a thread asks for an examination, but at most this long.
     pub(super) fn wait(&self, at_most: Duration) {
         let mut wanted = self.wanted.lock();
         if !*wanted {
-            self.told.wait_for(&mut wanted, at_most);
+            self.wake.wait_for(&mut wanted, at_most);
         }
         *wanted = false;
     }
@@ -95,7 +95,7 @@ impl Mending {
         report.watcher = Some(Box::new(watcher));
     }
 
-    pub(super) fn tell(&self, event: IndexEvent) {
+    pub(super) fn emit(&self, event: IndexEvent) {
         let mut report = self.report.lock();
         let status = &mut report.status;
         match &event {
@@ -125,14 +125,14 @@ impl Mending {
     /// Records that the index cannot be written, unless that is already known.
     pub(super) fn note_unavailable(&self, reason: &str) {
         if self.report.lock().status.unavailable.is_none() {
-            self.tell(IndexEvent::Unavailable { reason: reason.to_owned() });
+            self.emit(IndexEvent::Unavailable { reason: reason.to_owned() });
         }
     }
 
     /// Records that the index can be written again.
     pub(super) fn note_available(&self) {
         if self.report.lock().status.unavailable.is_some() {
-            self.tell(IndexEvent::Available);
+            self.emit(IndexEvent::Available);
         }
     }
 }

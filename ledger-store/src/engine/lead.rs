@@ -9,13 +9,13 @@ use super::commit::refuse;
 use super::handover::DecidedBatch;
 use super::panics::StopOnPanic;
 use super::pending::Pending;
-use super::queue::NotQueued;
-use super::work::{Job, TurnedAway, Work};
+use super::queue::QueueError;
+use super::work::{Job, RejectedWork, WorkItem};
 use super::{commit, decide, flushes, panics};
 use crate::cause::Cause;
 use crate::error::WriteError;
+use crate::free_space::FreeSpace;
 use crate::projection::MemtableBuilder;
-use crate::room::Room;
 use crate::view::LedgerHead;
 use crate::writer::{Batch, State};
 
@@ -26,18 +26,18 @@ pub(super) const BATCH_BYTES: usize = 2 << 20;
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(2);
 
 /// The committer lock: the right to commit next.
-type Turn = ArcMutexGuard<RawMutex, ()>;
+type CommitGuard = ArcMutexGuard<RawMutex, ()>;
 
 /// Queues work for the writer thread. The thread that commits the work gives the answer, exactly once. If the
 /// queue is full, the answer is [`WriteError::Busy`], at once.
-pub(crate) fn submit(engine: &Engine, work: Work, bytes: usize) {
+pub(crate) fn submit(engine: &Engine, work: WorkItem, bytes: usize) {
     push(engine, Job { work, bytes }, false);
     engine.queue.wake_writer();
 }
 
 /// Queues work, waiting if the queue is full. If no other thread is deciding, decides and commits it on the
 /// calling thread, which saves a switch of threads. Otherwise the other threads do.
-pub(crate) fn submit_here(engine: &Engine, work: Work, bytes: usize) {
+pub(crate) fn submit_here(engine: &Engine, work: WorkItem, bytes: usize) {
     push(engine, Job { work, bytes }, true);
     match engine.decider.try_lock() {
         Some(state) => lead(engine, state, false),
@@ -48,8 +48,8 @@ pub(crate) fn submit_here(engine: &Engine, work: Work, bytes: usize) {
 fn push(engine: &Engine, job: Job, wait: bool) {
     match engine.queue.with_room(job.bytes, wait) {
         Ok(mut waiting) => waiting.push(job),
-        Err(NotQueued::Full) => job.work.refuse(WriteError::Busy),
-        Err(NotQueued::Closed) => {
+        Err(QueueError::Full) => job.work.refuse(WriteError::Busy),
+        Err(QueueError::Closed) => {
             let reason = engine.stopped().unwrap_or_else(|| "it is closing".to_owned());
             job.work.refuse(WriteError::Stopped { reason });
         }
@@ -59,7 +59,7 @@ fn push(engine: &Engine, job: Job, wait: bool) {
 /// Runs the writer thread until the queue is closed and empty.
 pub(crate) fn write_loop(engine: &Engine) {
     while engine.queue.wait_for_jobs() {
-        panics::outlive(engine, |engine| lead(engine, engine.decider.lock(), true));
+        panics::catch_panic(engine, |engine| lead(engine, engine.decider.lock(), true));
     }
 }
 
@@ -83,7 +83,7 @@ fn lead(engine: &Engine, mut state: MutexGuard<'_, State>, is_writer: bool) {
         }
         return;
     }
-    let (jobs, mut turned_away) = turn_away(engine, jobs, &state);
+    let (jobs, mut turned_away) = reject_work(engine, jobs, &state);
     if jobs.is_empty() {
         drop((turn, state));
         return refuse(turned_away);
@@ -109,8 +109,8 @@ fn decide_jobs(
     engine: &Engine,
     state: &mut State,
     mut jobs: Vec<Job>,
-    turn: &mut Option<Turn>,
-    turned_away: &mut Vec<TurnedAway>,
+    turn: &mut Option<CommitGuard>,
+    turned_away: &mut Vec<RejectedWork>,
 ) -> (Batch, Vec<Pending>) {
     let now = engine.clock.now();
     let mut commands = jobs.iter().map(|job| job.work.commands()).sum();
@@ -128,7 +128,7 @@ fn decide_jobs(
             break;
         }
         let away;
-        (jobs, away) = turn_away(engine, engine.queue.take_part(), state);
+        (jobs, away) = reject_work(engine, engine.queue.take_part(), state);
         turned_away.extend(away);
         if jobs.is_empty() {
             break;
@@ -145,11 +145,11 @@ fn decide_jobs(
 }
 
 /// Splits jobs into those that can be decided and those for which disk or memory is short.
-fn turn_away(engine: &Engine, jobs: Vec<Job>, state: &State) -> (Vec<Job>, Vec<TurnedAway>) {
-    let (why, may_stay): (_, fn(&Work) -> bool) = match flushes::lack_of_memory(engine, state) {
-        Some(why) => (why, Work::writes_nothing),
-        None => match lack_of_room(engine) {
-            Some(why) => (why, Work::needs_no_room),
+fn reject_work(engine: &Engine, jobs: Vec<Job>, state: &State) -> (Vec<Job>, Vec<RejectedWork>) {
+    let (why, may_stay): (_, fn(&WorkItem) -> bool) = match flushes::lack_of_memory(engine, state) {
+        Some(why) => (why, WorkItem::writes_nothing),
+        None => match disk_space_error(engine) {
+            Some(why) => (why, WorkItem::is_allowed_on_full_disk),
             None => return (jobs, Vec::new()),
         },
     };
@@ -159,12 +159,12 @@ fn turn_away(engine: &Engine, jobs: Vec<Job>, state: &State) -> (Vec<Job>, Vec<T
 
 /// Returns the reason to refuse writes for lack of disk space, if there is one. The caller asks before it decides
 /// anything, so refused work has no effect.
-fn lack_of_room(engine: &Engine) -> Option<WriteError> {
-    if engine.disk_room.as_ref().is_some_and(Room::is_low) {
+fn disk_space_error(engine: &Engine) -> Option<WriteError> {
+    if engine.free_space.as_ref().is_some_and(FreeSpace::is_low) {
         return Some(WriteError::DiskNearlyFull);
     }
     let error = engine.journal.make_room().err()?;
-    Some(if error.is_want_of_room() {
+    Some(if error.is_out_of_space() {
         WriteError::DiskNearlyFull
     } else {
         WriteError::Storage(Cause::new(error.to_string(), Some(error)))

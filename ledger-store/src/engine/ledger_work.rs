@@ -95,13 +95,13 @@ pub(super) fn import_logs(
                 break;
             }
             Err(error) => {
-                undo::take_back(state);
+                undo::roll_back(state);
                 batch.reset(mark);
                 return Err(error.into());
             }
         }
     }
-    undo::keep(state);
+    undo::commit(state);
     Ok(imported)
 }
 
@@ -113,7 +113,7 @@ pub(super) fn change_bucket(
     now: Timestamp,
     batch: &mut Batch,
 ) -> Result<Option<u32>, WriteError> {
-    if *to == BucketState::Restored && *first == 1 && state.ledgers.is_bucket_gone(bucket) {
+    if *to == BucketState::Restored && *first == 1 && state.ledgers.is_bucket_removed(bucket) {
         return Err(WriteError::BucketRemoved);
     }
     let mut next = Some(*first);

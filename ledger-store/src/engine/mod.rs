@@ -13,7 +13,7 @@
 //! - Second stage: [`handover`] and [`commit`], then [`answers`] completes the answers that wait ([`pending`]).
 //! - In the background: [`flushes`] decides when a flush begins, [`background`] flushes and merges, [`hashing`]
 //!   hashes.
-//! - Faults: [`panics`], [`retry`], [`mending`] and [`rebuild`] for the index, [`index_events`] for its status.
+//! - Faults: [`panics`], [`retry`], [`index_repair`] and [`rebuild`] for the index, [`index_events`] for its status.
 
 mod answers;
 mod atomic;
@@ -26,10 +26,10 @@ pub(crate) mod flushes;
 mod handover;
 pub(crate) mod hashing;
 mod index_events;
+pub(crate) mod index_repair;
 pub(crate) mod lead;
 mod ledger_work;
 mod memory;
-pub(crate) mod mending;
 mod pace;
 pub(crate) mod panics;
 mod pending;
@@ -44,4 +44,4 @@ mod written;
 
 pub use self::index_events::{IndexEvent, IndexStatus};
 pub(crate) use self::shared::Engine;
-pub(crate) use self::work::{BucketChange, BucketState, Done, LedgerEdit, NextLogs, Work};
+pub(crate) use self::work::{BucketChange, BucketState, Callback, LedgerEdit, NextLogs, WorkItem};

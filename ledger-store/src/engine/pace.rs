@@ -55,15 +55,15 @@ mod tests {
 
     /// The waits of a simulated writer that decides one batch each 3 ms (the whole share in 108 ms) while flushes take
     /// the given times.
-    struct Met {
+    struct SimulatedWaits {
         longest_wait: Duration,
         in_all: Duration,
     }
 
-    fn write(pace: Option<Pace>, flushes: &[Duration]) -> Met {
+    fn write(pace: Option<Pace>, flushes: &[Duration]) -> SimulatedWaits {
         let start = Instant::now();
         let (mut now, mut pace) = (start, pace);
-        let mut met = Met { longest_wait: Duration::ZERO, in_all: Duration::ZERO };
+        let mut met = SimulatedWaits { longest_wait: Duration::ZERO, in_all: Duration::ZERO };
         for takes in flushes {
             let (begun, done) = (now, now + *takes);
             for gathered in (0..=SHARE).step_by(BATCH) {

@@ -43,8 +43,8 @@ pub(crate) fn run_thread(engine: &Engine, name: &str, run: fn(&Engine)) {
 /// Runs one batch, or a flush, and survives its panic, because the thread must still answer the callers of later
 /// batches. If the panic left the state half changed, [`StopOnPanic`] has stopped all writes, and later callers
 /// receive an error.
-pub(crate) fn outlive(engine: &Engine, batch: impl FnOnce(&Engine)) {
-    // Ignore the panic: unwinding dropped the batch's `Done`s, which told its callers that the outcome is unknown.
+pub(crate) fn catch_panic(engine: &Engine, batch: impl FnOnce(&Engine)) {
+    // Ignore the panic: unwinding dropped the batch's `Callback`s, which told its callers that the outcome is unknown.
     let _ = catch_unwind(AssertUnwindSafe(|| batch(engine)));
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use ledger_core::{Command, CreateTransaction, LedgerName, LedgerOptions, Postings, Timestamp};
 
     use super::run_thread;
-    use crate::engine::{Done, Engine, Work, flushes, lead};
+    use crate::engine::{Callback, Engine, WorkItem, flushes, lead};
     use crate::error::WriteError;
     use crate::options::{Options, SystemClock, TimeSource};
     use crate::store::Store;
@@ -145,10 +145,10 @@ mod tests {
     fn panicked_flusher_blocks_no_waiter() {
         let engine = Engine::in_memory(&Options::default());
         let (sender, receiver) = mpsc::channel();
-        let done = Done::new(move |answer| sender.send(answer.is_ok()).expect("the test waits"));
-        lead::submit_here(&engine, Work::CreateLedger(main_ledger(), LedgerOptions::default(), done), 1);
+        let done = Callback::new(move |answer| sender.send(answer.is_ok()).expect("the test waits"));
+        lead::submit_here(&engine, WorkItem::CreateLedger(main_ledger(), LedgerOptions::default(), done), 1);
         assert!(receiver.recv().expect("an answer"));
-        flushes::flush_what_gathered(&engine);
+        flushes::flush_pending(&engine);
         run_thread(&engine, "the flusher", |_| panic!("the test panics here"));
         flushes::wait_for_flushes(&engine);
         assert_eq!(engine.stopped().as_deref(), Some("the flusher met a fault of this program"));

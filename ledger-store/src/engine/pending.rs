@@ -5,7 +5,7 @@
 
 use ledger_journal::Position;
 
-use super::work::Done;
+use super::work::Callback;
 use crate::error::WriteError;
 use crate::submission::{Detail, Mode, Outcome, Receipt, Request};
 use crate::writer::Decided;
@@ -13,7 +13,7 @@ use crate::writer::Decided;
 /// Answers commands of a dry run that repeat the idempotency key of an earlier command of the same dry run. A dry run
 /// records no entry that `Resolver` could read, so the earlier receipt is the answer. The accepted commands have
 /// consecutive positions from `first`.
-pub(super) fn answer_from_within(outcomes: &mut [Decided], first: Position) {
+pub(super) fn answer_replays(outcomes: &mut [Decided], first: Position) {
     let mut receipts: Vec<Receipt> = Vec::new();
     for outcome in outcomes {
         match outcome {
@@ -34,7 +34,7 @@ pub(super) fn answer_from_within(outcomes: &mut [Decided], first: Position) {
 /// An answer that waits until its batch is durable, with the callback of its caller.
 pub(super) enum Pending {
     /// Outcomes of commands. `Resolver` completes them with reads.
-    Outcomes(PendingOutcomes, Done<Vec<Outcome>>),
+    Outcomes(PendingOutcomes, Callback<Vec<Outcome>>),
     /// A complete answer. The callback receives the answer if the commit succeeds, and the error if it fails.
     Complete(Box<dyn FnOnce(Result<(), WriteError>) + Send>),
 }
@@ -63,22 +63,25 @@ pub(super) enum DecidedCommands {
 
 impl Pending {
     /// Creates an answer that needs no further reads.
-    pub(super) fn complete<T: Send + 'static>(done: Done<T>, answer: Result<T, WriteError>) -> Self {
-        Self::Complete(Box::new(move |committed| done.tell(committed.and(answer))))
+    pub(super) fn complete<T: Send + 'static>(callback: Callback<T>, answer: Result<T, WriteError>) -> Self {
+        Self::Complete(Box::new(move |committed| callback.call(committed.and(answer))))
     }
 
     /// Creates the answer to commands.
-    pub(super) fn outcomes(done: Done<Vec<Outcome>>, decided: Result<PendingOutcomes, WriteError>) -> Self {
+    pub(super) fn outcomes(
+        callback: Callback<Vec<Outcome>>,
+        decided: Result<PendingOutcomes, WriteError>,
+    ) -> Self {
         match decided {
-            Ok(pending) => Self::Outcomes(pending, done),
-            Err(error) => Self::complete(done, Err(error)),
+            Ok(pending) => Self::Outcomes(pending, callback),
+            Err(error) => Self::complete(callback, Err(error)),
         }
     }
 
     /// Answers that the commit failed.
     pub(super) fn fail(self, error: WriteError) {
         match self {
-            Self::Outcomes(_, done) => done.tell(Err(error)),
+            Self::Outcomes(_, callback) => callback.call(Err(error)),
             Self::Complete(answer) => answer(Err(error)),
         }
     }

@@ -36,7 +36,7 @@ impl Waiting {
 }
 
 /// The reason why a job was not queued.
-pub(super) enum NotQueued {
+pub(super) enum QueueError {
     Closed,
     Full,
 }
@@ -48,18 +48,18 @@ impl Queue {
     }
 
     /// Locks the queue once it has capacity for a job of `bytes`. If it has none now, waits for it (`wait`) or returns
-    /// [`NotQueued::Full`].
-    pub(super) fn with_room(&self, bytes: usize, wait: bool) -> Result<MutexGuard<'_, Waiting>, NotQueued> {
+    /// [`QueueError::Full`].
+    pub(super) fn with_room(&self, bytes: usize, wait: bool) -> Result<MutexGuard<'_, Waiting>, QueueError> {
         let mut waiting = self.waiting.lock();
         loop {
             if waiting.closed {
-                return Err(NotQueued::Closed);
+                return Err(QueueError::Closed);
             }
             if waiting.bytes == 0 || waiting.bytes + bytes <= self.bytes_max {
                 return Ok(waiting);
             }
             if !wait {
-                return Err(NotQueued::Full);
+                return Err(QueueError::Full);
             }
             self.room.wait(&mut waiting);
         }

@@ -37,7 +37,7 @@ pub(super) fn build<'a>(
     engine: &'a Engine,
     index: &IndexFile,
 ) -> Result<(MutexGuard<'a, ()>, IndexSnapshot), OpenError> {
-    let mut filling = Filling {
+    let mut build = IndexBuild {
         engine,
         index,
         next: Position::FIRST,
@@ -45,19 +45,19 @@ pub(super) fn build<'a>(
         chains: Chains::default(),
     };
     for _ in 0..ROUNDS_MAX {
-        filling.fill(engine.view().indexed)?;
+        build.fill(engine.view().indexed)?;
         let installing = engine.install.lock();
-        if engine.view().indexed == filling.next {
+        if engine.view().indexed == build.next {
             return Ok((installing, index.snapshot()?));
         }
     }
     let installing = engine.install.lock();
-    filling.fill(engine.view().indexed)?;
+    build.fill(engine.view().indexed)?;
     Ok((installing, index.snapshot()?))
 }
 
 /// A new index while it is being filled.
-struct Filling<'a> {
+struct IndexBuild<'a> {
     engine: &'a Engine,
     index: &'a IndexFile,
     /// The new index durably holds the entries before this position.
@@ -66,16 +66,19 @@ struct Filling<'a> {
     chains: Chains,
 }
 
-impl Filling<'_> {
+impl IndexBuild<'_> {
     /// Adds the entries up to `until` that the new index lacks.
     fn fill(&mut self, until: Position) -> Result<(), OpenError> {
-        go_on(self.engine)?;
+        check_still_needed(self.engine)?;
         if until == self.next {
             return Ok(());
         }
         let engine = self.engine;
-        let journal: Arc<dyn JournalReader> =
-            Arc::new(Part { journal: engine.journal.clone(), until, is_closing: engine.stopping.clone() });
+        let journal: Arc<dyn JournalReader> = Arc::new(JournalPrefix {
+            journal: engine.journal.clone(),
+            until,
+            is_closing: engine.stopping.clone(),
+        });
         let journal = engine.progress.watch(journal, LongWork::IndexRebuild);
         let shares = engine.shares.divided(BUDGET_PART);
         let mut recovered = recovery::recover(&journal, self.index, &engine.identity, shares, self.next)?;
@@ -123,13 +126,13 @@ impl Filling<'_> {
 }
 
 /// The part of the journal before a position, readable until the store closes.
-struct Part {
+struct JournalPrefix {
     journal: Arc<dyn JournalReader>,
     until: Position,
     is_closing: Arc<AtomicBool>,
 }
 
-impl JournalReader for Part {
+impl JournalReader for JournalPrefix {
     fn head(&self) -> Head {
         // No caller uses the chain of this head.
         Head { next: self.until, ..self.journal.head() }
@@ -154,7 +157,7 @@ impl JournalReader for Part {
 }
 
 /// Returns an error if the new index is no longer needed because the store is closing.
-pub(super) fn go_on(engine: &Engine) -> Result<(), OpenError> {
+pub(super) fn check_still_needed(engine: &Engine) -> Result<(), OpenError> {
     if engine.is_stopping() || engine.stopped().is_some() {
         return Err(OpenError::Io("the store is closing".into()));
     }

@@ -11,17 +11,17 @@ use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::flush_requests::Flushes;
 use super::handover::Handover;
-use super::index_events::{IndexStatus, Mending};
+use super::index_events::{IndexStatus, RepairState};
 use super::queue::Queue;
 use crate::error::ReadError;
 use crate::fingerprint::Fingerprints;
+use crate::free_space::FreeSpace;
 use crate::hashes::Hashes;
 use crate::opening::IndexHome;
 use crate::options::{Options, Shares, TimeSource};
 use crate::progress::ProgressWatcher;
 use crate::read::{LedgerReader, Session};
 use crate::recovery::Recovered;
-use crate::room::Room;
 use crate::scripts::Scripts;
 use crate::view::{Directory, View};
 use crate::watch::Watchers;
@@ -64,10 +64,10 @@ pub(crate) struct Engine {
     pub(crate) commits: AtomicU64,
     pub(crate) watchers: Arc<Watchers>,
     /// Watches the free space of the disk. `None` for a store in memory.
-    pub(super) disk_room: Option<Room>,
+    pub(super) free_space: Option<FreeSpace>,
     /// The directory of the index, for reopening and replacing it. `None` for a store in memory.
     pub(super) home: Option<IndexHome>,
-    pub(crate) mending: Arc<Mending>,
+    pub(crate) repair: Arc<RepairState>,
     /// Held by work during which no section may be removed from the journal: a verification, a removal, and the
     /// building of a new index. At most one of them runs at a time.
     pub(crate) journal_lock: Mutex<()>,
@@ -114,18 +114,18 @@ impl Engine {
             hashes,
             commits: AtomicU64::new(0),
             watchers: Arc::default(),
-            disk_room: None,
+            free_space: None,
             home: None,
-            mending: Arc::default(),
+            repair: Arc::default(),
             journal_lock: Mutex::new(()),
         }
     }
 
     /// Adds what an engine on a disk needs: the watch on free space, and the repair of the index.
-    pub(crate) fn on_disk(self, room: Room, home: IndexHome) -> Self {
-        let mending = self.mending.clone();
-        self.index().tell_faults(move || mending.want());
-        Self { disk_room: Some(room), home: Some(home), ..self }
+    pub(crate) fn on_disk(self, free_space: FreeSpace, home: IndexHome) -> Self {
+        let repair = self.repair.clone();
+        self.index().on_fault(move || repair.request_check());
+        Self { free_space: Some(free_space), home: Some(home), ..self }
     }
 
     /// Returns the journal for reading only.
@@ -143,9 +143,9 @@ impl Engine {
         self.index.read().clone()
     }
 
-    /// Returns the health of the index, including a fault that the mending thread has not examined yet.
+    /// Returns the health of the index, including a fault that the repair thread has not examined yet.
     pub(crate) fn index_status(&self) -> IndexStatus {
-        let mut status = self.mending.status();
+        let mut status = self.repair.status();
         if status.unavailable.is_none()
             && let Some(Fault::Refused { reason, .. }) = self.index().fault()
         {
@@ -222,7 +222,7 @@ impl Engine {
         drop(self.space_lock.lock());
         self.space_wanted.notify_all();
         self.hashes.feed.wake();
-        self.mending.want();
+        self.repair.request_check();
     }
 
     /// Marks flushing as ended for good, and wakes the threads that wait for a flush.

@@ -18,20 +18,20 @@ use crate::submission::{Mode, Outcome, Submission};
 pub(super) const FAULT: &str = "a write met a fault of this program";
 
 /// One piece of work for the writer, with the callback for its answer.
-pub(crate) enum Work {
-    Apply(Submission, Programs, Done<Vec<Outcome>>),
-    CreateLedger(LedgerName, LedgerOptions, Done<LedgerInfo>),
-    EditLedger(LedgerName, LedgerEdit, Done<LedgerInfo>),
+pub(crate) enum WorkItem {
+    Apply(Submission, Programs, Callback<Vec<Outcome>>),
+    CreateLedger(LedgerName, LedgerOptions, Callback<LedgerInfo>),
+    EditLedger(LedgerName, LedgerEdit, Callback<LedgerInfo>),
     /// Deletes or restores ledgers of a bucket, a limited number at a time. The answer is the number of the next ledger
     /// to visit, if there are more.
-    ChangeBucket(BucketChange, Done<Option<u32>>),
+    ChangeBucket(BucketChange, Callback<Option<u32>>),
     /// Removes for good the ledgers that were deleted at least this long ago, a limited number at a time. The answer
     /// lists them, and is empty if none were due.
-    RemoveDeleted(Duration, Done<Vec<LedgerInfo>>),
-    ChangeDocuments(Vec<DocumentChange>, Done<Vec<DocumentVersion>>),
+    RemoveDeleted(Duration, Callback<Vec<LedgerInfo>>),
+    ChangeDocuments(Vec<DocumentChange>, Callback<Vec<DocumentVersion>>),
     /// Changes documents and applies commands to ledgers in one commit.
-    WriteAtomically(AtomicWrite, Programs, Done<Vec<Outcome>>),
-    Import(LedgerName, NextLogs, Done<Imported>),
+    WriteAtomically(AtomicWrite, Programs, Callback<Vec<Outcome>>),
+    Import(LedgerName, NextLogs, Callback<Imported>),
 }
 
 /// A new state for the ledgers of a bucket.
@@ -49,7 +49,7 @@ pub(crate) struct NextLogs {
     pub(crate) logs: Vec<ImportedLog>,
 }
 
-impl Work {
+impl WorkItem {
     /// Returns the number of its commands, document changes or logs. Other work counts as one command.
     pub(super) fn commands(&self) -> usize {
         match self {
@@ -70,7 +70,7 @@ impl Work {
     }
 
     /// Returns whether the work may run on a nearly full disk, because it records nothing or frees space.
-    pub(super) const fn needs_no_room(&self) -> bool {
+    pub(super) const fn is_allowed_on_full_disk(&self) -> bool {
         match self {
             Self::Apply(..) => self.writes_nothing(),
             Self::ChangeBucket(..) | Self::RemoveDeleted(..) => true,
@@ -85,12 +85,12 @@ impl Work {
     /// Answers that the work was not done.
     pub(super) fn refuse(self, why: WriteError) {
         match self {
-            Self::Apply(_, _, done) | Self::WriteAtomically(_, _, done) => done.tell(Err(why)),
-            Self::CreateLedger(_, _, done) | Self::EditLedger(_, _, done) => done.tell(Err(why)),
-            Self::ChangeBucket(_, done) => done.tell(Err(why)),
-            Self::RemoveDeleted(_, done) => done.tell(Err(why)),
-            Self::ChangeDocuments(_, done) => done.tell(Err(why)),
-            Self::Import(_, _, done) => done.tell(Err(why)),
+            Self::Apply(_, _, callback) | Self::WriteAtomically(_, _, callback) => callback.call(Err(why)),
+            Self::CreateLedger(_, _, callback) | Self::EditLedger(_, _, callback) => callback.call(Err(why)),
+            Self::ChangeBucket(_, callback) => callback.call(Err(why)),
+            Self::RemoveDeleted(_, callback) => callback.call(Err(why)),
+            Self::ChangeDocuments(_, callback) => callback.call(Err(why)),
+            Self::Import(_, _, callback) => callback.call(Err(why)),
         }
     }
 }
@@ -118,14 +118,14 @@ type Reply<T> = Box<dyn FnOnce(Result<T, WriteError>) + Send>;
 
 /// The callback of a caller that waits for an answer. If it is dropped without an answer, as in a panic, it reports
 /// that the outcome is unknown, so no caller waits forever.
-pub(crate) struct Done<T>(Option<Reply<T>>);
+pub(crate) struct Callback<T>(Option<Reply<T>>);
 
-impl<T> Done<T> {
+impl<T> Callback<T> {
     pub(crate) fn new(reply: impl FnOnce(Result<T, WriteError>) + Send + 'static) -> Self {
         Self(Some(Box::new(reply)))
     }
 
-    pub(super) fn tell(mut self, answer: Result<T, WriteError>) {
+    pub(super) fn call(mut self, answer: Result<T, WriteError>) {
         self.reply(|| answer);
     }
 
@@ -137,7 +137,7 @@ impl<T> Done<T> {
     }
 }
 
-impl<T> Drop for Done<T> {
+impl<T> Drop for Callback<T> {
     fn drop(&mut self) {
         self.reply(|| Err(WriteError::OutcomeUnknown(FAULT.into())));
     }
@@ -145,9 +145,9 @@ impl<T> Drop for Done<T> {
 
 /// Work, with the bytes that it takes in the queue.
 pub(super) struct Job {
-    pub(super) work: Work,
+    pub(super) work: WorkItem,
     pub(super) bytes: usize,
 }
 
 /// Work that was turned away, with the reason.
-pub(super) type TurnedAway = (Work, WriteError);
+pub(super) type RejectedWork = (WorkItem, WriteError);

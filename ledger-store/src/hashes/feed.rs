@@ -31,7 +31,7 @@ enum Text {
 
 /// An entry in [`Unhashed`].
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct EntryRef {
     chain: ChainId,
     log: u64,
     text: Text,
@@ -44,7 +44,7 @@ struct Place {
 /// callers get the entries.
 #[derive(Debug, Default)]
 pub(crate) struct Unhashed {
-    places: Vec<Place>,
+    entries: Vec<EntryRef>,
     /// The text buffer. Longer than the texts, so that the next one is written without initialising memory.
     bytes: Vec<u8>,
     /// The end of the last text.
@@ -59,7 +59,7 @@ pub(crate) struct Unhashed {
 /// A state of an [`Unhashed`] to which [`Unhashed::reset`] returns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UnhashedMark {
-    places: usize,
+    entries: usize,
     end: usize,
 }
 
@@ -67,7 +67,7 @@ impl Unhashed {
     /// Adds an entry with the text that the wire hash chain covers.
     pub(crate) fn push(&mut self, ledger: u32, log: u64, memento: &Memento<'_>) {
         self.end = put_text(memento, &mut self.bytes, self.end, &mut self.dates);
-        self.places.push(Place { chain: ChainId::wire(ledger), log, text: Text::Until(self.end) });
+        self.entries.push(EntryRef { chain: ChainId::wire(ledger), log, text: Text::Until(self.end) });
     }
 
     /// Adds a transaction that request `at` of the current submission created. [`Unhashed::keep`] must follow with the
@@ -81,7 +81,7 @@ impl Unhashed {
         date: Timestamp,
     ) {
         let text = Text::OfCreate { submission: self.requests.len() as u32, at: at as u32, id, date };
-        self.places.push(Place { chain: ChainId::wire(ledger), log, text });
+        self.entries.push(EntryRef { chain: ChainId::wire(ledger), log, text });
         self.awaits = true;
     }
 
@@ -100,18 +100,18 @@ impl Unhashed {
         self.bytes.truncate(self.end);
         entry.write_to("", &mut self.bytes);
         self.end = self.bytes.len();
-        self.places.push(Place { chain: ChainId::legacy(ledger), log, text: Text::Until(self.end) });
+        self.entries.push(EntryRef { chain: ChainId::legacy(ledger), log, text: Text::Until(self.end) });
     }
 
     /// Returns the current state, for [`Unhashed::reset`].
     pub(crate) fn mark(&self) -> UnhashedMark {
-        UnhashedMark { places: self.places.len(), end: self.end }
+        UnhashedMark { entries: self.entries.len(), end: self.end }
     }
 
     /// Drops the entries that were added since the mark. All of them must belong to one submission whose requests are
     /// not kept yet.
     pub(crate) fn reset(&mut self, mark: UnhashedMark) {
-        self.places.truncate(mark.places);
+        self.entries.truncate(mark.entries);
         self.end = mark.end;
         self.awaits = false;
     }
@@ -123,7 +123,7 @@ impl Unhashed {
         mut each: impl FnMut(ChainId, u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut start = 0;
-        for Place { chain, log, text } in self.places.drain(..) {
+        for EntryRef { chain, log, text } in self.entries.drain(..) {
             let text = match text {
                 Text::Until(end) => &self.bytes[std::mem::replace(&mut start, end)..end],
                 Text::OfCreate { submission, at, id, date } => {
@@ -139,7 +139,7 @@ impl Unhashed {
 
     /// Returns the bytes of the texts and of the entries that refer to them.
     fn text_bytes(&self) -> usize {
-        self.end + self.places.len() * size_of::<Place>()
+        self.end + self.entries.len() * size_of::<EntryRef>()
     }
 
     /// Returns the allocated bytes.
@@ -148,7 +148,7 @@ impl Unhashed {
     }
 
     fn clear(&mut self) {
-        self.places.clear();
+        self.entries.clear();
         self.end = 0;
         self.requests.clear();
         self.awaits = false;
@@ -188,7 +188,7 @@ fn put_text(memento: &Memento<'_>, bytes: &mut Vec<u8>, start: usize, dates: &mu
 }
 
 /// The entries of a durable batch that will be hashed.
-pub(crate) struct FedBatch {
+pub(crate) struct QueuedBatch {
     /// The position after its last entry.
     pub(crate) next: Position,
     pub(crate) unhashed: Unhashed,
@@ -197,7 +197,7 @@ pub(crate) struct FedBatch {
 
 #[derive(Default)]
 struct Waiting {
-    batches: VecDeque<FedBatch>,
+    batches: VecDeque<QueuedBatch>,
     bytes: usize,
     /// Whether batches are accepted. Until then, the hashing thread reads entries from the journal.
     open: bool,
@@ -246,9 +246,9 @@ impl Feed {
     /// Returns an empty buffer for the next batch.
     pub(crate) fn room(&self) -> Unhashed {
         let mut waiting = self.waiting.lock();
-        let UnhashedMark { places, end } = waiting.last;
+        let UnhashedMark { entries, end } = waiting.last;
         waiting.spare.pop().unwrap_or_else(|| Unhashed {
-            places: Vec::with_capacity(places),
+            entries: Vec::with_capacity(entries),
             bytes: vec![0; end.min(self.spare_bytes_max())],
             ..Unhashed::default()
         })
@@ -261,9 +261,9 @@ impl Feed {
             let bytes = unhashed.text_bytes() + if unhashed.requests.is_empty() { 0 } else { submitted };
             waiting.bytes += bytes;
             let with_some_more = |count: usize| count + count / 16;
-            let UnhashedMark { places, end } = unhashed.mark();
-            waiting.last = UnhashedMark { places: with_some_more(places), end: with_some_more(end) };
-            waiting.batches.push_back(FedBatch { next, unhashed, bytes });
+            let UnhashedMark { entries, end } = unhashed.mark();
+            waiting.last = UnhashedMark { entries: with_some_more(entries), end: with_some_more(end) };
+            waiting.batches.push_back(QueuedBatch { next, unhashed, bytes });
             let crowded = self.is_crowded(&waiting);
             drop(waiting);
             self.fed.notify_one();
@@ -277,7 +277,7 @@ impl Feed {
     }
 
     /// Returns the oldest batch if all of its entries are before `until`.
-    pub(crate) fn take(&self, until: Position) -> Option<FedBatch> {
+    pub(crate) fn take(&self, until: Position) -> Option<QueuedBatch> {
         let mut waiting = self.waiting.lock();
         let batch = waiting.batches.pop_front_if(|batch| batch.next <= until)?;
         waiting.bytes -= batch.bytes;

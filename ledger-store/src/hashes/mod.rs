@@ -10,4 +10,4 @@ mod feed;
 
 pub(crate) use self::chain::{Chain, ChainId, checkpoint_key};
 pub(crate) use self::checkpoints::Hashes;
-pub(crate) use self::feed::{FedBatch, Scratch, Unhashed, UnhashedMark};
+pub(crate) use self::feed::{QueuedBatch, Scratch, Unhashed, UnhashedMark};

@@ -12,7 +12,7 @@ use super::error::LedgerError;
 use super::future::CommitFuture;
 use crate::atomic::AtomicWrite;
 use crate::documents::{DocumentChange, DocumentVersion};
-use crate::engine::{LedgerEdit, Work};
+use crate::engine::{LedgerEdit, WorkItem};
 use crate::error::{OpenError, ReadError, WriteError};
 use crate::options::Options;
 use crate::query::LedgerInfo;
@@ -51,7 +51,7 @@ impl Store {
     /// The future resolves to the errors of [`Store::create_ledger`], as [`LedgerError::Write`].
     pub fn create_ledger_async(&self, name: LedgerName, options: LedgerOptions) -> CommitFuture<LedgerInfo> {
         let (future, done) = CommitFuture::new(Ok);
-        self.queue_work(LEDGER_WORK_BYTES, |done| Work::CreateLedger(name, options, done), done);
+        self.queue_work(LEDGER_WORK_BYTES, |done| WorkItem::CreateLedger(name, options, done), done);
         future
     }
 
@@ -96,7 +96,7 @@ impl Store {
     pub fn change_documents_async(&self, changes: Vec<DocumentChange>) -> CommitFuture<Vec<DocumentVersion>> {
         let (future, done) = CommitFuture::new(Ok);
         let bytes = changes.iter().map(DocumentChange::bytes).sum();
-        self.queue_work(bytes, |done| Work::ChangeDocuments(changes, done), done);
+        self.queue_work(bytes, |done| WorkItem::ChangeDocuments(changes, done), done);
         future
     }
 

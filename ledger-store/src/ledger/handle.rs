@@ -7,7 +7,7 @@ use ledger_core::{Command, LedgerName, LedgerOptions};
 use super::answer::DryRun;
 use super::error::LedgerError;
 use super::future::CommitFuture;
-use crate::engine::Work;
+use crate::engine::WorkItem;
 use crate::error::WriteError;
 use crate::options::Options;
 use crate::read::LedgerView;
@@ -211,7 +211,7 @@ impl Ledger {
         if self.view().is_some() {
             return done(Ok(()));
         }
-        let create = |done| Work::CreateLedger(self.name.clone(), LedgerOptions::default(), done);
+        let create = |done| WorkItem::CreateLedger(self.name.clone(), LedgerOptions::default(), done);
         self.store.queue_work(LEDGER_WORK_BYTES, create, move |created| match created {
             // Perhaps another task created it.
             Ok(_) | Err(WriteError::LedgerExists) => done(Ok(())),

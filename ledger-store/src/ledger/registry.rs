@@ -7,7 +7,7 @@ use super::error::LedgerError;
 use super::future::CommitFuture;
 use super::handle::Ledger;
 use super::stored_list::check_queries;
-use crate::engine::Work;
+use crate::engine::WorkItem;
 use crate::error::WriteError;
 use crate::query::{Deleted, Direction, LedgerInfo, PageRequest, Start};
 use crate::store::{LEDGER_WORK_BYTES, Store};
@@ -117,7 +117,7 @@ impl Ledger {
             Some(created) => Ok(created),
             None => ledger.info(),
         });
-        let create = |done| Work::CreateLedger(self.name().clone(), options, done);
+        let create = |done| WorkItem::CreateLedger(self.name().clone(), options, done);
         self.store().queue_work(LEDGER_WORK_BYTES, create, move |created| match created {
             Err(WriteError::LedgerExists) => done(Ok(None)),
             created => done(created.map(Some)),

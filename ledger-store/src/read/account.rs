@@ -9,7 +9,7 @@ use ledger_core::{
 };
 
 use super::flows::{Flows, Until};
-use super::session::{Moment, Session};
+use super::session::{AsOf, Session};
 use super::{flows, timeline};
 use crate::documents::AccountDocument;
 use crate::error::ReadError;
@@ -19,7 +19,7 @@ use crate::query::{Account, AccountKey, AccountOrder, Expand, TimeAxis};
 /// An account as of a date. Reads only the parts that are used.
 pub(crate) struct AccountSubject<'s> {
     session: &'s Session,
-    moment: &'s Moment,
+    as_of: &'s AsOf,
     /// The moves that count for balances.
     until: &'s Until,
     pub(crate) number: u32,
@@ -32,12 +32,12 @@ impl<'s> AccountSubject<'s> {
     /// Creates the subject for an account.
     pub(crate) fn new(
         session: &'s Session,
-        moment: &'s Moment,
+        as_of: &'s AsOf,
         until: &'s Until,
         number: u32,
         address: AccountAddress,
     ) -> Self {
-        Self { session, moment, until, number, address, now: OnceCell::new(), then: OnceCell::new() }
+        Self { session, as_of, until, number, address, now: OnceCell::new(), then: OnceCell::new() }
     }
 
     fn document(&self, until: u64) -> Result<Option<AccountDocument>, ReadError> {
@@ -55,19 +55,19 @@ impl<'s> AccountSubject<'s> {
 
     /// Returns the document as of the date, or `None` if the account did not exist in the log yet.
     fn then(&self) -> Result<Option<&AccountDocument>, ReadError> {
-        if self.moment.account_metadata == u64::MAX {
+        if self.as_of.account_metadata == u64::MAX {
             return self.now().map(Some);
         }
         if let Some(document) = self.then.get() {
             return Ok(document.as_ref());
         }
-        let document = self.document(self.moment.account_metadata)?;
+        let document = self.document(self.as_of.account_metadata)?;
         Ok(self.then.get_or_init(|| document).as_ref())
     }
 
     /// Returns whether the account exists as of the date.
     pub(crate) fn is_visible(&self) -> Result<bool, ReadError> {
-        Ok(self.moment.at.is_none() || self.moment.shows(self.now()?.first_usage))
+        Ok(self.as_of.at.is_none() || self.as_of.shows(self.now()?.first_usage))
     }
 
     fn updated_at(&self) -> Result<Timestamp, ReadError> {
@@ -179,16 +179,16 @@ pub(crate) struct Expansion {
 /// # Errors
 ///
 /// [`ReadError::MissingFeature`] if the ledger does not keep them.
-pub(crate) fn expansion(session: &Session, expand: Expand, moment: &Moment) -> Result<Expansion, ReadError> {
+pub(crate) fn expansion(session: &Session, expand: Expand, as_of: &AsOf) -> Result<Expansion, ReadError> {
     let mut expansion = Expansion { volumes: None, effective_volumes: None };
     if expand.volumes {
         session.need_moves_history()?;
-        expansion.volumes = Some(flows::until(session, moment.at, TimeAxis::Inserted)?);
+        expansion.volumes = Some(flows::until(session, as_of.at, TimeAxis::Inserted)?);
     }
     if expand.effective_volumes {
         session.need_moves_history()?;
         session.need_effective_volumes()?;
-        expansion.effective_volumes = Some(flows::until(session, moment.at, TimeAxis::Effective)?);
+        expansion.effective_volumes = Some(flows::until(session, as_of.at, TimeAxis::Effective)?);
     }
     Ok(expansion)
 }
@@ -209,10 +209,10 @@ pub(crate) fn find(
     at: Option<Timestamp>,
     expand: Expand,
 ) -> Result<Option<Account>, ReadError> {
-    let moment = timeline::moment(session, at)?;
-    let expansion = expansion(session, expand, &moment)?;
+    let as_of = timeline::as_of(session, at)?;
+    let expansion = expansion(session, expand, &as_of)?;
     let Some(number) = session.account_number(address.as_str())? else { return Ok(None) };
-    let subject = AccountSubject::new(session, &moment, &Until::Now, number, address.clone());
+    let subject = AccountSubject::new(session, &as_of, &Until::Now, number, address.clone());
     if !subject.is_visible()? {
         return Ok(None);
     }

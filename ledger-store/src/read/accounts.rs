@@ -10,7 +10,7 @@ use super::account::{AccountSubject, Expansion};
 use super::addresses::AddressWalk;
 use super::flows::Until;
 use super::page::PageBuilder;
-use super::session::{Moment, Session};
+use super::session::{AsOf, Session};
 use super::top_k::TopK;
 use super::{account, flows, timeline};
 use crate::error::ReadError;
@@ -91,9 +91,9 @@ impl AccountPlan {
 }
 
 /// Plans how to find the accounts that a filter selects.
-pub(crate) fn plan(session: &Session, filter: &Filter, moment: &Moment) -> AccountPlan {
+pub(crate) fn plan(session: &Session, filter: &Filter, as_of: &AsOf) -> AccountPlan {
     let mut plan = AccountPlan { addresses: None, prefix: String::new(), below: None, term: None };
-    let present = moment.account_metadata == u64::MAX;
+    let present = as_of.account_metadata == u64::MAX;
     let space = subject_space(session.ledger(), Subject::Account);
     conjuncts(filter.root(), &mut |condition| match condition {
         Condition::Address { role: AddressRole::Own, test } => plan.narrow(test),
@@ -175,19 +175,19 @@ fn with_address(session: &Session, term: u64) -> Result<Vec<u32>, ReadError> {
 
 /// Returns a page of accounts.
 pub(crate) fn list(session: &Session, query: &AccountQuery) -> Result<Page<Account>, ReadError> {
-    let moment = timeline::moment(session, query.at)?;
-    let expansion = account::expansion(session, query.expand, &moment)?;
+    let as_of = timeline::as_of(session, query.at)?;
+    let expansion = account::expansion(session, query.expand, &as_of)?;
     account::need_history_for(session, &query.filter, query.at)?;
     let until = flows::until(session, query.at, FILTERED_BY)?;
-    let plan = plan(session, &query.filter, &moment);
+    let plan = plan(session, &query.filter, &as_of);
     if query.order != AccountOrder::Address {
-        return dated(session, query, (&moment, &until), &expansion, &plan);
+        return dated(session, query, (&as_of, &until), &expansion, &plan);
     }
     let (direction, beyond) = query.page.walk();
     let beyond = beyond.map(|key| key.address.as_str());
     let mut page = PageBuilder::new(&query.page, session.page_bytes);
     walk(session, &plan, direction, beyond, &mut |number, address| {
-        let subject = AccountSubject::new(session, &moment, &until, number, address);
+        let subject = AccountSubject::new(session, &as_of, &until, number, address);
         if !subject.is_visible()? || !query.filter.matches(&subject)? {
             return Ok(true);
         }
@@ -205,13 +205,13 @@ pub(crate) fn list(session: &Session, query: &AccountQuery) -> Result<Page<Accou
 fn dated(
     session: &Session,
     query: &AccountQuery,
-    (moment, until): (&Moment, &Until),
+    (as_of, until): (&AsOf, &Until),
     expansion: &Expansion,
     plan: &AccountPlan,
 ) -> Result<Page<Account>, ReadError> {
     let mut top_k = TopK::new(&query.page, AccountKey::clone);
     walk(session, plan, Direction::Ascending, None, &mut |number, address| {
-        let subject = AccountSubject::new(session, moment, until, number, address);
+        let subject = AccountSubject::new(session, as_of, until, number, address);
         if subject.is_visible()? && query.filter.matches(&subject)? {
             top_k.offer(subject.key_by(query.order)?);
         }
@@ -224,7 +224,7 @@ fn dated(
             break;
         }
         let number = session.account_number(address.as_str())?.ok_or_else(|| missing("an account"))?;
-        let subject = AccountSubject::new(session, moment, until, number, address);
+        let subject = AccountSubject::new(session, as_of, until, number, address);
         page.push(subject.into_account(expansion)?);
     }
     Ok(page.finish(&query.page))
@@ -237,12 +237,12 @@ pub(crate) fn count(session: &Session, filter: &Filter, at: Option<Timestamp>) -
         (true, Some(at)) => return count_used_by(session, at),
         (false, _) => account::need_history_for(session, filter, at)?,
     }
-    let moment = timeline::moment(session, at)?;
+    let as_of = timeline::as_of(session, at)?;
     let until = flows::until(session, at, FILTERED_BY)?;
-    let plan = plan(session, filter, &moment);
+    let plan = plan(session, filter, &as_of);
     let mut count = 0;
     walk(session, &plan, Direction::Ascending, None, &mut |number, address| {
-        let subject = AccountSubject::new(session, &moment, &until, number, address);
+        let subject = AccountSubject::new(session, &as_of, &until, number, address);
         if subject.is_visible()? && filter.matches(&subject)? {
             count += 1;
         }

@@ -16,7 +16,7 @@ use crate::quantity::quantity_of;
 
 /// Where the transactions are that were recorded after a given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Later {
+pub(crate) enum LaterTransactions {
     /// All of them are in memory, because the transaction was recorded just now.
     InMemory,
     /// They may be anywhere, because the transaction may be old.
@@ -28,7 +28,7 @@ pub(crate) enum Later {
 pub(crate) fn add_effective_volumes(
     session: &Session,
     payload: &mut LogPayload,
-    later: Later,
+    later: LaterTransactions,
 ) -> Result<(), ReadError> {
     if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
     | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } = payload
@@ -45,7 +45,7 @@ pub(crate) fn add_effective_volumes(
 fn effective_at_commit(
     session: &Session,
     transaction: &Transaction,
-    later: Later,
+    later: LaterTransactions,
 ) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
     let (id, timestamp) = (transaction.id.get(), transaction.timestamp);
     if timestamp == transaction.inserted_at && session.head.counters.ahead == 0 {
@@ -68,25 +68,25 @@ fn effective_at_commit(
 /// Adds the effective volumes to an entry of a dry run, after the entries that the dry run decided before. Their
 /// moves are in `moves`, to which the entry's own are added. The snapshot contains none of them, but may contain
 /// other transactions with the same ids.
-pub(crate) fn add_tried_volumes(
+pub(crate) fn add_dry_run_volumes(
     session: &Session,
     payload: &mut LogPayload,
-    moves: &mut TriedMoves,
+    moves: &mut DryRunMoves,
 ) -> Result<(), ReadError> {
     if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
     | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } = payload
         && session.head.info.features.effective_volumes == Switch::On
     {
-        *effective_volumes = effective_if_done(session, transaction, moves)?;
+        *effective_volumes = effective_in_dry_run(session, transaction, moves)?;
         moves.add(transaction);
     }
     Ok(())
 }
 
-fn effective_if_done(
+fn effective_in_dry_run(
     session: &Session,
     transaction: &Transaction,
-    moves: &TriedMoves,
+    moves: &DryRunMoves,
 ) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
     // Other transactions may have got ids from the first one of the dry run on.
     let row = TransactionRow {
@@ -99,7 +99,7 @@ fn effective_if_done(
     };
     let before = before_in_order(session, &row)?;
     let volumes_of = |held: &HoldingVolumes| {
-        let mut flows = flows_before(session, held, &before, &row, Later::InMemory)?;
+        let mut flows = flows_before(session, held, &before, &row, LaterTransactions::InMemory)?;
         moves.add_to(&mut flows, held, transaction.timestamp);
         flows.add_postings(transaction, held);
         Ok(flows.volumes())
@@ -125,7 +125,7 @@ fn flows_before(
     held: &HoldingVolumes,
     before: &Until,
     row: &TransactionRow,
-    later: Later,
+    later: LaterTransactions,
 ) -> Result<Flows, ReadError> {
     let Some(holding) = holding_of(session, held)? else { return Ok(Flows::NONE) };
     let mut flows = flows::of_holding(session, holding, before)?;
@@ -181,11 +181,11 @@ fn without_later(
     holding: u32,
     timestamp: i64,
     id: u64,
-    later: Later,
+    later: LaterTransactions,
     flows: &mut Flows,
 ) -> Result<(), ReadError> {
     let key = session.holding_key(holding);
-    if later == Later::Anywhere {
+    if later == LaterTransactions::Anywhere {
         for row in session.backdated().cursor((key, i64::MIN, 0), (key, timestamp, 0), Way::Ascending) {
             session.meter.row()?;
             let row = row?;
@@ -221,7 +221,7 @@ fn changed_volumes(
 
 /// The moves of the transactions that a dry run has decided.
 #[derive(Debug, Default)]
-pub(crate) struct TriedMoves {
+pub(crate) struct DryRunMoves {
     /// The id of the first transaction.
     first: Option<u64>,
     holdings: BTreeMap<(AccountAddress, Asset), MovesOfHolding>,
@@ -235,7 +235,7 @@ struct MovesOfHolding {
     moves: Vec<(Timestamp, Quantity, Quantity)>,
 }
 
-impl TriedMoves {
+impl DryRunMoves {
     fn add(&mut self, transaction: &Transaction) {
         self.first.get_or_insert(transaction.id.get());
         let date = transaction.timestamp;

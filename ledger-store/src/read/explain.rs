@@ -12,8 +12,8 @@ use crate::query::{
 
 /// Reads a page of transactions and explains how.
 pub(crate) fn transactions(session: &Session, query: &TransactionQuery) -> Result<Explanation, ReadError> {
-    let moment = timeline::moment(session, query.at)?;
-    let plan = plan::choose(session, &query.filter, &moment)?;
+    let as_of = timeline::as_of(session, query.at)?;
+    let plan = plan::choose(session, &query.filter, &as_of)?;
     let before = session.meter.rows();
     let returned = transactions::list(session, query)?.items.len() as u64;
     Ok(Explanation {
@@ -28,8 +28,8 @@ pub(crate) fn transactions(session: &Session, query: &TransactionQuery) -> Resul
 
 /// Reads a page of accounts and explains how.
 pub(crate) fn accounts(session: &Session, query: &AccountQuery) -> Result<Explanation, ReadError> {
-    let moment = timeline::moment(session, query.at)?;
-    let plan = accounts::plan(session, &query.filter, &moment);
+    let as_of = timeline::as_of(session, query.at)?;
+    let plan = accounts::plan(session, &query.filter, &as_of);
     let index = describe_accounts(&plan);
     let before = session.meter.rows();
     let returned = accounts::list(session, query)?.items.len() as u64;
@@ -45,7 +45,7 @@ pub(crate) fn accounts(session: &Session, query: &AccountQuery) -> Result<Explan
 
 /// Reads a page of volumes and explains how.
 pub(crate) fn volumes(session: &Session, query: &VolumesQuery) -> Result<Explanation, ReadError> {
-    let plan = accounts::plan(session, &query.filter, &timeline::moment(session, query.to)?);
+    let plan = accounts::plan(session, &query.filter, &timeline::as_of(session, query.to)?);
     let index = describe_accounts(&plan);
     let before = session.meter.rows();
     let returned = volumes::list(session, query)?.items.len() as u64;
@@ -66,7 +66,7 @@ pub(crate) fn balances(session: &Session, query: &BalancesQuery) -> Result<Expla
     let index = if is_known {
         "assets: the balances of all accounts cancel".to_owned()
     } else {
-        describe_accounts(&accounts::plan(session, &query.filter, &timeline::moment(session, query.at)?))
+        describe_accounts(&accounts::plan(session, &query.filter, &timeline::as_of(session, query.at)?))
     };
     let before = session.meter.rows();
     let returned = volumes::aggregated(session, query)?.len() as u64;

@@ -15,7 +15,7 @@ use ledger_index::{LogRow, Way};
 use ledger_journal::Position;
 use ledger_journal::entry::{Body, Record, read_chunk};
 
-use super::effective::Later;
+use super::effective::LaterTransactions;
 use super::session::Session;
 use super::snapshot::{LedgerView, Snapshot};
 use super::weight::Weight;
@@ -202,7 +202,7 @@ fn fed_log(session: &Session, record: &Record<'_>) -> Result<FedLog, ReadError> 
     let Body::Log(log) = &record.body else { return Err(Corrupt { what: "entry without a log" }.into()) };
     let mut entry = session.reader.log_entry(record)?;
     let reverted = logs::reverted_by(session, &entry, record.position.get())?;
-    effective::add_effective_volumes(session, &mut entry.payload, Later::Anywhere)?;
+    effective::add_effective_volumes(session, &mut entry.payload, LaterTransactions::Anywhere)?;
     Ok(FedLog {
         ledger: session.head.info.name.clone(),
         number: session.head.info.id,

@@ -12,10 +12,10 @@ use ledger_journal::Position;
 use ledger_journal::entry::{Body, Event, LogRecord, Record};
 
 use super::accounts::conjuncts;
-use super::effective::Later;
+use super::effective::LaterTransactions;
 use super::page::PageBuilder;
 use super::plan::{dates_where, narrow_ids};
-use super::session::{Moment, Session};
+use super::session::{AsOf, Session};
 use super::streams::Span;
 use super::transaction::TransactionSubject;
 use super::{effective, hash, timeline, transaction};
@@ -28,7 +28,7 @@ use crate::query::{Direction, LogHashes, LogQuery, LogView, Page};
 struct LogSubject<'s> {
     session: &'s Session,
     row: LogRow,
-    entry: OnceCell<(LogEntry, Told)>,
+    entry: OnceCell<(LogEntry, ImportedForm)>,
 }
 
 impl LogSubject<'_> {
@@ -36,14 +36,14 @@ impl LogSubject<'_> {
         if let Some((entry, _)) = self.entry.get() {
             return Ok(entry);
         }
-        let entry = told_entry(self.session, &self.row)?;
+        let entry = entry_with_form(self.session, &self.row)?;
         Ok(&self.entry.get_or_init(|| entry).0)
     }
 
-    fn into_entry(self) -> Result<(LogEntry, Told), ReadError> {
+    fn into_entry(self) -> Result<(LogEntry, ImportedForm), ReadError> {
         match self.entry.into_inner() {
             Some(entry) => Ok(entry),
-            None => told_entry(self.session, &self.row),
+            None => entry_with_form(self.session, &self.row),
         }
     }
 }
@@ -110,13 +110,13 @@ pub(crate) fn list(session: &Session, query: &LogQuery) -> Result<Page<LogView>,
                 break;
             }
             let position = subject.row.position;
-            let (mut entry, told) = subject.into_entry()?;
+            let (mut entry, form) = subject.into_entry()?;
             let mut reverted = reverted_by(session, &entry, position)?;
-            if let (Some(original), Some(updated_at)) = (&mut reverted, told.original_updated_at) {
+            if let (Some(original), Some(updated_at)) = (&mut reverted, form.original_updated_at) {
                 original.updated_at = updated_at;
             }
-            if told.volumes {
-                effective::add_effective_volumes(session, &mut entry.payload, Later::Anywhere)?;
+            if form.volumes {
+                effective::add_effective_volumes(session, &mut entry.payload, LaterTransactions::Anywhere)?;
             } else if let LogPayload::NewTransaction { transaction, .. }
             | LogPayload::RevertedTransaction { transaction, .. } = &mut entry.payload
             {
@@ -166,9 +166,11 @@ pub(super) fn span(session: &Session, query: &LogQuery) -> Result<Span<u64>, Rea
 }
 
 /// Returns the entry of a log, and how an import described it.
-fn told_entry(session: &Session, row: &LogRow) -> Result<(LogEntry, Told), ReadError> {
+fn entry_with_form(session: &Session, row: &LogRow) -> Result<(LogEntry, ImportedForm), ReadError> {
     let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
-    session.reader.with_record(position, |record| Ok((session.reader.log_entry(record)?, Told::of(record))))
+    session
+        .reader
+        .with_record(position, |record| Ok((session.reader.log_entry(record)?, ImportedForm::of(record))))
 }
 
 /// For a revert, returns the original transaction as it was right after the revert.
@@ -180,8 +182,8 @@ pub(super) fn reverted_by(
     let LogPayload::RevertedTransaction { reverted, .. } = &entry.payload else { return Ok(None) };
     let row = transaction::row(session, reverted.get())?
         .ok_or_else(|| missing_in(&session.reader.view.index, "a reverted transaction"))?;
-    let moment = Moment { at: None, position, account_metadata: position, transaction_metadata: position };
-    let subject = TransactionSubject::new(session, &moment, row);
+    let as_of = AsOf { at: None, position, account_metadata: position, transaction_metadata: position };
+    let subject = TransactionSubject::new(session, &as_of, row);
     subject.into_transaction().map(|transaction| Some(Box::new(transaction)))
 }
 
@@ -197,19 +199,19 @@ fn put_hashes(session: &Session, id: ChainId, logs: &mut [LogView]) -> Result<()
 }
 
 /// How the log of an imported transaction differs from one of this store.
-struct Told {
+struct ImportedForm {
     /// The date of the last change of a revert's original, if stated.
     original_updated_at: Option<Timestamp>,
     /// Whether the log stated volumes.
     volumes: bool,
 }
 
-impl Told {
+impl ImportedForm {
     fn of(record: &Record<'_>) -> Self {
         match &record.body {
             Body::Log(LogRecord { event: Event::Transaction(transaction), .. }) => Self {
                 original_updated_at: transaction.original_updated_at,
-                volumes: !transaction.volumes_untold,
+                volumes: !transaction.volumes_omitted,
             },
             _ => Self { original_updated_at: None, volumes: true },
         }

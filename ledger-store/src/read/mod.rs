@@ -41,7 +41,7 @@ mod transactions;
 mod volumes;
 mod weight;
 
-pub(crate) use effective::{Later, TriedMoves};
+pub(crate) use effective::{DryRunMoves, LaterTransactions};
 pub use feed::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize};
 pub(crate) use hash::chain_before;
 pub(crate) use reader::{LedgerReader, RecordedTransaction, idempotency_of, reference_of};

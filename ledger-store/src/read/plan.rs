@@ -9,7 +9,7 @@ use ledger_index::Way;
 
 use super::accounts::conjuncts;
 use super::addresses::AddressWalk;
-use super::session::{Moment, Session};
+use super::session::{AsOf, Session};
 use super::streams::Span;
 use super::{flows, timeline};
 use crate::error::ReadError;
@@ -118,9 +118,9 @@ pub(crate) fn dates_where(comparison: Comparison, value: Timestamp) -> Span<i64>
 }
 
 /// Plans how to find the transactions that a filter selects at a moment.
-pub(crate) fn choose(session: &Session, filter: &Filter, moment: &Moment) -> Result<Plan, ReadError> {
+pub(crate) fn choose(session: &Session, filter: &Filter, as_of: &AsOf) -> Result<Plan, ReadError> {
     let mut ids = Span { from: 0, to: u64::MAX };
-    let mut dates = Span { from: i64::MIN, to: moment.at.map_or(i64::MAX, Timestamp::as_micros) };
+    let mut dates = Span { from: i64::MIN, to: as_of.at.map_or(i64::MAX, Timestamp::as_micros) };
     let mut recorded = Span { from: i64::MIN, to: i64::MAX };
     conjuncts(filter.root(), &mut |condition| match condition {
         Condition::Id { comparison, value } => narrow_ids(&mut ids, *comparison, value),
@@ -151,17 +151,17 @@ pub(crate) fn choose(session: &Session, filter: &Filter, moment: &Moment) -> Res
             }
         }
     }
-    let (driver, is_exact) = driver(session, filter.root(), moment)?;
+    let (driver, is_exact) = driver(session, filter.root(), as_of)?;
     Ok(Plan { driver, is_exact, ids, dates })
 }
 
 /// Returns the driver for a node of the filter, and whether the node selects all candidates of the driver.
-fn driver(session: &Session, node: &FilterNode, moment: &Moment) -> Result<(Driver, bool), ReadError> {
+fn driver(session: &Session, node: &FilterNode, as_of: &AsOf) -> Result<(Driver, bool), ReadError> {
     match node {
         FilterNode::And(children) => {
             let mut best = (Driver::All, children.is_empty());
             for child in children {
-                let (driver, is_exact) = driver(session, child, moment)?;
+                let (driver, is_exact) = driver(session, child, as_of)?;
                 if driver.cost() < best.0.cost() {
                     best = (driver, is_exact && children.len() == 1);
                 }
@@ -173,7 +173,7 @@ fn driver(session: &Session, node: &FilterNode, moment: &Moment) -> Result<(Driv
             let mut drivers = Vec::with_capacity(children.len());
             let mut all_exact = true;
             for child in children {
-                let (driver, is_exact) = driver(session, child, moment)?;
+                let (driver, is_exact) = driver(session, child, as_of)?;
                 if matches!(driver, Driver::All) {
                     return Ok((Driver::All, false));
                 }
@@ -183,14 +183,14 @@ fn driver(session: &Session, node: &FilterNode, moment: &Moment) -> Result<(Driv
             Ok((Driver::Union(drivers), all_exact))
         }
         FilterNode::Not(_) => Ok((Driver::All, false)),
-        FilterNode::Is(condition) => condition_driver(session, condition, moment),
+        FilterNode::Is(condition) => condition_driver(session, condition, as_of),
     }
 }
 
 fn condition_driver(
     session: &Session,
     condition: &Condition,
-    moment: &Moment,
+    as_of: &AsOf,
 ) -> Result<(Driver, bool), ReadError> {
     let driver = match condition {
         Condition::Id { comparison: Comparison::Equal, value } => {
@@ -208,7 +208,7 @@ fn condition_driver(
             }
             TextTest::Like(_) | TextTest::Compares(..) => Driver::All,
         },
-        Condition::Metadata { key, test } if moment.transaction_metadata == u64::MAX => {
+        Condition::Metadata { key, test } if as_of.transaction_metadata == u64::MAX => {
             let space = subject_space(session.ledger(), Subject::Transaction);
             let term = |value: &str| Driver::Term(session.fingerprints.term(space, key, value));
             match test {

@@ -13,7 +13,7 @@ use ledger_core::{
 };
 use ledger_index::{LogRow, tables};
 use ledger_journal::entry::{
-    AddressRef, Body, EntryPlaces, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
+    AddressRef, Body, EntryOffsets, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
     TargetRecord, TransactionRecord, ValueRef, find_in_chunk,
 };
 use ledger_journal::{Chunk, JournalReader, Position};
@@ -43,7 +43,7 @@ pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, Recogn
 
 /// Returns the error for an entry that is missing from its chunk: its ledger was removed since the view was taken, or
 /// the chunk is damaged.
-fn gone(chunk: &Chunk) -> ReadError {
+fn missing_entry(chunk: &Chunk) -> ReadError {
     if chunk.has_holes() { ReadError::LedgerRemoved } else { missing("an entry") }
 }
 
@@ -57,13 +57,13 @@ pub(crate) struct RecordedTransaction {
 }
 
 /// Looks up the addresses of accounts that are not published yet, by number.
-type Made<'a> = &'a dyn Fn(u32) -> Option<SmolStr>;
+type AddressLookup<'a> = &'a dyn Fn(u32) -> Option<SmolStr>;
 
 /// A chunk with the places of its entries.
 struct OpenChunk {
     chunk: Chunk,
     /// The places of the entries, from the second lookup on.
-    places: OnceCell<EntryPlaces>,
+    offsets: OnceCell<EntryOffsets>,
 }
 
 impl OpenChunk {
@@ -153,19 +153,19 @@ impl LedgerReader {
         let kept = self.chunk.borrow().clone();
         if let Some(kept) = kept.filter(|kept| kept.holds(position)) {
             // A chunk with a second lookup usually gets more of them.
-            let places = if let Some(places) = kept.places.get() {
-                places
+            let offsets = if let Some(offsets) = kept.offsets.get() {
+                offsets
             } else {
-                let places = EntryPlaces::of(&kept.chunk)?;
-                kept.places.get_or_init(|| places)
+                let offsets = EntryOffsets::of(&kept.chunk)?;
+                kept.offsets.get_or_init(|| offsets)
             };
-            let record = places.find(&kept.chunk, position)?.ok_or_else(|| gone(&kept.chunk))?;
+            let record = offsets.find(&kept.chunk, position)?.ok_or_else(|| missing_entry(&kept.chunk))?;
             return then(&record);
         }
         let chunk = self.journal.read(position)?.ok_or_else(|| missing("an entry"))?;
-        let opened = Rc::new(OpenChunk { chunk, places: OnceCell::new() });
+        let opened = Rc::new(OpenChunk { chunk, offsets: OnceCell::new() });
         *self.chunk.borrow_mut() = Some(opened.clone());
-        let record = find_in_chunk(&opened.chunk, position)?.ok_or_else(|| gone(&opened.chunk))?;
+        let record = find_in_chunk(&opened.chunk, position)?.ok_or_else(|| missing_entry(&opened.chunk))?;
         then(&record)
     }
 
@@ -278,27 +278,31 @@ impl LedgerReader {
     pub(crate) fn recorded(
         &self,
         record: &Record<'_>,
-        made: Made<'_>,
+        lookup: AddressLookup<'_>,
     ) -> Result<RecordedTransaction, ReadError> {
         let Body::Log(LogRecord { event: Event::Transaction(transaction), .. }) = &record.body else {
             return Err(Corrupt { what: "entry that is no transaction" }.into());
         };
         Ok(RecordedTransaction {
-            postings: self.postings(transaction, made)?,
+            postings: self.postings(transaction, lookup)?,
             timestamp: transaction.timestamp,
             reference: reference_in(transaction)?,
             metadata: self.metadata(&transaction.metadata)?,
         })
     }
 
-    fn postings(&self, record: &TransactionRecord<'_>, made: Made<'_>) -> Result<Postings, ReadError> {
+    fn postings(
+        &self,
+        record: &TransactionRecord<'_>,
+        lookup: AddressLookup<'_>,
+    ) -> Result<Postings, ReadError> {
         let mut postings = Postings::with_capacity(record.moves.len());
         for posting in &record.moves {
             let holding = |at: u32| record.holdings.get(at as usize).ok_or(Corrupt { what: "posting" });
             let (source, destination) = (holding(posting.source)?, holding(posting.destination)?);
             postings.push(Posting {
-                source: self.address_of(&source.account, made)?,
-                destination: self.address_of(&destination.account, made)?,
+                source: self.address_of(&source.account, lookup)?,
+                destination: self.address_of(&destination.account, lookup)?,
                 amount: posting.amount.clone(),
                 asset: self.asset_of(&source.asset)?,
             });
@@ -350,11 +354,15 @@ impl LedgerReader {
         })
     }
 
-    fn address_of(&self, account: &AddressRef<'_>, made: Made<'_>) -> Result<AccountAddress, ReadError> {
+    fn address_of(
+        &self,
+        account: &AddressRef<'_>,
+        lookup: AddressLookup<'_>,
+    ) -> Result<AccountAddress, ReadError> {
         if let Some(text) = account.new {
             return parse_address(text);
         }
-        match made(account.account) {
+        match lookup(account.account) {
             Some(text) => parse_address(&text),
             None => self.address(account.account),
         }

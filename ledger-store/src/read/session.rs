@@ -172,7 +172,7 @@ fn need(switch: Switch, feature: &'static str) -> Result<(), ReadError> {
 
 /// The time that a query is about: now, or a date with the journal positions that correspond to it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct AsOf {
     /// The date, or `None` for now.
     pub(crate) at: Option<Timestamp>,
     /// Entries up to this position were recorded by the date.
@@ -183,7 +183,7 @@ pub(crate) struct Moment {
     pub(crate) transaction_metadata: u64,
 }
 
-impl Moment {
+impl AsOf {
     /// Returns whether something with this effective date exists as of the date.
     pub(crate) fn shows(&self, date: Timestamp) -> bool {
         self.at.is_none_or(|at| date <= at)

@@ -3,7 +3,7 @@
 use ledger_core::{Switch, Timestamp};
 use ledger_index::{IndexError, LogRow, Row, TableView, TransactionRow, Way};
 
-use super::session::{Moment, Session};
+use super::session::{AsOf, Session};
 use super::streams::Span;
 use crate::error::ReadError;
 
@@ -94,14 +94,14 @@ fn between<R: Dated>(early: &R, late: &R, at: i64) -> u64 {
 }
 
 /// Resolves the date of a query.
-pub(crate) fn moment(session: &Session, at: Option<Timestamp>) -> Result<Moment, ReadError> {
+pub(crate) fn as_of(session: &Session, at: Option<Timestamp>) -> Result<AsOf, ReadError> {
     let position = match at {
         None => u64::MAX,
         Some(at) => log_at(session, at)?.map_or(0, |log| log.position),
     };
     let features = &session.head.info.features;
     let kept = |history: Switch| if history == Switch::On { position } else { u64::MAX };
-    Ok(Moment {
+    Ok(AsOf {
         at,
         position,
         account_metadata: kept(features.account_metadata_history),

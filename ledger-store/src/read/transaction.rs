@@ -12,7 +12,7 @@ use ledger_index::TransactionRow;
 use ledger_journal::Position;
 use ledger_journal::entry::{Body, Event, LogRecord, Record, TransactionRecord};
 
-use super::session::{Moment, Session};
+use super::session::{AsOf, Session};
 use super::{flows, timeline};
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
@@ -30,7 +30,7 @@ struct Overlay {
 /// A transaction as of a date. Reads only the parts that are used.
 pub(crate) struct TransactionSubject<'s> {
     session: &'s Session,
-    moment: &'s Moment,
+    as_of: &'s AsOf,
     pub(crate) row: TransactionRow,
     recorded: OnceCell<Transaction>,
     overlay: OnceCell<Overlay>,
@@ -38,8 +38,8 @@ pub(crate) struct TransactionSubject<'s> {
 
 impl<'s> TransactionSubject<'s> {
     /// Creates the subject for a transaction with this row.
-    pub(crate) fn new(session: &'s Session, moment: &'s Moment, row: TransactionRow) -> Self {
-        Self { session, moment, row, recorded: OnceCell::new(), overlay: OnceCell::new() }
+    pub(crate) fn new(session: &'s Session, as_of: &'s AsOf, row: TransactionRow) -> Self {
+        Self { session, as_of, row, recorded: OnceCell::new(), overlay: OnceCell::new() }
     }
 
     fn timestamp(&self) -> Timestamp {
@@ -48,7 +48,7 @@ impl<'s> TransactionSubject<'s> {
 
     /// Returns whether the transaction exists as of the date.
     pub(crate) fn is_visible(&self) -> bool {
-        self.moment.shows(self.timestamp())
+        self.as_of.shows(self.timestamp())
     }
 
     fn recorded(&self) -> Result<&Transaction, ReadError> {
@@ -72,7 +72,7 @@ impl<'s> TransactionSubject<'s> {
                 until,
             )
         };
-        let Moment { position, transaction_metadata, .. } = *self.moment;
+        let AsOf { position, transaction_metadata, .. } = *self.as_of;
         let mut overlay = Overlay::default();
         if let Some(document) = document(transaction_metadata)? {
             overlay.updated_at = Some(document.updated_at);
@@ -83,7 +83,7 @@ impl<'s> TransactionSubject<'s> {
             // The ledger lacks only the history of metadata. Whether the transaction was reverted by then is known.
             overlay.reverted = document(position)?.and_then(|document| document.reverted);
         }
-        if self.moment.at.is_some() {
+        if self.as_of.at.is_some() {
             // The current date of change, even for a point in time: other servers of this API do the same.
             overlay.updated_at = document(u64::MAX)?.map(|document| document.updated_at);
         }
@@ -210,8 +210,8 @@ pub(crate) fn find(
         session.need_effective_volumes()?;
     }
     let Some(row) = row(session, id.get())? else { return Ok(None) };
-    let moment = timeline::moment(session, at)?;
-    let subject = TransactionSubject::new(session, &moment, row);
+    let as_of = timeline::as_of(session, at)?;
+    let subject = TransactionSubject::new(session, &as_of, row);
     if subject.is_visible() { subject.into_view(effective_volumes).map(Some) } else { Ok(None) }
 }
 

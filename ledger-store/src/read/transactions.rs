@@ -5,7 +5,7 @@ use ledger_index::Way;
 
 use super::page::PageBuilder;
 use super::plan::Plan;
-use super::session::{Moment, Session};
+use super::session::{AsOf, Session};
 use super::streams::{Span, Stream};
 use super::top_k::TopK;
 use super::transaction::TransactionSubject;
@@ -21,8 +21,8 @@ pub(crate) fn list(session: &Session, query: &TransactionQuery) -> Result<Page<T
     if query.effective_volumes {
         session.need_effective_volumes()?;
     }
-    let moment = timeline::moment(session, query.at)?;
-    let plan = plan::choose(session, &query.filter, &moment)?;
+    let as_of = timeline::as_of(session, query.at)?;
+    let plan = plan::choose(session, &query.filter, &as_of)?;
     let (direction, beyond) = query.page.walk();
     let mut page = PageBuilder::new(&query.page, session.page_bytes);
     let mut visit = |subject: TransactionSubject<'_>| {
@@ -41,7 +41,7 @@ pub(crate) fn list(session: &Session, query: &TransactionQuery) -> Result<Page<T
                 |key: &TransactionKey| (key.id.get().checked_sub(1), key.id.get().checked_add(1));
             if narrow_beyond(&mut ids, direction, beyond, neighbours) {
                 let stream = candidates::by_id(session, &plan.driver, ids, direction);
-                select(session, stream, &plan, &query.filter, &moment, &mut visit)?;
+                select(session, stream, &plan, &query.filter, &as_of, &mut visit)?;
             }
         }
         TransactionOrder::Timestamp => {
@@ -49,7 +49,7 @@ pub(crate) fn list(session: &Session, query: &TransactionQuery) -> Result<Page<T
             if narrow_beyond(&mut span, direction, beyond, neighbours) {
                 let stream = candidates::by_date(session, &plan.driver, plan.ids, span, direction)?;
                 let plan = Plan { is_exact: query.filter.is_all(), ..plan };
-                select(session, stream, &plan, &query.filter, &moment, &mut visit)?;
+                select(session, stream, &plan, &query.filter, &as_of, &mut visit)?;
             }
         }
         TransactionOrder::UpdatedAt | TransactionOrder::RevertedAt => {
@@ -59,7 +59,7 @@ pub(crate) fn list(session: &Session, query: &TransactionQuery) -> Result<Page<T
             };
             let mut top_k = TopK::new(&query.page, TransactionKey::clone);
             let stream = candidates::by_id(session, &plan.driver, plan.ids, Direction::Ascending);
-            select(session, stream, &plan, &query.filter, &moment, &mut |subject| {
+            select(session, stream, &plan, &query.filter, &as_of, &mut |subject| {
                 let timestamp = subject.date(field)?.unwrap_or(AFTER_ALL);
                 let id = subject.id()?.ok_or_else(|| missing("the id of a transaction"))?;
                 top_k.offer(TransactionKey { timestamp, id: TransactionId::new(id) });
@@ -67,7 +67,7 @@ pub(crate) fn list(session: &Session, query: &TransactionQuery) -> Result<Page<T
             })?;
             for key in top_k.into_walk() {
                 let row = transaction::row(session, key.id.get())?.ok_or_else(|| missing("a transaction"))?;
-                if !visit(TransactionSubject::new(session, &moment, row))? {
+                if !visit(TransactionSubject::new(session, &as_of, row))? {
                     break;
                 }
             }
@@ -82,7 +82,7 @@ fn select<K>(
     stream: Stream<K>,
     plan: &Plan,
     filter: &Filter,
-    moment: &Moment,
+    as_of: &AsOf,
     visit: &mut dyn FnMut(TransactionSubject<'_>) -> Result<bool, ReadError>,
 ) -> Result<(), ReadError> {
     for candidate in stream {
@@ -91,7 +91,7 @@ fn select<K>(
         if !plan.ids.holds(row.transaction) || !plan.dates.holds(row.timestamp) {
             continue;
         }
-        let subject = TransactionSubject::new(session, moment, row);
+        let subject = TransactionSubject::new(session, as_of, row);
         if (plan.is_exact || filter.matches(&subject)?) && !visit(subject)? {
             break;
         }
@@ -110,11 +110,11 @@ pub(crate) fn count(session: &Session, filter: &Filter, at: Option<Timestamp>) -
         }
         (false, _) => {}
     }
-    let moment = timeline::moment(session, at)?;
-    let plan = plan::narrowed_by_dates(session, plan::choose(session, filter, &moment)?)?;
+    let as_of = timeline::as_of(session, at)?;
+    let plan = plan::narrowed_by_dates(session, plan::choose(session, filter, &as_of)?)?;
     let stream = candidates::by_id(session, &plan.driver, plan.ids, Direction::Ascending);
     let mut count = 0;
-    if plan.is_exact && moment.at.is_none() {
+    if plan.is_exact && as_of.at.is_none() {
         // Neither the filter nor a date needs a test.
         for candidate in stream {
             session.meter.row()?;
@@ -123,7 +123,7 @@ pub(crate) fn count(session: &Session, filter: &Filter, at: Option<Timestamp>) -
         }
         return Ok(count);
     }
-    select(session, stream, &plan, filter, &moment, &mut |_| {
+    select(session, stream, &plan, filter, &as_of, &mut |_| {
         count += 1;
         Ok(true)
     })?;

@@ -62,8 +62,8 @@ type VisitRow<'v> = &'v mut dyn FnMut(&AccountAddress, Asset, Flows) -> Result<b
 
 /// Calls `visit` for every row that the filter selects, until it returns false.
 fn walk_rows(session: &Session, walk: &RowWalk<'_>, visit: VisitRow<'_>) -> Result<(), ReadError> {
-    let moment = timeline::moment(session, walk.at)?;
-    let plan = accounts::plan(session, walk.filter, &moment);
+    let as_of = timeline::as_of(session, walk.at)?;
+    let plan = accounts::plan(session, walk.filter, &as_of);
     let until = Until::Now;
     let mut rows: Vec<(Asset, Flows)> = Vec::new();
     let mut visit_account = |number: u32, address: AccountAddress| {
@@ -83,7 +83,7 @@ fn walk_rows(session: &Session, walk: &RowWalk<'_>, visit: VisitRow<'_>) -> Resu
                 rows.reverse();
             }
         }
-        let account = AccountSubject::new(session, &moment, &until, number, address);
+        let account = AccountSubject::new(session, &as_of, &until, number, address);
         for (asset, flows) in rows.drain(..) {
             let selected =
                 walk.filter.matches(&RowSubject { account: &account, asset: &asset, flows: &flows })?;

@@ -21,12 +21,12 @@ use crate::cause::Cause;
 use crate::directory::DataDirectory;
 use crate::engine::{Engine, IndexEvent, flushes};
 use crate::error::{OpenError, ReadError, WriteError};
+use crate::free_space::FreeSpace;
 use crate::opening::{self, IndexHome, Opened};
 use crate::options::Options;
 use crate::progress::LongWork;
 use crate::read::Snapshot;
 use crate::readers::Readers;
-use crate::room::Room;
 use crate::watch::CommitWatch;
 use crate::workspace;
 
@@ -100,9 +100,9 @@ impl Store {
         let watched = options.progress.watch(journal.clone(), LongWork::Recovery);
         let Opened { index, recovered, rebuilt } = opening::open(&directory, &home, &watched, shares)?;
         let opening = Opening::new(recovered.replayed, rebuilt, dropped_tail);
-        let room = Room::new(disk.clone(), path.to_owned(), options.free_space_floor);
+        let free_space = FreeSpace::new(disk.clone(), path.to_owned(), options.free_space_floor);
         let identity = directory.identity().clone();
-        let engine = Engine::new(journal, index, identity, options, recovered).on_disk(room, home);
+        let engine = Engine::new(journal, index, identity, options, recovered).on_disk(free_space, home);
         Ok(Self::start(engine, Some(directory), opening))
     }
 
@@ -164,7 +164,7 @@ impl Store {
     /// opening. A second call replaces the callback. Threads of the store call it, so it must be quick and must not
     /// use the store.
     pub fn watch_index(&self, watcher: impl Fn(&IndexEvent) + Send + 'static) {
-        self.inner.engine.mending.watch(watcher);
+        self.inner.engine.repair.watch(watcher);
     }
 
     /// Returns the hash of the first `entries` entries, as [`Status::chain`] reported it when the store had that many.
@@ -269,7 +269,7 @@ impl Store {
     pub(crate) fn flush_all(&self) -> bool {
         let engine = &self.inner.engine;
         engine.hashes.wait(engine.view().next, || engine.stopped().is_some() || engine.is_stopping());
-        flushes::flush_what_gathered(engine);
+        flushes::flush_pending(engine);
         flushes::wait_for_flushes(engine)
     }
 

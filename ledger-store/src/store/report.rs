@@ -3,7 +3,7 @@
 use ledger_journal::DroppedTail;
 
 use crate::engine::IndexStatus;
-use crate::opening::Rebuilt;
+use crate::opening::RebuildReason;
 
 /// A report of the opening of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,11 @@ pub struct Opening {
 }
 
 impl Opening {
-    pub(super) fn new(replayed: u64, rebuilt: Option<Rebuilt>, dropped_tail: Option<DroppedTail>) -> Self {
+    pub(super) fn new(
+        replayed: u64,
+        rebuilt: Option<RebuildReason>,
+        dropped_tail: Option<DroppedTail>,
+    ) -> Self {
         let was_damaged = rebuilt.as_ref().is_some_and(|rebuilt| rebuilt.is_damage);
         Self { replayed, rebuilt: rebuilt.map(|rebuilt| rebuilt.reason), was_damaged, dropped_tail }
     }

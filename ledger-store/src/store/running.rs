@@ -6,7 +6,7 @@ use std::thread::{JoinHandle, ThreadId};
 use parking_lot::Mutex;
 
 use crate::directory::DataDirectory;
-use crate::engine::{Engine, background, commit, flushes, hashing, lead, mending, panics};
+use crate::engine::{Engine, background, commit, flushes, hashing, index_repair, lead, panics};
 
 /// The threads and resources of a running store. They end in a fixed order when it closes.
 pub(super) struct Running {
@@ -34,7 +34,7 @@ impl Running {
         spawn("ledger-space", background::space_loop);
         spawn("ledger-merger", background::merge_loop);
         spawn("ledger-hasher", hashing::hash_loop);
-        spawn("ledger-mender", mending::mend_loop);
+        spawn("ledger-mender", index_repair::repair_loop);
         let ids = threads.iter().map(|thread| thread.thread().id()).collect();
         Self { threads: Mutex::new(threads), ids, engine: engine.clone(), directory }
     }
@@ -72,7 +72,7 @@ impl Running {
         self.engine.close_handover();
         let _ = threads.next().map(JoinHandle::join);
         if self.engine.stopped().is_none() {
-            panics::outlive(&self.engine, flushes::flush_what_gathered);
+            panics::catch_panic(&self.engine, flushes::flush_pending);
         }
         self.engine.stop_background();
         for thread in threads {

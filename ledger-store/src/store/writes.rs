@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use super::Store;
 use crate::atomic::AtomicWrite;
 use crate::documents::{DocumentChange, DocumentVersion};
-use crate::engine::{BucketChange, BucketState, Done, LedgerEdit, Work, lead};
+use crate::engine::{BucketChange, BucketState, Callback, LedgerEdit, WorkItem, lead};
 use crate::error::WriteError;
 use crate::query::LedgerInfo;
 use crate::scripts::Programs;
@@ -24,7 +24,7 @@ impl Store {
     ///
     /// [`WriteError::LedgerExists`], and the errors that any write can have.
     pub fn create_ledger(&self, name: LedgerName, options: LedgerOptions) -> Result<LedgerInfo, WriteError> {
-        self.run(LEDGER_WORK_BYTES, |done| Work::CreateLedger(name, options, done))
+        self.run(LEDGER_WORK_BYTES, |done| WorkItem::CreateLedger(name, options, done))
     }
 
     /// Sets metadata keys of a ledger. Other keys stay unchanged.
@@ -54,7 +54,7 @@ impl Store {
     /// exceeded; and the errors that any write can have.
     pub fn change_documents(&self, changes: Vec<DocumentChange>) -> Result<Vec<DocumentVersion>, WriteError> {
         let bytes = changes.iter().map(DocumentChange::bytes).sum();
-        self.run(bytes, |done| Work::ChangeDocuments(changes, done))
+        self.run(bytes, |done| WorkItem::ChangeDocuments(changes, done))
     }
 
     /// Replaces the v1 mapping of a ledger: its contracts, as JSON text, which is stored unchanged. The store does not
@@ -92,13 +92,13 @@ impl Store {
         let mut next = Some(1);
         while let Some(first) = next {
             let change = BucketChange { bucket: bucket.clone(), first, to };
-            next = self.run(LEDGER_WORK_BYTES, |done| Work::ChangeBucket(change, done))?;
+            next = self.run(LEDGER_WORK_BYTES, |done| WorkItem::ChangeBucket(change, done))?;
         }
         Ok(())
     }
 
     fn edit_ledger(&self, name: &LedgerName, edit: LedgerEdit) -> Result<(), WriteError> {
-        self.run(LEDGER_WORK_BYTES, |done| Work::EditLedger(name.clone(), edit, done)).map(drop)
+        self.run(LEDGER_WORK_BYTES, |done| WorkItem::EditLedger(name.clone(), edit, done)).map(drop)
     }
 
     /// Edits a ledger without blocking. Calls `done` like [`Store::submit`].
@@ -108,7 +108,7 @@ impl Store {
         edit: LedgerEdit,
         done: impl FnOnce(Result<(), WriteError>) + Send + 'static,
     ) {
-        let edit = |done| Work::EditLedger(name.clone(), edit, done);
+        let edit = |done| WorkItem::EditLedger(name.clone(), edit, done);
         self.queue_work(LEDGER_WORK_BYTES, edit, |edited| done(edited.map(drop)));
     }
 
@@ -121,7 +121,7 @@ impl Store {
         submission.hash_requests();
         let bytes = submission.bytes();
         let programs = self.engine().scripts.of(&submission);
-        self.run(bytes, |done| Work::Apply(submission, programs, done))
+        self.run(bytes, |done| WorkItem::Apply(submission, programs, done))
     }
 
     /// Changes documents and executes commands: everything is recorded in one commit, or nothing is. A crash never
@@ -170,7 +170,7 @@ impl Store {
     /// exceeded; [`WriteError::LedgerNotFound`]; and the errors that any write can have.
     pub fn write_atomically(&self, mut write: AtomicWrite) -> Result<Vec<Outcome>, WriteError> {
         let (bytes, programs) = self.prepare(&mut write);
-        self.run(bytes, |done| Work::WriteAtomically(write, programs, done))
+        self.run(bytes, |done| WorkItem::WriteAtomically(write, programs, done))
     }
 
     /// Does what [`Store::write_atomically`] does, without blocking. Calls `done` like [`Store::submit`].
@@ -180,7 +180,7 @@ impl Store {
         done: impl FnOnce(Result<Vec<Outcome>, WriteError>) + Send + 'static,
     ) {
         let (bytes, programs) = self.prepare(&mut write);
-        lead::submit(self.engine(), Work::WriteAtomically(write, programs, Done::new(done)), bytes);
+        lead::submit(self.engine(), WorkItem::WriteAtomically(write, programs, Callback::new(done)), bytes);
     }
 
     /// Hashes the commands of a write. Returns its size in the queue, and its programs.
@@ -201,17 +201,17 @@ impl Store {
         submission.hash_requests();
         let bytes = submission.bytes();
         let programs = self.engine().scripts.of(&submission);
-        lead::submit(self.engine(), Work::Apply(submission, programs, Done::new(done)), bytes);
+        lead::submit(self.engine(), WorkItem::Apply(submission, programs, Callback::new(done)), bytes);
     }
 
     /// Queues work that takes `bytes` in the queue, without blocking. Calls `done` like [`Store::submit`].
     pub(crate) fn queue_work<T: Send + 'static>(
         &self,
         bytes: usize,
-        work: impl FnOnce(Done<T>) -> Work,
+        work: impl FnOnce(Callback<T>) -> WorkItem,
         done: impl FnOnce(Result<T, WriteError>) + Send + 'static,
     ) {
-        lead::submit(self.engine(), work(Done::new(done)), bytes);
+        lead::submit(self.engine(), work(Callback::new(done)), bytes);
     }
 
     /// Queues work that takes `bytes` in the queue, and waits for its answer. The kind of the work determines the type
@@ -219,7 +219,7 @@ impl Store {
     pub(crate) fn run<T: Send + 'static>(
         &self,
         bytes: usize,
-        work: impl FnOnce(Done<T>) -> Work,
+        work: impl FnOnce(Callback<T>) -> WorkItem,
     ) -> Result<T, WriteError> {
         let slot = Arc::new(Slot::default());
         let filled = slot.clone();
@@ -227,7 +227,7 @@ impl Store {
             *filled.answer.lock() = Some(answer);
             filled.ready.notify_one();
         };
-        lead::submit_here(self.engine(), work(Done::new(done)), bytes);
+        lead::submit_here(self.engine(), work(Callback::new(done)), bytes);
         let mut answer = slot.answer.lock();
         loop {
             if let Some(answer) = answer.take() {

@@ -14,7 +14,7 @@ use crate::violation::ViolationCode;
 const WALK_BYTES: usize = 4 << 20;
 
 /// How far the journal was read, and what the next entry must continue.
-pub(super) struct Walked {
+pub(super) struct JournalWalk {
     next: Position,
     chain: ChainHash,
     ledgers: HashMap<u32, Tail>,
@@ -26,7 +26,7 @@ struct Tail {
     date: i64,
 }
 
-impl Walked {
+impl JournalWalk {
     /// Creates the state before the first entry.
     pub(super) fn nothing(identity: &Identity) -> Self {
         Self { next: Position::FIRST, chain: ChainHash::genesis(identity.store), ledgers: HashMap::new() }
@@ -180,19 +180,19 @@ fn stop(
 }
 
 /// The part of a journal before a position.
-pub(super) struct Bounded {
+pub(super) struct JournalPrefix {
     journal: Arc<dyn JournalReader>,
     head: Head,
 }
 
-impl Bounded {
-    pub(super) fn new(journal: Arc<dyn JournalReader>, next: Position, walked: &Walked) -> Self {
+impl JournalPrefix {
+    pub(super) fn new(journal: Arc<dyn JournalReader>, next: Position, walk: &JournalWalk) -> Self {
         // No caller uses the chain of this head.
-        Self { journal, head: Head { next, chain: walked.chain } }
+        Self { journal, head: Head { next, chain: walk.chain } }
     }
 }
 
-impl JournalReader for Bounded {
+impl JournalReader for JournalPrefix {
     fn head(&self) -> Head {
         self.head
     }

@@ -59,21 +59,21 @@ impl Store {
         let shares = engine.shares.divided(BUDGET_PART);
         let options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let refused = |error: io::Error| VerifyError::Workspace { reason: error.to_string() };
-        let second = match self.directory() {
+        let scratch = match self.directory() {
             None => IndexFile::create(redb::backends::InMemoryBackend::new(), options)?,
             Some(directory) => {
                 workspace::clear(directory).map_err(refused)?;
                 IndexFile::create(workspace::create(directory).map_err(refused)?, options)?
             }
         };
-        let mut report = check(&engine.reader(), &live, &engine.identity, shares, &second, &engine.progress);
+        let mut report = check(&engine.reader(), &live, &engine.identity, shares, &scratch, &engine.progress);
         // The second index is no longer needed. Abandoning it avoids the writes of a normal close.
-        second.abandon();
-        drop(second);
+        scratch.abandon();
+        drop(scratch);
         if let Some(directory) = self.directory() {
             workspace::clear(directory).map_err(refused)?;
         }
-        report.violations.splice(0..0, self.mended());
+        report.violations.splice(0..0, self.repaired_defects());
         report.violations.extend(torn_tail(self.opening()));
         Ok(report)
     }
@@ -89,7 +89,7 @@ impl Store {
 
     /// Returns the defects of the index that were repaired, by the opening or since. Rebuilding an index that was
     /// absent, or of another format, store or history, is no defect.
-    fn mended(&self) -> Vec<Violation> {
+    fn repaired_defects(&self) -> Vec<Violation> {
         let opening = self.opening();
         let before = opening.rebuilt.clone().filter(|_| opening.was_damaged);
         let since = self.engine().index_status().rebuilt;
@@ -111,33 +111,33 @@ fn torn_tail(opening: &Opening) -> Option<Violation> {
     Some(Violation { code: ViolationCode::TornTail, ledger: None, position: Some(dropped.position), detail })
 }
 
-/// Verifies a journal, and an index of it up to the index's watermark. `second` is an empty index for the replay.
+/// Verifies a journal, and an index of it up to the index's watermark. `scratch` is an empty index for the replay.
 fn check(
     journal: &Arc<dyn JournalReader>,
     live: &IndexSnapshot,
     identity: &Identity,
     shares: Shares,
-    second: &IndexFile,
+    scratch: &IndexFile,
     progress: &ProgressWatcher,
 ) -> VerifyReport {
     let begun = Instant::now();
     let mut findings = Findings::new();
-    let mut walked = journal::Walked::nothing(identity);
+    let mut walk = journal::JournalWalk::nothing(identity);
     // If the check ends early, the findings contain the reason.
-    let second = Second { index: second, shares, progress };
-    let _ = check_all(journal, live, identity, &second, &mut findings, &mut walked);
+    let scratch = ScratchIndex { index: scratch, shares, progress };
+    let _ = check_all(journal, live, identity, &scratch, &mut findings, &mut walk);
     VerifyReport {
         violations: findings.violations,
-        entries: walked.entries(),
-        ledgers: walked.ledgers(),
-        head: walked.chain().to_string(),
+        entries: walk.entries(),
+        ledgers: walk.ledgers(),
+        head: walk.chain().to_string(),
         complete: findings.complete,
         seconds: begun.elapsed().as_secs_f64(),
     }
 }
 
 /// The second index, with the resources to build it.
-struct Second<'a> {
+struct ScratchIndex<'a> {
     index: &'a IndexFile,
     shares: Shares,
     progress: &'a ProgressWatcher,
@@ -147,12 +147,12 @@ fn check_all(
     journal: &Arc<dyn JournalReader>,
     live: &IndexSnapshot,
     identity: &Identity,
-    second: &Second<'_>,
+    scratch: &ScratchIndex<'_>,
     findings: &mut Findings,
-    walked: &mut journal::Walked,
+    walk: &mut journal::JournalWalk,
 ) -> Result<(), Stop> {
     let head = journal.head();
-    walked.walk(&*second.progress.watch(journal.clone(), LongWork::VerifyJournal), head, findings)?;
+    walk.walk(&*scratch.progress.watch(journal.clone(), LongWork::VerifyJournal), head, findings)?;
     let watermark = match Watermark::read(live) {
         Ok(watermark) => watermark,
         Err(error) => return findings.index_error(&error).and(Err(Stop)),
@@ -167,14 +167,15 @@ fn check_all(
         // An index without a watermark holds no entries.
         None => ledger_journal::Position::FIRST,
     };
-    let bounded: Arc<dyn JournalReader> = Arc::new(journal::Bounded::new(journal.clone(), through, walked));
-    let bounded = second.progress.watch(bounded, LongWork::VerifyReplay);
+    let bounded: Arc<dyn JournalReader> =
+        Arc::new(journal::JournalPrefix::new(journal.clone(), through, walk));
+    let bounded = scratch.progress.watch(bounded, LongWork::VerifyReplay);
     let mut stopped = false;
     let replayed = recovery::replay(
         &bounded,
-        second.index,
+        scratch.index,
         identity,
-        second.shares,
+        scratch.shares,
         ledger_journal::Position::FIRST,
         &mut |violation| {
             stopped |= findings.push(violation).is_err();
@@ -190,7 +191,7 @@ fn check_all(
         let hashed = replayed.hashed;
         let state = &mut replayed.state;
         if let Err(error) =
-            recovery::flush_now(state, &mut replayed.view, second.index, identity, &*bounded, hashed)
+            recovery::flush_now(state, &mut replayed.view, scratch.index, identity, &*bounded, hashed)
         {
             return findings.replay_error(&error).and(Err(Stop));
         }

@@ -21,7 +21,7 @@ use crate::documents::AccountDocument;
 
 /// The slot of an account in the table. It is valid until the next eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place(u32);
+pub(crate) struct SlotId(u32);
 
 /// The result of prefetching an account: the slot where it probably is. Another account may have moved there since.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct AccountHint {
 }
 
 impl AccountHint {
-    const NOWHERE: u32 = u32::MAX;
+    const NO_SLOT: u32 = u32::MAX;
 }
 
 /// The writer's state of an account.
@@ -195,13 +195,13 @@ impl AccountTable {
     }
 
     /// Returns the slot and the number of the account with this address, if it is in the table.
-    pub(crate) fn find(&mut self, hash: u64, ledger: u32, address: &str) -> Option<(Place, u32)> {
+    pub(crate) fn find(&mut self, hash: u64, ledger: u32, address: &str) -> Option<(SlotId, u32)> {
         let (slot, account) = self.search(hash, ledger, address)?;
         let (used, number) = (account.used, account.account);
         if !used && let Some(account) = self.slot_mut(slot) {
             account.used = true;
         }
-        Some((Place(slot), number))
+        Some((SlotId(slot), number))
     }
 
     /// Prefetches accounts into the processor's cache. Each step handles all accounts with few instructions, so that
@@ -218,7 +218,7 @@ impl AccountTable {
         hint.extend(
             addresses
                 .iter()
-                .map(|address| AccountHint { hash: self.hash(ledger, address), slot: AccountHint::NOWHERE }),
+                .map(|address| AccountHint { hash: self.hash(ledger, address), slot: AccountHint::NO_SLOT }),
         );
         for (hint, address) in hint.iter_mut().zip(addresses) {
             let wanted = Entry::new(hint.hash, 0).hash;
@@ -228,9 +228,9 @@ impl AccountTable {
             }
         }
         // An account fills two cache lines; read from both.
-        let accounts = hint.iter().filter(|hint| hint.slot != AccountHint::NOWHERE);
+        let accounts = hint.iter().filter(|hint| hint.slot != AccountHint::NO_SLOT);
         accounts.filter_map(|hint| self.slot(hint.slot)).fold(0, |seen, account| {
-            let totals = account.holdings.first().map_or(0, HoldingState::glance);
+            let totals = account.holdings.first().map_or(0, HoldingState::read_first_line);
             seen ^ u64::from(account.ledger) ^ totals ^ account.address.len() as u64
         })
     }
@@ -242,8 +242,8 @@ impl AccountTable {
         hint: &AccountHint,
         ledger: u32,
         address: &str,
-    ) -> Option<(u64, (Place, u32))> {
-        if hint.slot == AccountHint::NOWHERE {
+    ) -> Option<(u64, (SlotId, u32))> {
+        if hint.slot == AccountHint::NO_SLOT {
             return None;
         }
         let account = self.slot_mut(hint.slot).as_mut()?;
@@ -251,28 +251,28 @@ impl AccountTable {
             return None;
         }
         account.used = true;
-        Some((hint.hash, (Place(hint.slot), account.account)))
+        Some((hint.hash, (SlotId(hint.slot), account.account)))
     }
 
     /// Returns the account in a slot.
-    pub(crate) fn get(&self, place: Place) -> &AccountState {
-        self.slot(place.0).expect("the slot of a `Place` holds an account")
+    pub(crate) fn get(&self, slot: SlotId) -> &AccountState {
+        self.slot(slot.0).expect("the slot holds an account")
     }
 
-    fn get_mut(&mut self, place: Place) -> &mut AccountState {
-        self.slot_mut(place.0).as_mut().expect("the slot of a `Place` holds an account")
+    fn get_mut(&mut self, slot: SlotId) -> &mut AccountState {
+        self.slot_mut(slot.0).as_mut().expect("the slot holds an account")
     }
 
     /// Returns the account in a slot for changing. `flush` is the number of the flush that will write the change.
-    pub(crate) fn change(&mut self, place: Place, flush: u64) -> &mut AccountState {
-        let account = self.get_mut(place);
+    pub(crate) fn change(&mut self, slot: SlotId, flush: u64) -> &mut AccountState {
+        let account = self.get_mut(slot);
         account.changed_in = FlushMark::new(flush);
         account
     }
 
     /// Adds an account that is not in the table. `flush` is the number of the flush that will write it, or 0 if it was
     /// read from the index.
-    pub(crate) fn insert(&mut self, hash: u64, new: NewState, flush: u64) -> Place {
+    pub(crate) fn insert(&mut self, hash: u64, new: NewState, flush: u64) -> SlotId {
         let account = AccountState {
             ledger: new.ledger,
             account: new.account,
@@ -297,24 +297,24 @@ impl AccountTable {
         };
         let entry = Entry::new(hash, slot);
         self.index.insert_unique(entry.place(), entry, |entry| entry.place());
-        Place(slot)
+        SlotId(slot)
     }
 
     /// Removes a new account, as if it had never been added.
-    pub(crate) fn remove(&mut self, place: Place) {
-        if let Some(account) = self.slot_mut(place.0).take() {
+    pub(crate) fn remove(&mut self, slot: SlotId) {
+        if let Some(account) = self.slot_mut(slot.0).take() {
             let hash = self.hash(account.ledger, &account.address);
-            if let Ok(entry) = self.index.find_entry(spread(hash), |entry| entry.slot == place.0) {
+            if let Ok(entry) = self.index.find_entry(spread(hash), |entry| entry.slot == slot.0) {
                 entry.remove();
             }
             self.heap_bytes = self.heap_bytes.saturating_sub(account.bytes());
-            self.free.push(place.0);
+            self.free.push(slot.0);
         }
     }
 
     /// Stores a document that was read from the index. This is not a change.
-    pub(crate) fn set_document(&mut self, place: Place, document: AccountDocument) {
-        let account = self.get_mut(place);
+    pub(crate) fn set_document(&mut self, slot: SlotId, document: AccountDocument) {
+        let account = self.get_mut(slot);
         let before = account.bytes();
         account.set_document(document);
         let after = account.bytes();
@@ -322,8 +322,8 @@ impl AccountTable {
     }
 
     /// Changes a document that is in memory. The caller marks the account as changed with [`Self::change`].
-    pub(crate) fn edit_document(&mut self, place: Place, edit: impl FnOnce(&mut AccountDocument)) {
-        let account = self.get_mut(place);
+    pub(crate) fn edit_document(&mut self, slot: SlotId, edit: impl FnOnce(&mut AccountDocument)) {
+        let account = self.get_mut(slot);
         let before = account.bytes();
         if let Some(mut document) = account.document().map(Cow::into_owned) {
             edit(&mut document);
@@ -335,8 +335,8 @@ impl AccountTable {
 
     /// Adds a holding to an account. `flush` is the number of the flush that will write it. Returns whether the
     /// account had no holding of the asset before.
-    pub(crate) fn add_holding(&mut self, place: Place, holding: HoldingState, flush: u64) -> bool {
-        let account = self.change(place, flush);
+    pub(crate) fn add_holding(&mut self, slot: SlotId, holding: HoldingState, flush: u64) -> bool {
+        let account = self.change(slot, flush);
         let before = account.bytes();
         let found = account.holdings.binary_search_by_key(&holding.asset, |have| have.asset);
         let Err(at) = found else { return false };
@@ -347,9 +347,9 @@ impl AccountTable {
     }
 
     /// Restores an earlier state of an account.
-    pub(crate) fn restore(&mut self, place: Place, account: AccountState) {
+    pub(crate) fn restore(&mut self, slot: SlotId, account: AccountState) {
         let after = account.bytes();
-        let before = std::mem::replace(self.get_mut(place), account).bytes();
+        let before = std::mem::replace(self.get_mut(slot), account).bytes();
         self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
     }
 
@@ -371,9 +371,9 @@ impl AccountTable {
     }
 
     /// Returns all accounts with their slots.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, &AccountState)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotId, &AccountState)> {
         let slots = self.blocks.iter().flatten().enumerate();
-        slots.filter_map(|(slot, account)| account.0.as_ref().map(|account| (Place(slot as u32), account)))
+        slots.filter_map(|(slot, account)| account.0.as_ref().map(|account| (SlotId(slot as u32), account)))
     }
 
     /// Returns the approximate memory of all accounts in bytes.
@@ -388,7 +388,7 @@ impl AccountTable {
     }
 
     /// Frees memory if the budget is exceeded: evicts accounts whose last change a flush up to `flushed` has written.
-    /// Only called between commands, when no [`Place`] is kept.
+    /// Only called between commands, when no [`SlotId`] is kept.
     pub(crate) fn evict(&mut self, flushed: u64) {
         let slots = self.slots();
         if slots == self.free.len() || self.bytes() <= self.bytes_max {
@@ -407,13 +407,13 @@ impl AccountTable {
             steps -= 1;
             self.passed += 1;
             self.hand = if self.hand + 1 < slots { self.hand + 1 } else { 0 };
-            let place = Place(self.hand as u32);
-            match self.slot_mut(place.0) {
+            let slot = SlotId(self.hand as u32);
+            match self.slot_mut(slot.0) {
                 Some(account) if account.changed_in.is_within(flushed) => {
                     if account.used {
                         account.used = false;
                     } else {
-                        self.remove(place);
+                        self.remove(slot);
                         self.passed = 0;
                     }
                 }
@@ -452,10 +452,10 @@ mod tests {
         table.insert(hash, new, flush);
     }
 
-    fn find(table: &mut AccountTable, account: u32) -> Option<Place> {
+    fn find(table: &mut AccountTable, account: u32) -> Option<SlotId> {
         let address = format!("users:{account}");
         let hash = table.hash(1, &address);
-        table.find(hash, 1, &address).map(|(place, _)| place)
+        table.find(hash, 1, &address).map(|(slot, _)| slot)
     }
 
     #[test]
@@ -486,9 +486,9 @@ mod tests {
             insert(&mut table, account, 1);
         }
         for account in (0..count).step_by(3) {
-            let place = find(&mut table, account).expect("it is there");
-            assert_eq!(table.get(place).account, account);
-            table.remove(place);
+            let slot = find(&mut table, account).expect("it is there");
+            assert_eq!(table.get(slot).account, account);
+            table.remove(slot);
             assert_eq!(find(&mut table, account), None);
         }
         let slots = table.slots();

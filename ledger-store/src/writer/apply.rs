@@ -9,7 +9,7 @@ use ledger_index::LogRow;
 use ledger_journal::entry::{Body, DocumentRecord, Event, LogRecord, Recognition, Record, TargetRecord};
 use smallvec::SmallVec;
 
-use super::accounts::Place;
+use super::accounts::SlotId;
 use super::hints::Hints;
 use super::locate::Located;
 use super::state::State;
@@ -35,8 +35,8 @@ pub(super) fn load_changed(state: &mut State, log: &LogRecord<'_>, hints: &Hints
         && hints.located.len() == transaction.holdings.len()
     {
         let used_at = transaction.timestamp;
-        let is_first = |place: Place| used_at < state.accounts.get(place).first_usage;
-        if !hints.located.iter().any(|located| located.account.is_some_and(|(place, _)| is_first(place))) {
+        let is_first = |slot: SlotId| used_at < state.accounts.get(slot).first_usage;
+        if !hints.located.iter().any(|located| located.account.is_some_and(|(slot, _)| is_first(slot))) {
             return Ok(());
         }
     }
@@ -50,12 +50,12 @@ fn load_some(state: &mut State, log: &LogRecord<'_>, hints: &Hints) -> Result<()
         Event::SetMetadata { .. } | Event::DeleteMetadata { .. } => (0, log.date),
         Event::InsertedSchema { .. } => return Ok(()),
     };
-    for (at, place) in hints.located.iter().map(Located::place).enumerate() {
+    for (at, slot) in hints.located.iter().map(Located::slot).enumerate() {
         // An account's document changes if it gets metadata, or if its first usage becomes earlier.
-        if let Some(place) = place
-            && (at >= holdings || used_at < state.accounts.get(place).first_usage)
+        if let Some(slot) = slot
+            && (at >= holdings || used_at < state.accounts.get(slot).first_usage)
         {
-            locate::load_document(state, place)?;
+            locate::load_document(state, slot)?;
         }
     }
     Ok(())
@@ -169,14 +169,14 @@ fn apply_event(application: &mut LogApplication<'_, '_>, date: Timestamp) -> Res
             let names = &mut application.state.ledgers[ledger];
             let mut given = names.take_metadata(defaults)?;
             given.merge(&names.take_metadata(metadata)?);
-            let place = touched::touch(application, account, hints.located.first(), log.date)?;
-            touched::edit_account_metadata(application, place, log.date, |have| have.merge(&given))?;
+            let slot = touched::touch(application, account, hints.located.first(), log.date)?;
+            touched::edit_account_metadata(application, slot, log.date, |have| have.merge(&given))?;
         }
         Event::DeleteMetadata { target: TargetRecord::Account(account), key } => {
             let key = application.state.ledgers[ledger].take_key(key)?;
             // Removing metadata does not count as a use of the account, so its first usage does not change.
-            let place = touched::touch(application, account, hints.located.first(), AFTER_ALL)?;
-            touched::edit_account_metadata(application, place, log.date, |have| {
+            let slot = touched::touch(application, account, hints.located.first(), AFTER_ALL)?;
+            touched::edit_account_metadata(application, slot, log.date, |have| {
                 have.remove(&key);
             })?;
         }

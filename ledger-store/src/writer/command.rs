@@ -11,7 +11,7 @@ use crate::submission::{Detail, Receipt, Request};
 
 /// The common context of the commands in a submission.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Setting {
+pub(crate) struct SubmissionParams {
     pub(crate) now: Timestamp,
     /// How much detail the outcomes contain.
     pub(crate) detail: Detail,

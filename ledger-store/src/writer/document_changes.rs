@@ -9,7 +9,7 @@ use ledger_journal::{Position, SectionId};
 
 use super::apply;
 use super::batch::Batch;
-use super::hints::{Hints, Prior};
+use super::hints::{Hints, PriorValue};
 use super::state::State;
 use crate::documents::keys::{self, Space, document_key, document_of};
 use crate::documents::{
@@ -20,7 +20,7 @@ use crate::documents::{
 use crate::error::ReadError;
 
 /// The stored value before each change.
-type Before = Vec<Option<SharedBytes>>;
+type PriorValues = Vec<Option<SharedBytes>>;
 
 /// Applies all of the changes or none.
 pub(crate) fn change(
@@ -66,7 +66,7 @@ pub(crate) fn enter(
 ) -> Result<Position, ReadError> {
     let position = state.next;
     let record = Record { position, body: Body::Document(document) };
-    let hints = Hints { stored: Prior::of(before), ..Hints::default() };
+    let hints = Hints { stored: PriorValue::of(before), ..Hints::default() };
     apply::entry(state, &record, &hints, &mut batch.rows)?;
     let base = LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 };
     batch.chunks.push(&record, SectionId(0), base);
@@ -78,7 +78,7 @@ pub(crate) fn enter(
 fn check_changes(
     state: &mut State,
     changes: &[DocumentChange],
-) -> Result<Result<Before, DocumentRejection>, ReadError> {
+) -> Result<Result<PriorValues, DocumentRejection>, ReadError> {
     let mut before = Vec::with_capacity(changes.len());
     let mut changed = HashSet::with_capacity(changes.len());
     for (at, change) in changes.iter().enumerate() {

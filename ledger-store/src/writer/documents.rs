@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ledger_index::{DocumentRow, SharedBytes};
 use ledger_journal::entry::DocumentRecord;
 
-use super::hints::Prior;
+use super::hints::PriorValue;
 use super::state::State;
 use crate::documents::decode_value;
 use crate::documents::keys::{StoredValue, document_key, put_index_key};
@@ -17,7 +17,7 @@ pub(super) fn put(
     state: &mut State,
     position: u64,
     document: &DocumentRecord<'_>,
-    stored: &Prior<SharedBytes>,
+    stored: &PriorValue<SharedBytes>,
     rows: &mut MemtableBuilder,
 ) -> Result<(), ReadError> {
     let collection = document.collection;

@@ -10,11 +10,11 @@ use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
 
 use super::batch::Batch;
-use super::command::{Decided, Prepared, Setting};
+use super::command::{Decided, Prepared, SubmissionParams};
 use super::context::{LedgerContext, Stop};
 use super::hints::Hints;
 use super::load::Loaded;
-use super::payload::{Told, created};
+use super::payload::{EntryContent, complete_payload};
 use super::schema_cache::ReadSchema;
 use super::script::ScriptReads;
 use super::state::State;
@@ -26,7 +26,7 @@ use crate::scripts::Compiled;
 use crate::submission::{Detail, Receipt, Request};
 
 /// A decision with the other content of its log entry.
-struct Entering<'a, 'd> {
+struct NewEntry<'a, 'd> {
     decision: &'a Decision<'d>,
     /// The ledger's next ids, which the entry will use, and its date.
     base: LedgerBase,
@@ -35,7 +35,7 @@ struct Entering<'a, 'd> {
     schema_version: Option<&'a str>,
 }
 
-impl Entering<'_, '_> {
+impl NewEntry<'_, '_> {
     /// Returns the id of the transaction, if the decision creates one.
     const fn transaction_id(&self) -> TransactionId {
         TransactionId::new(self.base.transaction)
@@ -47,14 +47,14 @@ impl Entering<'_, '_> {
 /// processor until earlier writes have completed.
 pub(crate) fn command(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
-    setting: Setting,
+    params: SubmissionParams,
     prepared: Prepared<'_>,
     receipt: &mut Receipt,
 ) -> Result<Option<Decided>, ReadError> {
     if let Some(prior) = find_prior(context, &prepared)? {
         return Ok(Some(prior));
     }
-    let executed = execute_new(context, setting, prepared, receipt);
+    let executed = execute_new(context, params, prepared, receipt);
     Ok(Stop::refusal(executed)?.map(Decided::Refused))
 }
 
@@ -79,12 +79,12 @@ fn find_prior(
 /// Executes a command that was not executed before.
 fn execute_new(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
-    setting: Setting,
+    params: SubmissionParams,
     prepared: Prepared<'_>,
     receipt: &mut Receipt,
 ) -> Result<(), Stop<Rejection>> {
     let ledger = context.ledger;
-    let Setting { now, detail } = setting;
+    let SubmissionParams { now, detail } = params;
     let Prepared { request, at, program, prints, hint, .. } = prepared;
     let Request { command, idempotency, schema_version } = request;
     let schema = requested_schema(context.state, ledger, schema_version.as_deref())?;
@@ -105,11 +105,11 @@ fn execute_new(
     let base = next_base(context.state, ledger, date);
     let schema_version = schema_version.as_deref().map(SchemaVersion::as_str);
     let key = idempotency.as_deref();
-    let entering = Entering { decision: &decision, base, date, idempotency: key, schema_version };
-    enter(context.state, &entering, facts, hints, context.batch)?;
+    let new_entry = NewEntry { decision: &decision, base, date, idempotency: key, schema_version };
+    enter(context.state, &new_entry, facts, hints, context.batch)?;
     let is_creation = matches!(command, Command::CreateTransaction(_));
     let creation = (is_creation && detail == Detail::Ids).then_some(at);
-    feed_hashes(context.state, &entering, creation, context.batch);
+    feed_hashes(context.state, &new_entry, creation, context.batch);
     let id = TransactionId::new(base.transaction);
     receipt.log = LogId::new(base.log);
     receipt.transaction = matches!(decision, Decision::Transaction(_)).then_some(id);
@@ -122,9 +122,9 @@ fn execute_new(
             request_hash: None,
             schema_version: schema_version.map(Into::into),
             defaults: std::mem::take(&mut hints.defaults),
-            payload: match Told::of(decision, std::mem::take(&mut facts.volumes), id, date) {
-                Told::Created(transaction) => created(transaction, command),
-                Told::Payload(payload) => payload,
+            payload: match EntryContent::of(decision, std::mem::take(&mut facts.volumes), id, date) {
+                EntryContent::Created(transaction) => complete_payload(transaction, command),
+                EntryContent::Payload(payload) => payload,
             },
             idempotency: idempotency.take().map(|idempotency| *idempotency),
         }));
@@ -144,23 +144,23 @@ fn requested_schema(
 /// Applies the entry of a decision and adds it to the batch.
 fn enter(
     state: &mut State,
-    entering: &Entering<'_, '_>,
+    new_entry: &NewEntry<'_, '_>,
     facts: &Facts,
     hints: &Hints,
     batch: &mut Batch,
 ) -> Result<(), ReadError> {
-    let base = entering.base;
+    let base = new_entry.base;
     let section = SectionId(state.ledgers[base.ledger].head.section);
     let mut record = Record {
         position: state.next,
         body: Body::Log(LogRecord {
             ledger: base.ledger,
             log: base.log,
-            date: entering.date,
-            idempotency: entering
+            date: new_entry.date,
+            idempotency: new_entry
                 .idempotency
                 .map(|have| IdempotencyRecord { key: have.key.as_str(), hash: &have.hash }),
-            schema_version: entering.schema_version,
+            schema_version: new_entry.schema_version,
             imported: false,
             event: Event::blank(),
         }),
@@ -169,7 +169,7 @@ fn enter(
         numbers::put_event(
             state,
             (base.ledger, base.transaction),
-            entering.decision,
+            new_entry.decision,
             facts,
             hints,
             &mut log.event,
@@ -183,19 +183,19 @@ fn enter(
 
 /// Hands a decision to the hashing thread. For the creation of a transaction, this is the request at index
 /// `creation`.
-fn feed_hashes(state: &mut State, entering: &Entering<'_, '_>, creation: Option<usize>, batch: &mut Batch) {
-    let LedgerBase { ledger, log, .. } = entering.base;
-    let (id, date) = (entering.transaction_id(), entering.date);
+fn feed_hashes(state: &mut State, new_entry: &NewEntry<'_, '_>, creation: Option<usize>, batch: &mut Batch) {
+    let LedgerBase { ledger, log, .. } = new_entry.base;
+    let (id, date) = (new_entry.transaction_id(), new_entry.date);
     let features = state.ledgers[ledger].head.info.features;
     if ChainId::legacy(ledger).is_kept(features) {
-        batch.unhashed.push_legacy(ledger, log, &LegacyLog::of_decision(entering.decision, log, id, date));
+        batch.unhashed.push_legacy(ledger, log, &LegacyLog::of_decision(new_entry.decision, log, id, date));
     }
     if ChainId::wire(ledger).is_kept(features) {
         if let Some(at) = creation {
             batch.unhashed.push_create(ledger, log, at, id, date);
         } else {
-            let key = entering.idempotency.map(|have| &have.key);
-            let memento = Memento::of_decision(entering.decision, id, date, key, entering.schema_version);
+            let key = new_entry.idempotency.map(|have| &have.key);
+            let memento = Memento::of_decision(new_entry.decision, id, date, key, new_entry.schema_version);
             batch.unhashed.push(ledger, log, &memento);
         }
     }

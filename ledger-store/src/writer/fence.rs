@@ -16,12 +16,12 @@ pub(crate) struct Fence {
     /// The highest number of a ledger.
     ledgers: u32,
     /// The ledgers with entries in the last chunk of the journal that the index holds.
-    seen: BTreeMap<u32, Seen>,
+    seen: BTreeMap<u32, UsedNumbers>,
 }
 
 /// The highest used numbers of a ledger.
 #[derive(Debug, Default)]
-struct Seen {
+struct UsedNumbers {
     log: u64,
     transaction: Option<u64>,
     account: Option<u32>,
@@ -99,7 +99,7 @@ impl Fence {
     }
 }
 
-impl Seen {
+impl UsedNumbers {
     fn admit(&self, log: &LogRecord<'_>) -> Result<(), Corrupt> {
         let is_taken = log.log <= self.log
             || new_accounts(log).any(|account| Some(account) <= self.account)

@@ -19,9 +19,9 @@ pub(crate) struct Hints {
     /// Metadata of the transaction that the entry changes or reverts, as first recorded.
     pub(crate) original: Option<Metadata>,
     /// The current state of that transaction. Absent if nothing has changed the transaction since it was recorded.
-    pub(crate) changed: Prior<Box<TransactionDocument>>,
+    pub(crate) changed: PriorValue<Box<TransactionDocument>>,
     /// The stored value that the entry replaces, if the entry writes a document or a schema.
-    pub(crate) stored: Prior<SharedBytes>,
+    pub(crate) stored: PriorValue<SharedBytes>,
     /// Fingerprints of the idempotency key and the reference, if they were computed before.
     pub(crate) prints: KeyPrints,
     /// Default metadata from the schema's chart for each account that no earlier entry used, ascending by address.
@@ -31,7 +31,7 @@ pub(crate) struct Hints {
 /// The value that an entry replaces. The writer reads it before it changes any state, so that a failed read leaves no
 /// change half done. A replay of the journal reads it while it applies the entry.
 #[derive(Debug, Default)]
-pub(crate) enum Prior<T> {
+pub(crate) enum PriorValue<T> {
     /// The value was not looked up.
     #[default]
     Unread,
@@ -41,7 +41,7 @@ pub(crate) enum Prior<T> {
     Found(T),
 }
 
-impl<T: Clone> Prior<T> {
+impl<T: Clone> PriorValue<T> {
     /// Creates the prior value from the result of a lookup.
     pub(crate) fn of(found: Option<T>) -> Self {
         found.map_or(Self::Absent, Self::Found)

@@ -140,7 +140,7 @@ impl HoldingState {
     }
 
     /// Returns some bits of the state. A prefetch calls this to bring the state into the processor's cache.
-    pub(crate) fn glance(&self) -> u64 {
+    pub(crate) fn read_first_line(&self) -> u64 {
         match &self.sums {
             Sums::Small { input, .. } => *input,
             Sums::Large(_) => 0,

@@ -13,7 +13,7 @@ use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecor
 
 use super::batch::Batch;
 use super::context::{LedgerContext, Stop};
-use super::hints::{Hints, Prior};
+use super::hints::{Hints, PriorValue};
 use super::load::Loaded;
 use super::size::is_too_large;
 use super::state::State;
@@ -176,7 +176,7 @@ fn import_change(
     ) = (&mut event, &entry.payload)
     {
         record.inserted_at = Some(transaction.inserted_at).filter(|inserted_at| *inserted_at != entry.date);
-        record.volumes_untold = !log.tells_volumes;
+        record.volumes_omitted = !log.tells_volumes;
         record.original_updated_at =
             log.original_updated_at.filter(|updated_at| reverts.is_some() && *updated_at != entry.date);
     }
@@ -198,7 +198,7 @@ fn import_schema(
     if schema::exists(state, *ledger, &version)? {
         return Err(inconsistent(format!("schema version '{version}' already exists")));
     }
-    let hints = Hints { stored: Prior::Absent, ..Hints::default() };
+    let hints = Hints { stored: PriorValue::Absent, ..Hints::default() };
     enter_imported(state, *ledger, entry, Event::InsertedSchema { schema }, &hints, batch)?;
     Ok(())
 }

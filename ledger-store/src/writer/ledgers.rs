@@ -158,7 +158,7 @@ impl Ledgers {
     }
 
     /// Returns whether all ledgers that a bucket ever had are removed or being removed.
-    pub(crate) fn is_bucket_gone(&self, bucket: &BucketName) -> bool {
+    pub(crate) fn is_bucket_removed(&self, bucket: &BucketName) -> bool {
         let heads = self.iter().map(|ledger| &ledger.head);
         let mut of_bucket = heads.filter(|head| head.info.bucket == *bucket).peekable();
         of_bucket.peek().is_some() && of_bucket.all(|head| self.section(head.section).removal_has_begun())

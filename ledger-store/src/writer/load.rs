@@ -8,9 +8,9 @@ use ledger_core::{
 use ledger_journal::Position;
 use ledger_journal::entry::Recognition;
 
-use super::accounts::{AccountHint, DocumentState, Place};
+use super::accounts::{AccountHint, DocumentState, SlotId};
 use super::context::{LedgerContext, Stop};
-use super::hints::{Hints, Prior};
+use super::hints::{Hints, PriorValue};
 use super::holding::HoldingState;
 use super::locate::Located;
 use super::size::{ENTRY_BYTES_MAX, is_too_large};
@@ -77,7 +77,7 @@ pub(super) fn find_rest(
     if let Some(version) = wanted.schema {
         facts.schema_exists = schema::exists(state, *ledger, version)?;
         if !facts.schema_exists {
-            hints.stored = Prior::Absent;
+            hints.stored = PriorValue::Absent;
         }
     }
     Ok(())
@@ -153,7 +153,7 @@ pub(super) fn find_original(
     let Some(recorded) = written.transaction(batch, *ledger, id)? else { return Ok(None) };
     let document = state.transaction_document(*ledger, id.get())?;
     hints.original = Some(recorded.metadata.clone());
-    hints.changed = Prior::of(document.clone().map(Box::new));
+    hints.changed = PriorValue::of(document.clone().map(Box::new));
     Ok(Some(KnownTransaction {
         postings: recorded.postings,
         timestamp: recorded.timestamp,
@@ -176,7 +176,7 @@ pub(super) fn find_holdings(
     for (at, holding) in wanted.holdings.iter().enumerate() {
         let mut located = locate::by_hint(state, *ledger, holding.account.as_str(), hint.get(at))?;
         located.asset = state.ledgers[*ledger].asset(holding.asset.as_str());
-        let have = match (located.place(), located.asset) {
+        let have = match (located.slot(), located.asset) {
             (Some(place), Some(asset)) => state.accounts.get(place).holding(asset),
             _ => None,
         };
@@ -185,7 +185,7 @@ pub(super) fn find_holdings(
         hints.located.push(located);
     }
     for &slot in &wanted.metadata {
-        if let Some(place) = hints.located[slot as usize].place() {
+        if let Some(place) = hints.located[slot as usize].slot() {
             facts.metadata.push((slot, account_metadata(state, place)?));
         }
     }
@@ -195,7 +195,7 @@ pub(super) fn find_holdings(
     Ok(())
 }
 
-fn account_metadata(state: &mut State, place: Place) -> Result<Metadata, ReadError> {
+fn account_metadata(state: &mut State, place: SlotId) -> Result<Metadata, ReadError> {
     locate::load_document(state, place)?;
     Ok(match &state.accounts.get(place).document {
         DocumentState::Loaded(document) => document.metadata.clone(),

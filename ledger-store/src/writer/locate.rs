@@ -1,6 +1,6 @@
 //! Finds accounts in memory or in the index.
 
-use super::accounts::{AccountHint, DocumentState, NewState, Place};
+use super::accounts::{AccountHint, DocumentState, NewState, SlotId};
 use super::holding::{HoldingState, Holdings};
 use super::state::State;
 use crate::error::ReadError;
@@ -14,7 +14,7 @@ pub(crate) struct Located {
     /// The hash of the account's key.
     pub(crate) hash: u64,
     /// The slot and the number of the account.
-    pub(crate) account: Option<(Place, u32)>,
+    pub(crate) account: Option<(SlotId, u32)>,
     /// The number of the asset.
     pub(crate) asset: Option<u32>,
     /// The number of the holding.
@@ -22,13 +22,13 @@ pub(crate) struct Located {
 }
 
 impl Located {
-    fn account(hash: u64, account: Option<(Place, u32)>) -> Self {
+    fn account(hash: u64, account: Option<(SlotId, u32)>) -> Self {
         Self { hash, account, asset: None, holding: None }
     }
 
     /// Returns the slot of the account.
-    pub(crate) fn place(&self) -> Option<Place> {
-        self.account.map(|(place, _)| place)
+    pub(crate) fn slot(&self) -> Option<SlotId> {
+        self.account.map(|(slot, _)| slot)
     }
 }
 
@@ -65,10 +65,10 @@ pub(crate) fn by_address(state: &mut State, ledger: u32, address: &str) -> Resul
 }
 
 /// Finds an existing account by number. Only during a replay.
-pub(crate) fn by_number(state: &mut State, ledger: u32, account: u32) -> Result<Place, ReadError> {
+pub(crate) fn by_number(state: &mut State, ledger: u32, account: u32) -> Result<SlotId, ReadError> {
     let replay = state.replay.as_ref().expect("accounts are located by number only in a replay");
-    if let Some(place) = replay.places.get(&(ledger, account)) {
-        return Ok(*place);
+    if let Some(slot) = replay.places.get(&(ledger, account)) {
+        return Ok(*slot);
     }
     let stored = lookup::stored_account(&state.index.snapshot, ledger, account)?;
     let stored = stored.ok_or_else(|| missing("an account"))?;
@@ -82,7 +82,7 @@ fn load(
     ledger: u32,
     account: u32,
     stored: StoredAccount,
-) -> Result<Place, ReadError> {
+) -> Result<SlotId, ReadError> {
     state.reading()?;
     let first_usage = lookup::stored_first_usage(&state.index.snapshot, ledger, account)?;
     let mut holdings = Vec::with_capacity(stored.holdings.len());
@@ -104,18 +104,18 @@ fn load(
 }
 
 /// Adds an account to the table. `flush` is 0 if the account was read from the index.
-pub(crate) fn put_account(state: &mut State, hash: u64, new: NewState, flush: u64) -> Place {
+pub(crate) fn put_account(state: &mut State, hash: u64, new: NewState, flush: u64) -> SlotId {
     let key = (new.ledger, new.account);
-    let place = state.accounts.insert(hash, new, flush);
+    let slot = state.accounts.insert(hash, new, flush);
     if let Some(replay) = &mut state.replay {
-        replay.places.insert(key, place);
+        replay.places.insert(key, slot);
     }
-    place
+    slot
 }
 
 /// Ensures that an account's document is in memory.
-pub(crate) fn load_document(state: &mut State, place: Place) -> Result<(), ReadError> {
-    let account = state.accounts.get(place);
+pub(crate) fn load_document(state: &mut State, slot: SlotId) -> Result<(), ReadError> {
+    let account = state.accounts.get(slot);
     if !matches!(account.document, DocumentState::Stored) {
         return Ok(());
     }
@@ -123,6 +123,6 @@ pub(crate) fn load_document(state: &mut State, place: Place) -> Result<(), ReadE
     let document =
         lookup::account_document(&state.index.versions, account.ledger, account.account, u64::MAX)?
             .ok_or_else(|| missing_in(&state.index.snapshot, "the document of an account"))?;
-    state.accounts.set_document(place, document);
+    state.accounts.set_document(slot, document);
     Ok(())
 }

@@ -47,7 +47,7 @@ pub(crate) mod undo;
 mod written;
 
 pub(crate) use batch::Batch;
-pub(crate) use command::{Decided, Prepared, Setting};
+pub(crate) use command::{Decided, Prepared, SubmissionParams};
 pub(crate) use context::LedgerContext;
 pub(crate) use fence::Fence;
 pub(crate) use hints::Hints;

@@ -11,14 +11,14 @@ use smallvec::SmallVec;
 use super::numbers::holding_names;
 
 /// A decision without references to its command.
-pub(super) enum Told {
-    /// A new transaction that still lacks data of its command; see [`created`].
+pub(super) enum EntryContent {
+    /// A new transaction that still lacks data of its command; see [`complete_payload`].
     Created(Box<Transaction>),
     /// A complete payload.
     Payload(LogPayload),
 }
 
-impl Told {
+impl EntryContent {
     /// Converts a decision that is recorded at `date`. `id` is the id of its transaction, if it creates one, and
     /// `volumes` are those after it.
     pub(super) fn of(
@@ -59,7 +59,7 @@ impl Told {
 }
 
 /// Returns a new transaction with the data of its command, which is moved out because the command is no longer needed.
-pub(super) fn created(mut transaction: Box<Transaction>, command: &mut Command) -> LogPayload {
+pub(super) fn complete_payload(mut transaction: Box<Transaction>, command: &mut Command) -> LogPayload {
     let Command::CreateTransaction(create) = command else {
         unreachable!("only this command creates a new transaction")
     };

@@ -43,7 +43,7 @@ pub(crate) fn note_hole(state: &mut State, section: u32) {
 }
 
 /// Tells whether the replay passes over entries of this ledger, because it is removed by then or will be.
-pub(crate) fn is_passed_over(state: &State, ledger: u32) -> bool {
+pub(crate) fn is_skipped(state: &State, ledger: u32) -> bool {
     let head = state.ledgers.get(ledger).map(|ledger| &ledger.head);
     head.is_some_and(|head| head.is_removed || holes(state).any(|section| section == head.section))
 }

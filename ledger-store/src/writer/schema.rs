@@ -9,7 +9,7 @@ use ledger_index::SharedBytes;
 use ledger_journal::entry::{DocumentRecord, SecondaryKey};
 
 use super::context::Stop;
-use super::hints::Prior;
+use super::hints::PriorValue;
 use super::schema_cache::ReadSchema;
 use super::state::State;
 use super::{documents, locate};
@@ -57,7 +57,7 @@ pub(super) fn put(
     position: u64,
     ledger: u32,
     text: &str,
-    stored: &Prior<SharedBytes>,
+    stored: &PriorValue<SharedBytes>,
     rows: &mut MemtableBuilder,
 ) -> Result<(), ReadError> {
     let Some(version) = version_of(text) else { return Ok(()) };
@@ -73,7 +73,7 @@ pub(super) fn put(
         value: Some(text.as_bytes()),
         secondary: vec![SecondaryKey { index: SCHEMAS_BY_POSITION, unique: false, key: &by_position }],
     };
-    documents::put(state, position, &document, &Prior::Absent, rows)
+    documents::put(state, position, &document, &PriorValue::Absent, rows)
 }
 
 /// Returns the default metadata of the accounts that a settled command is the first to use.
@@ -88,7 +88,7 @@ pub(super) fn defaults(
     };
     let mut new = Vec::new();
     let mut look = |account: &AccountAddress| -> Result<(), ReadError> {
-        if locate::by_address(state, ledger, account.as_str())?.place().is_none() {
+        if locate::by_address(state, ledger, account.as_str())?.slot().is_none() {
             new.push(account.clone());
         }
         Ok(())

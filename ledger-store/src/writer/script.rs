@@ -28,7 +28,7 @@ impl Reads for ScriptReads<'_> {
             folded.and_then(|folded| self.state.ledgers[self.ledger].asset(folded.as_str()))
         };
         let Some(number) = number else { return Ok(Balance::ZERO) };
-        let Some(place) = locate::by_address(self.state, self.ledger, account.as_str())?.place() else {
+        let Some(place) = locate::by_address(self.state, self.ledger, account.as_str())?.slot() else {
             return Ok(Balance::ZERO);
         };
         let held = self.state.accounts.get(place).holding(number);
@@ -36,7 +36,7 @@ impl Reads for ScriptReads<'_> {
     }
 
     fn scales(&mut self, account: &AccountAddress, base: &str) -> Result<Vec<(SmolStr, Balance)>, ReadError> {
-        let Some(place) = locate::by_address(self.state, self.ledger, account.as_str())?.place() else {
+        let Some(place) = locate::by_address(self.state, self.ledger, account.as_str())?.slot() else {
             return Ok(Vec::new());
         };
         let held: Vec<(u32, Balance)> = {
@@ -55,7 +55,7 @@ impl Reads for ScriptReads<'_> {
     }
 
     fn metadata(&mut self, account: &AccountAddress, key: &str) -> Result<Option<MetadataValue>, ReadError> {
-        let Some(place) = locate::by_address(self.state, self.ledger, account.as_str())?.place() else {
+        let Some(place) = locate::by_address(self.state, self.ledger, account.as_str())?.slot() else {
             return Ok(None);
         };
         locate::load_document(self.state, place)?;

@@ -13,7 +13,7 @@ use ledger_index::{IndexSnapshot, KeyRow, KnownKeys, Row, SharedBytes, TableView
 use ledger_journal::Position;
 use smallvec::SmallVec;
 
-use super::accounts::{AccountState, AccountTable, Place};
+use super::accounts::{AccountState, AccountTable, SlotId};
 use super::fence::Fence;
 use super::ledgers::Ledgers;
 #[cfg(any(test, debug_assertions, feature = "testing"))]
@@ -24,7 +24,7 @@ use super::replay_state::ReplayState;
 use super::schema_cache::SchemaCache;
 use crate::documents::TransactionDocument;
 use crate::documents::merged::Merged;
-use crate::documents::overlay::{Before, Overlay};
+use crate::documents::overlay::{Overlay, UndoRecord};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::lookup;
@@ -38,11 +38,11 @@ pub(crate) struct Undo {
     /// The ledgers that may change, with their counters before the change.
     pub(crate) ledgers: SmallVec<[(u32, Counters); 1]>,
     /// The accounts before the change; `None` for a new account.
-    pub(crate) accounts: HashMap<Place, Option<AccountState>, RandomState>,
+    pub(crate) accounts: HashMap<SlotId, Option<AccountState>, RandomState>,
     pub(crate) keys: Vec<RecentKey>,
     pub(crate) documents: Vec<((u32, u64), Option<TransactionDocument>)>,
     /// Keyed documents, as the current flush had them before the change.
-    pub(crate) keyed: Vec<(Arc<[u8]>, Before)>,
+    pub(crate) keyed: Vec<(Arc<[u8]>, UndoRecord)>,
 }
 
 /// Everything that a decision needs.

@@ -6,7 +6,7 @@ use ledger_index::{KeyRow, VersionRow};
 use ledger_journal::entry::{AddressRef, Event, LogRecord};
 use smallvec::SmallVec;
 
-use super::accounts::{DocumentState, NewState, Place};
+use super::accounts::{DocumentState, NewState, SlotId};
 use super::hints::Hints;
 use super::holding::Holdings;
 use super::locate::Located;
@@ -24,12 +24,12 @@ pub(super) struct LogApplication<'a, 'r> {
     pub(super) log: &'a LogRecord<'r>,
     pub(super) hints: &'a Hints,
     /// The accounts that it touches and whose documents may need a new version.
-    pub(super) touched: SmallVec<[Touched; 4]>,
+    pub(super) touched: SmallVec<[TouchedAccount; 4]>,
 }
 
 /// An account that the entry touches.
-pub(super) struct Touched {
-    place: Place,
+pub(super) struct TouchedAccount {
+    slot: SlotId,
     /// Whether a version of its document must be written.
     document_changed: bool,
 }
@@ -50,13 +50,13 @@ pub(super) fn touch(
     account: &AddressRef<'_>,
     hint: Option<&Located>,
     used_at: Timestamp,
-) -> Result<Place, ReadError> {
+) -> Result<SlotId, ReadError> {
     // The common case: the account is where it was found, and was used before.
     if account.new.is_none()
-        && let Some(place) = hint.and_then(Located::place)
-        && used_at >= application.state.accounts.get(place).first_usage
+        && let Some(slot) = hint.and_then(Located::slot)
+        && used_at >= application.state.accounts.get(slot).first_usage
     {
-        return Ok(place);
+        return Ok(slot);
     }
     match account.new {
         Some(address) => add_account(application, account.account, address, hint, used_at),
@@ -71,29 +71,29 @@ fn touch_earlier(
     account: u32,
     hint: Option<&Located>,
     used_at: Timestamp,
-) -> Result<Place, ReadError> {
+) -> Result<SlotId, ReadError> {
     let LogApplication { state, log, touched, .. } = application;
-    let place = match hint.and_then(Located::place) {
-        Some(place) => place,
+    let slot = match hint.and_then(Located::slot) {
+        Some(slot) => slot,
         // The account was created by this entry, or is found by number during a replay.
-        None => match made_here(state, log.ledger, account, touched) {
-            Some(place) => place,
+        None => match created_by_entry(state, log.ledger, account, touched) {
+            Some(slot) => slot,
             None => locate::by_number(state, log.ledger, account)?,
         },
     };
-    if used_at < state.accounts.get(place).first_usage {
-        undo::note_change(state, place);
+    if used_at < state.accounts.get(slot).first_usage {
+        undo::note_change(state, slot);
         let flush = state.flush;
-        state.accounts.change(place, flush).first_usage = used_at;
-        locate::load_document(state, place)?;
+        state.accounts.change(slot, flush).first_usage = used_at;
+        locate::load_document(state, slot)?;
         let recorded = recorded_at(log);
-        state.accounts.edit_document(place, |document| {
+        state.accounts.edit_document(slot, |document| {
             document.first_usage = used_at;
             document.updated_at = recorded;
         });
-        mark(touched, place);
+        mark(touched, slot);
     }
-    Ok(place)
+    Ok(slot)
 }
 
 /// Adds an account that the entry creates.
@@ -104,7 +104,7 @@ fn add_account(
     address: &str,
     hint: Option<&Located>,
     used_at: Timestamp,
-) -> Result<Place, ReadError> {
+) -> Result<SlotId, ReadError> {
     let ledger = log.ledger;
     let counters = state.ledgers[ledger].counters();
     if account != counters.accounts {
@@ -125,15 +125,15 @@ fn add_account(
         holdings: Holdings::NONE,
         document: DocumentState::Plain { inserted_at: recorded, updated_at: recorded },
     };
-    let place = locate::put_account(state, hash, new, state.flush);
-    undo::note_new(state, place);
-    touched.push(Touched { place, document_changed: true });
-    Ok(place)
+    let slot = locate::put_account(state, hash, new, state.flush);
+    undo::note_new(state, slot);
+    touched.push(TouchedAccount { slot, document_changed: true });
+    Ok(slot)
 }
 
-fn made_here(state: &State, ledger: u32, account: u32, touched: &[Touched]) -> Option<Place> {
-    touched.iter().map(|touched| touched.place).find(|place| {
-        let have = state.accounts.get(*place);
+fn created_by_entry(state: &State, ledger: u32, account: u32, touched: &[TouchedAccount]) -> Option<SlotId> {
+    touched.iter().map(|touched| touched.slot).find(|slot| {
+        let have = state.accounts.get(*slot);
         (have.ledger, have.account) == (ledger, account)
     })
 }
@@ -142,7 +142,7 @@ fn made_here(state: &State, ledger: u32, account: u32, touched: &[Touched]) -> O
 pub(super) fn write_documents(application: &mut LogApplication<'_, '_>) {
     let LogApplication { state, rows, position, touched, .. } = application;
     for touched in touched.iter().filter(|touched| touched.document_changed) {
-        let account = state.accounts.get(touched.place);
+        let account = state.accounts.get(touched.slot);
         let Some(bytes) = account.document().map(|document| document.encode()) else { continue };
         let space = subject_space(account.ledger, Subject::Account);
         rows.versions.push(VersionRow { space, id: u64::from(account.account), position: *position, bytes });
@@ -152,18 +152,18 @@ pub(super) fn write_documents(application: &mut LogApplication<'_, '_>) {
 /// Changes the metadata of an account by `edit`, at this date.
 pub(super) fn edit_account_metadata(
     application: &mut LogApplication<'_, '_>,
-    place: Place,
+    slot: SlotId,
     date: Timestamp,
     edit: impl FnOnce(&mut Metadata),
 ) -> Result<(), ReadError> {
     let LogApplication { state, rows, position, touched, .. } = application;
-    undo::note_change(state, place);
-    locate::load_document(state, place)?;
+    undo::note_change(state, slot);
+    locate::load_document(state, slot)?;
     let flush = state.flush;
-    let account = state.accounts.change(place, flush);
+    let account = state.accounts.change(slot, flush);
     let (ledger, number) = (account.ledger, account.account);
     let mut change = None;
-    state.accounts.edit_document(place, |document| {
+    state.accounts.edit_document(slot, |document| {
         let before = document.metadata.clone();
         edit(&mut document.metadata);
         if document.metadata != before {
@@ -174,13 +174,13 @@ pub(super) fn edit_account_metadata(
     let Some((before, after)) = change else { return Ok(()) };
     let space = subject_space(ledger, Subject::Account);
     keys::put_terms(state, space, u64::from(number), *position, &before, &after, rows);
-    mark(touched, place);
+    mark(touched, slot);
     Ok(())
 }
 
-fn mark(touched: &mut SmallVec<[Touched; 4]>, place: Place) {
-    match touched.iter_mut().find(|touched| touched.place == place) {
+fn mark(touched: &mut SmallVec<[TouchedAccount; 4]>, slot: SlotId) {
+    match touched.iter_mut().find(|touched| touched.slot == slot) {
         Some(touched) => touched.document_changed = true,
-        None => touched.push(Touched { place, document_changed: true }),
+        None => touched.push(TouchedAccount { slot, document_changed: true }),
     }
 }

@@ -7,7 +7,7 @@ use ledger_core::{Amount, Metadata, Timestamp, Volumes};
 use ledger_index::{BackdatedRow, EffectiveRow, HistoryRow, Quantity, TermRow, TransactionRow, VersionRow};
 use ledger_journal::entry::{HoldingRecord, NameRef, TransactionRecord};
 
-use super::accounts::Place;
+use super::accounts::SlotId;
 use super::holding::HoldingState;
 use super::state::State;
 use super::touched::{LogApplication, recorded_at};
@@ -82,14 +82,14 @@ fn move_holding(
     let LogApplication { position, log, hints, .. } = *application;
     let (ledger, id, timestamp) = (log.ledger, transaction.id, transaction.timestamp);
     let holding = &transaction.holdings[at];
-    let place = touched::touch(application, &holding.account, hints.located.get(at), timestamp)?;
+    let slot = touched::touch(application, &holding.account, hints.located.get(at), timestamp)?;
     let LogApplication { state, rows, .. } = application;
     let asset = state.ledgers[ledger].take_asset(&holding.asset)?;
-    undo::note_change(state, place);
+    undo::note_change(state, slot);
     if holding.is_new {
-        add_holding(state, ledger, holding, (place, asset), rows)?;
+        add_holding(state, ledger, holding, (slot, asset), rows)?;
     }
-    let account = state.accounts.change(place, state.flush);
+    let account = state.accounts.change(slot, state.flush);
     let found = account.holdings.binary_search_by_key(&asset, |have| have.asset);
     let current = &mut account.holdings[found.map_err(|_| Corrupt { what: "holding that was not made" })?];
     if current.holding != holding.holding {
@@ -142,7 +142,7 @@ fn add_holding(
     state: &mut State,
     ledger: u32,
     holding: &HoldingRecord<'_>,
-    (place, asset): (Place, u32),
+    (slot, asset): (SlotId, u32),
     rows: &mut MemtableBuilder,
 ) -> Result<(), Corrupt> {
     let counters = state.ledgers[ledger].counters();
@@ -156,7 +156,7 @@ fn add_holding(
         account: holding.account.account,
         asset,
     });
-    if !state.accounts.add_holding(place, HoldingState::new(asset, holding.holding), state.flush) {
+    if !state.accounts.add_holding(slot, HoldingState::new(asset, holding.holding), state.flush) {
         return Err(Corrupt { what: "holding that was made before" });
     }
     Ok(())
@@ -192,24 +192,24 @@ fn give_account_metadata(
     let LogApplication { log, hints, .. } = *application;
     let (ledger, timestamp) = (log.ledger, transaction.timestamp);
     // Write each account once. The set values override the defaults.
-    let mut given: Vec<(Place, Metadata)> = Vec::with_capacity(transaction.account_metadata.len());
+    let mut given: Vec<(SlotId, Metadata)> = Vec::with_capacity(transaction.account_metadata.len());
     let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
     for (at, (account, metadata)) in transaction.account_metadata.iter().enumerate() {
         let metadata = application.state.ledgers[ledger].take_metadata(metadata)?;
         // Accounts with defaults are new: this entry creates them.
         let hint = at.checked_sub(transaction.defaults);
         let hint = hint.and_then(|at| hints.located.get(transaction.holdings.len() + at));
-        let place = touched::touch(application, account, hint, timestamp)?;
+        let slot = touched::touch(application, account, hint, timestamp)?;
         if at < transaction.defaults {
             begun.insert(account.account, at);
         } else if let Some(begun) = begun.get(&account.account) {
             given[*begun].1.merge(&metadata);
             continue;
         }
-        given.push((place, metadata));
+        given.push((slot, metadata));
     }
-    for (place, metadata) in given {
-        touched::edit_account_metadata(application, place, recorded_at(log), |have| have.merge(&metadata))?;
+    for (slot, metadata) in given {
+        touched::edit_account_metadata(application, slot, recorded_at(log), |have| have.merge(&metadata))?;
     }
     Ok(())
 }

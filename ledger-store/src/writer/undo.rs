@@ -4,22 +4,22 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::accounts::Place;
+use super::accounts::SlotId;
 use super::state::{State, Undo};
 
 /// Records the state of an account before it changes, if changes may be undone.
 #[inline]
-pub(crate) fn note_change(state: &mut State, place: Place) {
+pub(crate) fn note_change(state: &mut State, slot: SlotId) {
     if let Some(undo) = &mut state.undo {
         let accounts = &state.accounts;
-        undo.accounts.entry(place).or_insert_with(|| Some(accounts.get(place).clone()));
+        undo.accounts.entry(slot).or_insert_with(|| Some(accounts.get(slot).clone()));
     }
 }
 
 /// Records that an account is new, if that may be undone.
-pub(crate) fn note_new(state: &mut State, place: Place) {
+pub(crate) fn note_new(state: &mut State, slot: SlotId) {
     if let Some(undo) = &mut state.undo {
-        undo.accounts.insert(place, None);
+        undo.accounts.insert(slot, None);
     }
 }
 
@@ -52,17 +52,17 @@ pub(crate) fn include(state: &mut State, ledger: u32) {
 }
 
 /// Keeps the changes since [`begin`].
-pub(crate) fn keep(state: &mut State) {
+pub(crate) fn commit(state: &mut State) {
     state.undo = None;
 }
 
 /// Undoes all changes since [`begin`].
-pub(crate) fn take_back(state: &mut State) {
+pub(crate) fn roll_back(state: &mut State) {
     let Some(undo) = state.undo.take() else { return };
-    for (place, account) in undo.accounts {
+    for (slot, account) in undo.accounts {
         match account {
-            Some(account) => state.accounts.restore(place, account),
-            None => state.accounts.remove(place),
+            Some(account) => state.accounts.restore(slot, account),
+            None => state.accounts.remove(slot),
         }
     }
     for key in undo.keys.into_iter().rev() {

@@ -12,7 +12,7 @@ use ledger_core::schema::Enforcement;
 use parking_lot::Mutex;
 
 use crate::failure::Failure;
-use crate::harness::{Done, Harness, Settings};
+use crate::harness::{Harness, Settings, WorkCounts};
 use crate::writers::power_cut_under_writers;
 use crate::{Rng, Workload};
 
@@ -26,14 +26,14 @@ pub struct Campaign {
     /// Whether syncs do nothing. The runs must then fail, which shows that the campaign notices lost writes.
     pub lying_syncs: bool,
     /// The work before and after the cuts.
-    pub work: Work,
+    pub scenario: Scenario,
     /// Number of runs at the same time. It can exceed the number of processors, because a run mostly waits.
     pub threads: usize,
 }
 
 /// The work in the runs of a [`Campaign`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum Scenario {
     /// Random work of every kind, one step at a time, compared with the model.
     Steps,
     /// Transactions of several writers, each with several submissions in flight.
@@ -42,15 +42,15 @@ pub enum Work {
 
 impl Campaign {
     /// Executes all runs. Passes the seed and result of each to `each`, one at a time and in any order.
-    pub fn run(&self, each: impl FnMut(u64, Result<Done, Failure>) + Send) {
+    pub fn run(&self, each: impl FnMut(u64, Result<WorkCounts, Failure>) + Send) {
         in_parallel(
             self.runs,
             self.threads,
             |run| {
                 let seed = self.first_seed + run;
-                let result = match self.work {
-                    Work::Steps => power_cut(seed, self.lying_syncs),
-                    Work::Writers => power_cut_under_writers(seed, self.lying_syncs),
+                let result = match self.scenario {
+                    Scenario::Steps => power_cut(seed, self.lying_syncs),
+                    Scenario::Writers => power_cut_under_writers(seed, self.lying_syncs),
                 };
                 (seed, result)
             },
@@ -94,7 +94,7 @@ const STEPS_AFTER: u64 = 6;
 /// # Errors
 ///
 /// Fails if the surviving store differs from the model. The error names the difference.
-pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<Done, Failure> {
+pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<WorkCounts, Failure> {
     let settings = Settings {
         memory_budget: 2 << 20,
         segment_bytes: 64 << 10,

@@ -17,7 +17,7 @@ use crate::{DamagedAnswers, Disk, Oracle, Rng, SetClock, SimDisk, Step, Workload
 
 /// The way in which a store was left before the flip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Left {
+pub enum ShutdownKind {
     /// The store was closed.
     Closed,
     /// The process of the store was killed.
@@ -28,7 +28,7 @@ pub enum Left {
 
 /// The file that was damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Damaged {
+pub enum DamagedFile {
     /// The segment of the journal that is being written.
     LastSegment,
     /// A sealed segment of the journal.
@@ -43,11 +43,11 @@ pub enum Damaged {
 
 /// The result of a flip.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Flipped {
+pub enum FlipOutcome {
     /// The opening refused and named the damage.
     Refused,
     /// The store rebuilt the index and reported it, and every answer is right.
-    Mended,
+    Repaired,
     /// The store dropped the end of the journal as torn, and reported it.
     Dropped,
     /// Some questions got an error that names the damage. All other answers are right.
@@ -61,19 +61,19 @@ pub enum Flipped {
 /// Numbers of results, by damaged file and by the way in which the store was left.
 #[derive(Clone, Debug, Default)]
 pub struct FlipCounts {
-    rows: BTreeMap<(Damaged, Left), [u64; 6]>,
+    rows: BTreeMap<(DamagedFile, ShutdownKind), [u64; 6]>,
 }
 
 impl FlipCounts {
     /// Counts the result of a flip.
-    pub fn add(&mut self, damaged: Damaged, left: Left, flipped: &Flipped) {
+    pub fn add(&mut self, damaged: DamagedFile, left: ShutdownKind, flipped: &FlipOutcome) {
         let column = match flipped {
-            Flipped::Refused => 0,
-            Flipped::Mended => 1,
-            Flipped::Dropped => 2,
-            Flipped::Reported => 3,
-            Flipped::Harmless => 4,
-            Flipped::Silent(_) => 5,
+            FlipOutcome::Refused => 0,
+            FlipOutcome::Repaired => 1,
+            FlipOutcome::Dropped => 2,
+            FlipOutcome::Reported => 3,
+            FlipOutcome::Harmless => 4,
+            FlipOutcome::Silent(_) => 5,
         };
         self.rows.entry((damaged, left)).or_default()[column] += 1;
     }
@@ -94,7 +94,12 @@ impl fmt::Display for FlipCounts {
 }
 
 /// Flips `flips` bits, some hundred in each of several stores. Passes the result of each to `each`, in any order.
-pub fn flips(first_seed: u64, flips: u64, threads: usize, each: impl FnMut(Damaged, Left, Flipped) + Send) {
+pub fn flips(
+    first_seed: u64,
+    flips: u64,
+    threads: usize,
+    each: impl FnMut(DamagedFile, ShutdownKind, FlipOutcome) + Send,
+) {
     let stores = flips.div_ceil(FLIPS_OF_A_STORE);
     let mut each = each;
     in_parallel(
@@ -114,11 +119,17 @@ const FLIPS_OF_A_STORE: u64 = 200;
 /// Number of steps of work before the flips.
 const STEPS: u64 = 150;
 
-fn flips_of_a_store(seed: u64, flips: u64) -> Vec<(Damaged, Left, Flipped)> {
+fn flips_of_a_store(seed: u64, flips: u64) -> Vec<(DamagedFile, ShutdownKind, FlipOutcome)> {
     let mut rng = Rng::from_seed(seed ^ 0x666c_6970);
     let sound = match SoundStore::new(seed) {
         Ok(sound) => sound,
-        Err(failure) => return vec![(Damaged::Index, Left::Closed, Flipped::Silent(failure.to_string()))],
+        Err(failure) => {
+            return vec![(
+                DamagedFile::Index,
+                ShutdownKind::Closed,
+                FlipOutcome::Silent(failure.to_string()),
+            )];
+        }
     };
     (0..flips).map(|_| sound.flip(&mut rng)).collect()
 }
@@ -126,7 +137,7 @@ fn flips_of_a_store(seed: u64, flips: u64) -> Vec<(Damaged, Left, Flipped)> {
 /// A sound store, as it was left in each way.
 struct SoundStore {
     /// The disk after each way of leaving the store.
-    disks: [(Left, SimDisk); 3],
+    disks: [(ShutdownKind, SimDisk); 3],
     oracle: Oracle,
     work: Workload<'static>,
 }
@@ -157,14 +168,18 @@ impl SoundStore {
         // The power fails after the process was killed. No write is in flight, so everything is durable.
         let cut = killed.after_power_cut(seed);
         Ok(Self {
-            disks: [(Left::Closed, closed), (Left::Killed, killed.copy()), (Left::PowerCut, cut)],
+            disks: [
+                (ShutdownKind::Closed, closed),
+                (ShutdownKind::Killed, killed.copy()),
+                (ShutdownKind::PowerCut, cut),
+            ],
             oracle,
             work,
         })
     }
 
     /// Flips a bit of a file and returns the result.
-    fn flip(&self, rng: &mut Rng<'_>) -> (Damaged, Left, Flipped) {
+    fn flip(&self, rng: &mut Rng<'_>) -> (DamagedFile, ShutdownKind, FlipOutcome) {
         let (left, disk) = rng.pick(&self.disks);
         // The machine did not restart: this copy of the disk has the same boot id.
         let disk = disk.copy();
@@ -175,31 +190,31 @@ impl SoundStore {
         let at = below(rng, within);
         bytes[at] ^= 1 << rng.below(8);
         let flipped = match disk.set_bytes(&path, bytes) {
-            Ok(()) => self.open_and_ask(&disk, rng),
-            Err(error) => Flipped::Silent(error.to_string()),
+            Ok(()) => self.open_and_query(&disk, rng),
+            Err(error) => FlipOutcome::Silent(error.to_string()),
         };
         let flipped = match flipped {
-            Flipped::Silent(reason) => {
-                Flipped::Silent(format!("{} byte {at}, {left:?}: {reason}", path.display()))
+            FlipOutcome::Silent(reason) => {
+                FlipOutcome::Silent(format!("{} byte {at}, {left:?}: {reason}", path.display()))
             }
             other => other,
         };
         (damaged, left, flipped)
     }
 
-    fn open_and_ask(&self, disk: &SimDisk, rng: &mut Rng<'_>) -> Flipped {
+    fn open_and_query(&self, disk: &SimDisk, rng: &mut Rng<'_>) -> FlipOutcome {
         let clock = Arc::<SetClock>::default();
         let mut work = self.work.clone();
         let now = work.tick();
         clock.set(now);
-        let Ok(store) = open(disk, &clock) else { return Flipped::Refused };
+        let Ok(store) = open(disk, &clock) else { return FlipOutcome::Refused };
         let opening = store.opening().clone();
         if opening.dropped_tail.is_some_and(|dropped| dropped.may_have_been_acknowledged) {
             return match store.verify() {
                 Ok(report) if report.violations.iter().any(|found| found.code == ViolationCode::TornTail) => {
-                    Flipped::Dropped
+                    FlipOutcome::Dropped
                 }
-                _ => Flipped::Silent("a dropped tail is not among the findings".to_owned()),
+                _ => FlipOutcome::Silent("a dropped tail is not among the findings".to_owned()),
             };
         }
         let mut answers = DamagedAnswers::default();
@@ -209,10 +224,10 @@ impl SoundStore {
             Ok(())
         });
         match asked {
-            Err(failure) => Flipped::Silent(failure.to_string()),
-            Ok(()) if answers.errors > 0 => Flipped::Reported,
-            Ok(()) if opening.was_damaged => Flipped::Mended,
-            Ok(()) => Flipped::Harmless,
+            Err(failure) => FlipOutcome::Silent(failure.to_string()),
+            Ok(()) if answers.errors > 0 => FlipOutcome::Reported,
+            Ok(()) if opening.was_damaged => FlipOutcome::Repaired,
+            Ok(()) => FlipOutcome::Harmless,
         }
     }
 }
@@ -224,7 +239,7 @@ fn below(rng: &mut Rng<'_>, limit: usize) -> usize {
 }
 
 /// Picks a file at random. Files of the journal are more likely than others.
-fn choose_file(disk: &SimDisk, rng: &mut Rng<'_>) -> (Damaged, PathBuf) {
+fn choose_file(disk: &SimDisk, rng: &mut Rng<'_>) -> (DamagedFile, PathBuf) {
     let journal = Path::new("data/journal");
     let names = disk.list(journal).unwrap_or_default();
     let mut segments: Vec<PathBuf> =
@@ -232,11 +247,11 @@ fn choose_file(disk: &SimDisk, rng: &mut Rng<'_>) -> (Damaged, PathBuf) {
     segments.sort();
     let last = segments.pop().expect("a journal has a segment");
     match rng.below(20) {
-        0..7 => (Damaged::LastSegment, last),
-        7..10 if !segments.is_empty() => (Damaged::SealedSegment, rng.pick(&segments)),
-        7..12 => (Damaged::Head, journal.join("HEAD")),
-        12 => (Damaged::Identity, Path::new("data").join(rng.pick(&["MANIFEST", "SECRET"]))),
-        _ => (Damaged::Index, PathBuf::from("data/index/index.redb")),
+        0..7 => (DamagedFile::LastSegment, last),
+        7..10 if !segments.is_empty() => (DamagedFile::SealedSegment, rng.pick(&segments)),
+        7..12 => (DamagedFile::Head, journal.join("HEAD")),
+        12 => (DamagedFile::Identity, Path::new("data").join(rng.pick(&["MANIFEST", "SECRET"]))),
+        _ => (DamagedFile::Index, PathBuf::from("data/index/index.redb")),
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Settings {
 
 /// Counts the work of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct WorkCounts {
     /// Number of acknowledged steps.
     pub acknowledged: u64,
     /// Number of questions.
@@ -50,7 +50,7 @@ pub struct Done {
     pub counters: Counters,
 }
 
-impl Done {
+impl WorkCounts {
     /// Adds the numbers of another run.
     pub fn add(&mut self, other: Self) {
         self.acknowledged += other.acknowledged;
@@ -67,7 +67,7 @@ impl Done {
 pub(crate) struct Harness {
     pub(crate) disk: SimDisk,
     pub(crate) work: Workload<'static>,
-    pub(crate) done: Done,
+    pub(crate) done: WorkCounts,
     /// Decides everything except the work.
     pub(crate) rng: Rng<'static>,
     settings: Settings,
@@ -83,7 +83,7 @@ impl Harness {
         Self {
             disk: SimDisk::with_faults(Faults { lying_syncs: settings.lying_syncs, ..Faults::default() }),
             work,
-            done: Done::default(),
+            done: WorkCounts::default(),
             rng,
             settings,
             clock: Arc::default(),
@@ -93,8 +93,8 @@ impl Harness {
     }
 
     /// Returns the numbers for all work so far.
-    pub(crate) fn done(self) -> Done {
-        Done { counters: self.certain.counters, ..self.done }
+    pub(crate) fn done(self) -> WorkCounts {
+        WorkCounts { counters: self.certain.counters, ..self.done }
     }
 
     /// Makes the power fail at one of the next `within` syncs.
@@ -166,7 +166,7 @@ impl Harness {
                 continue;
             }
             self.clock.set(now);
-            let before = self.certain.moment_before(&step);
+            let before = self.certain.snapshot_before(&step);
             let is_armed = self.arm_failed_read(&store);
             let stepped = self.certain.step(&store, &step, now);
             let has_failed = is_armed && !fail_decision_read(&store, 0);
@@ -300,7 +300,7 @@ fn with_one_unread(oracle: &Oracle, step: &Step, now: Timestamp) -> Vec<Oracle> 
         let mut found = vec![Outcome::Cancelled; at];
         found.push(Outcome::Failed(ReadError::Io("injected".into())));
         let mut oracle = oracle.clone();
-        oracle.suppose(submission, &found, now);
+        oracle.simulate(submission, &found, now);
         oracle
     };
     (0..submission.requests.len()).map(unread).collect()

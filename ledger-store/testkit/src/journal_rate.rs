@@ -66,9 +66,9 @@ pub fn journal_appends(
             while is_done.recv_timeout(Duration::from_millis(1))
                 == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
             {
-                if tended.wants_space() && !is_prepared {
+                if tended.needs_space() && !is_prepared {
                     // Ignore the error: the append that needs the space reports the same failure.
-                    let _ = tended.tend();
+                    let _ = tended.prepare_space();
                 }
             }
         });

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 
 /// An existing or removed ledger.
 #[derive(Clone, Debug)]
-struct Enrolled {
+struct TrackedLedger {
     info: LedgerInfo,
     /// Whether the ledger accepts no more imported logs.
     is_in_use: bool,
@@ -26,17 +26,17 @@ struct Enrolled {
 /// Every ledger that was ever created, in order of creation. A ledger's number is its position in this order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LedgerModel {
-    all: Vec<Enrolled>,
+    all: Vec<TrackedLedger>,
 }
 
 impl LedgerModel {
     /// Returns the existing ledger with a name, deleted or not.
-    fn named(&mut self, name: &LedgerName) -> Option<&mut Enrolled> {
+    fn named(&mut self, name: &LedgerName) -> Option<&mut TrackedLedger> {
         self.all.iter_mut().find(|ledger| !ledger.is_removed && ledger.info.name == *name)
     }
 
     /// Returns the ledger that requests find by a name. They do not find deleted ledgers.
-    fn found(&mut self, name: &LedgerName) -> Result<&mut Enrolled, WriteError> {
+    fn found(&mut self, name: &LedgerName) -> Result<&mut TrackedLedger, WriteError> {
         let named = self.named(name).filter(|ledger| ledger.info.deleted_at.is_none());
         named.ok_or_else(|| WriteError::LedgerNotFound { ledger: name.clone() })
     }
@@ -55,7 +55,12 @@ impl LedgerModel {
         let id = self.all.len() as u32 + 1;
         let (name, added_at, deleted_at) = (name.clone(), now, None);
         let info = LedgerInfo { id, name, bucket, added_at, metadata, features, first_id, deleted_at };
-        self.all.push(Enrolled { info: info.clone(), is_in_use: false, mapping: None, is_removed: false });
+        self.all.push(TrackedLedger {
+            info: info.clone(),
+            is_in_use: false,
+            mapping: None,
+            is_removed: false,
+        });
         Ok(info)
     }
 
@@ -63,7 +68,7 @@ impl LedgerModel {
         self.found(name).map(|ledger| ledger.info.metadata.merge(metadata))
     }
 
-    pub(crate) fn undescribe(&mut self, name: &LedgerName, key: &SmolStr) -> Result<(), WriteError> {
+    pub(crate) fn delete_metadata(&mut self, name: &LedgerName, key: &SmolStr) -> Result<(), WriteError> {
         self.found(name).map(|ledger| drop(ledger.info.metadata.remove(key)))
     }
 
@@ -112,12 +117,12 @@ impl LedgerModel {
         (removed, documents)
     }
 
-    fn of_bucket(&mut self, bucket: &BucketName) -> impl Iterator<Item = &mut Enrolled> {
+    fn of_bucket(&mut self, bucket: &BucketName) -> impl Iterator<Item = &mut TrackedLedger> {
         self.all.iter_mut().filter(move |ledger| ledger.info.bucket == *bucket)
     }
 
     /// Records that a ledger was written to other than by import.
-    pub(crate) fn put_in_use(&mut self, name: &LedgerName) {
+    pub(crate) fn mark_in_use(&mut self, name: &LedgerName) {
         if let Some(ledger) = self.named(name) {
             ledger.is_in_use = true;
         }
@@ -125,11 +130,13 @@ impl LedgerModel {
 
     /// Returns the description of the ledger that requests find by a name.
     pub(crate) fn info(&self, name: &LedgerName) -> Option<&LedgerInfo> {
-        self.there().map(|ledger| &ledger.info).find(|info| info.name == *name && info.deleted_at.is_none())
+        self.existing()
+            .map(|ledger| &ledger.info)
+            .find(|info| info.name == *name && info.deleted_at.is_none())
     }
 
     pub(crate) fn is_in_use(&self, name: &LedgerName) -> bool {
-        self.there().any(|ledger| ledger.info.name == *name && ledger.is_in_use)
+        self.existing().any(|ledger| ledger.info.name == *name && ledger.is_in_use)
     }
 
     /// Returns whether a ledger that had this name was removed.
@@ -139,18 +146,18 @@ impl LedgerModel {
 
     /// Returns the number of the ledger with a name, deleted or not.
     pub(crate) fn number(&self, name: &LedgerName) -> Option<u32> {
-        self.there().find(|ledger| ledger.info.name == *name).map(|ledger| ledger.info.id)
+        self.existing().find(|ledger| ledger.info.name == *name).map(|ledger| ledger.info.id)
     }
 
     /// Returns the existing ledgers, including deleted ones.
-    fn there(&self) -> impl Iterator<Item = &Enrolled> {
+    fn existing(&self) -> impl Iterator<Item = &TrackedLedger> {
         self.all.iter().filter(|ledger| !ledger.is_removed)
     }
 
     /// Returns the names of the ledgers that exist in this state and no longer in a later one.
     pub(crate) fn removed_since<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = &'a LedgerName> {
         let is_removed = |info: &LedgerInfo| later.all[info.id as usize - 1].is_removed;
-        self.there().map(|ledger| &ledger.info).filter(move |info| is_removed(info)).map(|info| &info.name)
+        self.existing().map(|ledger| &ledger.info).filter(move |info| is_removed(info)).map(|info| &info.name)
     }
 
     /// Compares the list of ledgers, each ledger by its name, and the removed ledgers.
@@ -162,11 +169,11 @@ impl LedgerModel {
         let page = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
         let all = FilterOf::all();
         let found = snapshot.ledgers(&page, &all, Deleted::Shown)?;
-        let expected: Vec<&LedgerInfo> = self.there().map(|ledger| &ledger.info).collect();
+        let expected: Vec<&LedgerInfo> = self.existing().map(|ledger| &ledger.info).collect();
         if !found.items.iter().eq(expected.iter().copied()) {
             return Err(format!("ledgers {:?}, expected {expected:?}", found.items).into());
         }
-        for Enrolled { info, mapping, is_removed, .. } in &self.all {
+        for TrackedLedger { info, mapping, is_removed, .. } in &self.all {
             if snapshot.is_removed(info.id) != *is_removed {
                 return Err(format!("ledger {} is removed or is not: expected {is_removed}", info.id).into());
             }
@@ -204,10 +211,10 @@ impl LedgerModel {
             _ => Start::Before(from),
         };
         let mut list: Vec<&LedgerInfo> = self
-            .there()
+            .existing()
             .map(|ledger| &ledger.info)
             .filter(|info| deleted == Deleted::Shown || info.deleted_at.is_none())
-            .filter(|info| filter.matches(&Listed(info)) == Ok(true))
+            .filter(|info| filter.matches(&LedgerSubject(info)) == Ok(true))
             .collect();
         if direction == Direction::Descending {
             list.reverse();
@@ -244,9 +251,9 @@ impl LedgerModel {
 }
 
 /// A ledger as the subject of a filter.
-struct Listed<'a>(&'a LedgerInfo);
+struct LedgerSubject<'a>(&'a LedgerInfo);
 
-impl FilterSubject for Listed<'_> {
+impl FilterSubject for LedgerSubject<'_> {
     type Error = Infallible;
 
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Infallible> {

@@ -30,13 +30,13 @@ mod writers;
 use ledger_journal::decode_untrusted;
 use ledger_journal::entry::read_chunk;
 
-pub use self::campaign::{Campaign, Work, power_cut};
+pub use self::campaign::{Campaign, Scenario, power_cut};
 pub use self::clock::SetClock;
 pub use self::counters::Counters;
 pub use self::document_model::DocumentStep;
 pub use self::failure::Failure;
-pub use self::flips::{Damaged, FlipCounts, Flipped, Left, flips};
-pub use self::harness::Done;
+pub use self::flips::{DamagedFile, FlipCounts, FlipOutcome, ShutdownKind, flips};
+pub use self::harness::WorkCounts;
 pub use self::journal_rate::{bare_writes, journal_appends};
 pub use self::oracle::Oracle;
 pub use self::questions::DamagedAnswers;
@@ -46,7 +46,7 @@ pub use self::trial::{Trials, trial_of};
 pub use self::workload::{ImportStep, Step, Workload};
 pub use self::writers::power_cut_under_writers;
 pub use ledger_journal::disk::{
-    Disk, DiskFile, DiskLock, DiskRoom, Faults, LockOutcome, OpenMode, RealDisk, SimDisk, Space,
+    Disk, DiskFile, DiskLock, DiskSpace, Faults, LockOutcome, OpenMode, RealDisk, SimDisk, Space,
 };
 pub use ledger_store::testing::{fail_decision_read, logs};
 

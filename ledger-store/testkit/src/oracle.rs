@@ -33,8 +33,8 @@ pub struct Oracle {
 
 /// The state of an [`Oracle`] right before a step, for returning to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Moment {
-    model: Before,
+pub(crate) struct OracleSnapshot {
+    model: ModelSnapshot,
     documents: DocumentModel,
     ledgers: LedgerModel,
     entries: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Moment {
 
 /// The state of a model before a step.
 #[derive(Clone, Debug)]
-enum Before {
+enum ModelSnapshot {
     /// The model only grows in this step, so the lengths of its logs are enough.
     Shorter(ModelMoment),
     /// The step may remove ledgers, so this is a copy of the model.
@@ -50,7 +50,7 @@ enum Before {
 }
 
 /// The result of a step: `None` if the store answered as expected, or the error because of which there is no answer.
-type Judged = Result<Option<WriteError>, Failure>;
+type StepResult = Result<Option<WriteError>, Failure>;
 
 impl Oracle {
     /// Creates the expected state of an empty store with this enforcement of schemas.
@@ -58,19 +58,19 @@ impl Oracle {
         Self { model: Model::enforcing(enforcement), ..Self::default() }
     }
 
-    pub(crate) fn moment_before(&self, step: &Step) -> Moment {
+    pub(crate) fn snapshot_before(&self, step: &Step) -> OracleSnapshot {
         let model = match step {
-            Step::RemoveDeleted(_) => Before::Whole(self.model.clone()),
-            _ => Before::Shorter(self.model.moment()),
+            Step::RemoveDeleted(_) => ModelSnapshot::Whole(self.model.clone()),
+            _ => ModelSnapshot::Shorter(self.model.moment()),
         };
         let (documents, ledgers) = (self.documents.clone(), self.ledgers.clone());
-        Moment { model, documents, ledgers, entries: self.entries }
+        OracleSnapshot { model, documents, ledgers, entries: self.entries }
     }
 
-    pub(crate) fn go_back(&mut self, to: Moment) {
+    pub(crate) fn go_back(&mut self, to: OracleSnapshot) {
         match to.model {
-            Before::Shorter(moment) => self.model.go_back(&moment),
-            Before::Whole(model) => self.model = model,
+            ModelSnapshot::Shorter(moment) => self.model.go_back(&moment),
+            ModelSnapshot::Whole(model) => self.model = model,
         }
         self.documents = to.documents;
         self.ledgers = to.ledgers;
@@ -115,7 +115,7 @@ impl Oracle {
                 same(&expected, store.set_ledger_metadata(name, metadata.clone()))
             }
             Step::Undescribe(name, key) => {
-                let expected = self.edited(|ledgers| ledgers.undescribe(name, key));
+                let expected = self.edited(|ledgers| ledgers.delete_metadata(name, key));
                 same(&expected, store.delete_ledger_metadata(name, key))
             }
             Step::Map(name, mapping) => {
@@ -170,7 +170,7 @@ impl Oracle {
         Ok(())
     }
 
-    fn submission(&mut self, store: &Store, submission: &Submission, now: Timestamp) -> Judged {
+    fn submission(&mut self, store: &Store, submission: &Submission, now: Timestamp) -> StepResult {
         self.counters.submissions += 1;
         let found = store.apply(submission.clone());
         if self.ledgers.info(&submission.ledger).is_none() {
@@ -193,7 +193,7 @@ impl Oracle {
     }
 
     /// Executes a submission on the model. Commands of `found` whose reads failed have no effect.
-    pub(crate) fn suppose(&mut self, submission: &Submission, found: &[Outcome], now: Timestamp) {
+    pub(crate) fn simulate(&mut self, submission: &Submission, found: &[Outcome], now: Timestamp) {
         self.submit(submission, found, now);
     }
 
@@ -257,7 +257,7 @@ impl Oracle {
             self.model.go_back(&before);
         } else if log(&self.model) > length {
             self.entries += log(&self.model) - length;
-            self.ledgers.put_in_use(&submission.ledger);
+            self.ledgers.mark_in_use(&submission.ledger);
         }
         if undone && submission.mode == Mode::Commit {
             for expected in &mut expected {
@@ -269,7 +269,7 @@ impl Oracle {
         expected
     }
 
-    fn import(&mut self, store: &Store, step: &ImportStep) -> Judged {
+    fn import(&mut self, store: &Store, step: &ImportStep) -> StepResult {
         let had = self.model.log(&step.to).len();
         let first = if step.again { 0 } else { had };
         let mut chain = HashChain::after(None);
@@ -395,7 +395,7 @@ impl Oracle {
 }
 
 /// Frees space, which changes no answer. Checks that after a complete run nothing is left to free.
-fn reclaim(store: &Store, stops_after: Option<u64>) -> Judged {
+fn reclaim(store: &Store, stops_after: Option<u64>) -> StepResult {
     let asked = Cell::new(0);
     let should_stop = || {
         asked.set(asked.get() + 1);
@@ -420,7 +420,7 @@ fn reclaim(store: &Store, stops_after: Option<u64>) -> Judged {
 fn same<T: PartialEq + std::fmt::Debug>(
     expected: &Result<T, WriteError>,
     found: Result<T, WriteError>,
-) -> Judged {
+) -> StepResult {
     match found {
         Err(error) if is_no_answer(&error) => Ok(Some(error)),
         found if found == *expected => Ok(None),

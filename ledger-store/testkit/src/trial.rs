@@ -5,7 +5,7 @@ use ledger_core::schema::Enforcement;
 
 use crate::campaign::in_parallel;
 use crate::failure::Failure;
-use crate::harness::{Done, Harness, Settings};
+use crate::harness::{Harness, Settings, WorkCounts};
 use crate::{Rng, Workload};
 
 /// A series of trials, until enough commands were executed.
@@ -24,7 +24,7 @@ pub struct Trials {
 
 impl Trials {
     /// Executes all trials. Passes the seed and result of each to `each`, one at a time and in any order.
-    pub fn run(&self, each: impl FnMut(u64, Result<Done, Failure>) + Send) {
+    pub fn run(&self, each: impl FnMut(u64, Result<WorkCounts, Failure>) + Send) {
         let trials = self.commands.div_ceil(self.commands_each.max(1));
         let work = |trial| {
             let seed = self.first_seed + trial;
@@ -40,7 +40,7 @@ impl Trials {
 /// # Errors
 ///
 /// Fails if the store differs from the model. The error names the difference.
-pub fn trial_of(seed: u64, commands: u64) -> Result<Done, Failure> {
+pub fn trial_of(seed: u64, commands: u64) -> Result<WorkCounts, Failure> {
     let mut rng = Rng::from_seed(seed ^ 0x7e57_0000_0000);
     let settings = Settings {
         // With the smallest budget, a flush happens every few commands, and there are many runs.

@@ -272,11 +272,11 @@ impl<'a> Workload<'a> {
         let mut requests: Vec<Request> = (0..count).map(|_| self.request()).collect();
         if matches!(atomicity, Atomicity::AllOrNothing | Atomicity::AsOne) && !self.rng.one_in(3) {
             for request in &mut requests {
-                self.ease(request);
+                self.simplify(request);
             }
         }
         if atomicity == Atomicity::AsOne {
-            self.leave_one_key(&mut requests);
+            self.keep_one_key(&mut requests);
         }
         let submission = Submission {
             ledger: self.ledger(),
@@ -302,7 +302,7 @@ impl<'a> Workload<'a> {
 
     /// Removes the parts of a request that most often cause a refusal. One refused request undoes its whole group, so
     /// without this few groups would be recorded.
-    fn ease(&mut self, request: &mut Request) {
+    fn simplify(&mut self, request: &mut Request) {
         request.schema_version = None;
         match &mut request.command {
             Command::CreateTransaction(create) => {
@@ -321,7 +321,7 @@ impl<'a> Workload<'a> {
     }
 
     /// Leaves at most one idempotency key for several requests, whose hash covers all of them.
-    fn leave_one_key(&mut self, requests: &mut [Request]) {
+    fn keep_one_key(&mut self, requests: &mut [Request]) {
         let count = requests.len();
         let Some((first, others)) = requests.split_first_mut() else { return };
         for other in others {

@@ -17,7 +17,7 @@ use ledger_core::{
 use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, WriteError};
 
 use crate::failure::Failure;
-use crate::harness::{Done, is_whole};
+use crate::harness::{WorkCounts, is_whole};
 use crate::{Disk, Faults, Rng, SimDisk, logs};
 
 /// Number of writers in a run.
@@ -29,7 +29,7 @@ const SUBMISSIONS_AFTER: u64 = 4;
 
 /// The outcome of a submission, as far as its writer knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum KnownOutcome {
     /// The submission was acknowledged.
     Done,
     /// The submission was refused, or certainly not started.
@@ -39,16 +39,16 @@ enum Known {
 }
 
 /// The submissions of a writer, in order.
-type History = Vec<Sent>;
+type History = Vec<SentSubmission>;
 
 /// A submission, and its outcome as far as its writer knows.
 #[derive(Clone, Debug)]
-struct Sent {
+struct SentSubmission {
     /// The references of its transactions.
     references: Vec<String>,
     /// Whether the rules refuse it in any case.
     is_refused: bool,
-    known: Known,
+    known: KnownOutcome,
 }
 
 /// Executes one run. Equal seeds submit the same, but the submission at which the power fails depends on the threads.
@@ -56,10 +56,10 @@ struct Sent {
 /// # Errors
 ///
 /// Fails if the surviving store lacks an acknowledged submission or has a refused one. The error names the difference.
-pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<Done, Failure> {
+pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<WorkCounts, Failure> {
     let mut rng = Rng::from_seed(seed ^ 0x0077_7269_7465_7273);
     let mut disk = SimDisk::with_faults(Faults { lying_syncs, ..Faults::default() });
-    let mut done = Done::default();
+    let mut done = WorkCounts::default();
     let mut histories: Vec<History> = vec![History::new(); WRITERS as usize];
     create_ledger(&disk)?;
     cut_within(&disk, lying_syncs, 120, &mut rng);
@@ -124,7 +124,7 @@ fn write(
     histories: &mut [History],
     submissions: u64,
     seed: u64,
-    done: &mut Done,
+    done: &mut WorkCounts,
 ) -> Result<(), Failure> {
     let outcomes: Vec<Result<u64, Failure>> = thread::scope(|scope| {
         let writers = histories.iter_mut().enumerate().map(|(writer, history)| {
@@ -181,22 +181,24 @@ fn write_one(
 fn take_answer(answers: &Receiver<Answer>, history: &mut History) -> Result<u64, Failure> {
     let (index, answer) = answers.recv().map_err(|_| "an answer was never given")?;
     let known = match answer {
-        Ok(outcomes) if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Done(_))) => Known::Done,
+        Ok(outcomes) if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Done(_))) => {
+            KnownOutcome::Done
+        }
         Ok(outcomes) if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Refused(_))) => {
-            Known::NotDone
+            KnownOutcome::NotDone
         }
         Ok(outcomes) => {
             return Err(format!("an answer that is neither done nor refused: {outcomes:?}").into());
         }
-        Err(WriteError::OutcomeUnknown { .. }) => Known::Unknown,
-        Err(_) => Known::NotDone,
+        Err(WriteError::OutcomeUnknown { .. }) => KnownOutcome::Unknown,
+        Err(_) => KnownOutcome::NotDone,
     };
     history[index].known = known;
-    Ok(u64::from(known == Known::Done))
+    Ok(u64::from(known == KnownOutcome::Done))
 }
 
 /// Returns some transactions that happen together or not at all. The rules refuse one submission in seven.
-fn submission(writer: u64, at: usize, rng: &mut Rng<'_>) -> (Submission, Sent) {
+fn submission(writer: u64, at: usize, rng: &mut Rng<'_>) -> (Submission, SentSubmission) {
     let is_refused = rng.one_in(7);
     let count = 1 + rng.below(4);
     // A third of the notes is so long that batches wait for each other.
@@ -225,11 +227,11 @@ fn submission(writer: u64, at: usize, rng: &mut Rng<'_>) -> (Submission, Sent) {
         mode: Mode::Commit,
         detail: if rng.one_in(2) { Detail::Entry } else { Detail::Ids },
     };
-    (submission, Sent { references, is_refused, known: Known::Unknown })
+    (submission, SentSubmission { references, is_refused, known: KnownOutcome::Unknown })
 }
 
 /// Compares the store with the knowledge of the writers. Records the outcome of the remaining submissions.
-fn check(store: &Store, histories: &mut [History], done: &mut Done) -> Result<(), Failure> {
+fn check(store: &Store, histories: &mut [History], done: &mut WorkCounts) -> Result<(), Failure> {
     let logs = logs(store)?;
     let log = logs.get(&main_ledger()).map_or(&[][..], Vec::as_slice);
     let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
@@ -252,12 +254,12 @@ fn check(store: &Store, histories: &mut [History], done: &mut Done) -> Result<()
 fn check_writer(
     history: &mut History,
     positions: &BTreeMap<&str, usize>,
-    done: &mut Done,
+    done: &mut WorkCounts,
 ) -> Result<usize, Failure> {
     let mut found = 0;
     let mut last = None;
     let mut gap: Option<Vec<String>> = None;
-    for Sent { references, is_refused, known } in history {
+    for SentSubmission { references, is_refused, known } in history {
         let here: Vec<usize> =
             references.iter().filter_map(|name| positions.get(name.as_str()).copied()).collect();
         if !here.is_empty() && here.len() < references.len() {
@@ -265,18 +267,18 @@ fn check_writer(
         }
         let is_here = !here.is_empty();
         match known {
-            Known::Done if !is_here => {
+            KnownOutcome::Done if !is_here => {
                 return Err(format!("{references:?} was acknowledged and is lost").into());
             }
             _ if is_here && *is_refused => {
                 return Err(format!("{references:?} breaks a rule and is there").into());
             }
-            Known::NotDone if is_here => {
+            KnownOutcome::NotDone if is_here => {
                 return Err(format!("{references:?} was refused and is there").into());
             }
-            Known::Unknown if is_here => done.unknown_kept += 1,
-            Known::Unknown if !*is_refused => gap = Some(references.clone()),
-            Known::Done | Known::NotDone | Known::Unknown => {}
+            KnownOutcome::Unknown if is_here => done.unknown_kept += 1,
+            KnownOutcome::Unknown if !*is_refused => gap = Some(references.clone()),
+            KnownOutcome::Done | KnownOutcome::NotDone | KnownOutcome::Unknown => {}
         }
         if let (true, Some(gap)) = (is_here, &gap) {
             return Err(format!(
@@ -291,7 +293,7 @@ fn check_writer(
             last = Some(index);
             found += 1;
         }
-        *known = if is_here { Known::Done } else { Known::NotDone };
+        *known = if is_here { KnownOutcome::Done } else { KnownOutcome::NotDone };
     }
     Ok(found)
 }

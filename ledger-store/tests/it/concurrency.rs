@@ -13,7 +13,7 @@ use ledger_store::{
     Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, SystemClock, TimeSource,
     WriteError,
 };
-use ledger_testkit::{DiskRoom, Faults, SimDisk};
+use ledger_testkit::{DiskSpace, Faults, SimDisk};
 use parking_lot::{Condvar, Mutex};
 
 fn main_ledger() -> LedgerName {
@@ -212,8 +212,8 @@ fn nearly_full_disk_refuses_writes_until_freed() {
     store.create_ledger(main_ledger(), LedgerOptions::default()).expect("a new ledger");
     let pay = || store.apply(submission(vec![send("world", "a", 1).into()], Atomicity::Independent));
     let free = |free| {
-        let room = Some(DiskRoom { total: 1 << 30, free });
-        disk.set_faults(Faults { room, ..Faults::default() });
+        let space = Some(DiskSpace { total: 1 << 30, free });
+        disk.set_faults(Faults { space, ..Faults::default() });
     };
     free(1 << 29);
     assert!(pay().is_ok());

@@ -4,11 +4,12 @@
 
 use std::process::Command;
 
-use ledger_testkit::{Campaign, Flipped, Work, flips};
+use ledger_testkit::{Campaign, FlipOutcome, Scenario, flips};
 
 #[test]
 fn power_cuts_lose_nothing_that_was_acknowledged() {
-    let campaign = Campaign { first_seed: 0, runs: 150, lying_syncs: false, work: Work::Steps, threads: 8 };
+    let campaign =
+        Campaign { first_seed: 0, runs: 150, lying_syncs: false, scenario: Scenario::Steps, threads: 8 };
     let (mut cuts, mut failed) = (0, Vec::new());
     campaign.run(|seed, result| match result {
         Ok(cut) => cuts += cut.cuts,
@@ -20,7 +21,8 @@ fn power_cuts_lose_nothing_that_was_acknowledged() {
 
 #[test]
 fn a_disk_that_does_not_sync_is_noticed() {
-    let campaign = Campaign { first_seed: 0, runs: 20, lying_syncs: true, work: Work::Steps, threads: 4 };
+    let campaign =
+        Campaign { first_seed: 0, runs: 20, lying_syncs: true, scenario: Scenario::Steps, threads: 4 };
     let mut noticed = 0;
     campaign.run(|_, result| noticed += u64::from(result.is_err()));
     assert!(noticed >= 5, "noticed in {noticed} of {} runs", campaign.runs);
@@ -28,7 +30,8 @@ fn a_disk_that_does_not_sync_is_noticed() {
 
 #[test]
 fn power_cuts_under_several_writers_lose_nothing() {
-    let campaign = Campaign { first_seed: 0, runs: 60, lying_syncs: false, work: Work::Writers, threads: 4 };
+    let campaign =
+        Campaign { first_seed: 0, runs: 60, lying_syncs: false, scenario: Scenario::Writers, threads: 4 };
     let (mut unknown_kept, mut failed) = (0, Vec::new());
     campaign.run(|seed, result| match result {
         Ok(cut) => unknown_kept += cut.unknown_kept,
@@ -40,7 +43,8 @@ fn power_cuts_under_several_writers_lose_nothing() {
 
 #[test]
 fn lying_syncs_under_several_writers_are_noticed() {
-    let campaign = Campaign { first_seed: 0, runs: 20, lying_syncs: true, work: Work::Writers, threads: 4 };
+    let campaign =
+        Campaign { first_seed: 0, runs: 20, lying_syncs: true, scenario: Scenario::Writers, threads: 4 };
     let mut noticed = 0;
     campaign.run(|_, result| noticed += u64::from(result.is_err()));
     assert!(noticed >= 5, "noticed in {noticed} of {} runs", campaign.runs);
@@ -73,9 +77,11 @@ fn no_flipped_bit_is_silent() {
 fn flips_in_their_own_process() {
     let (mut noticed, mut silent) = (0, Vec::new());
     flips(0, 400, 4, |_, _, flipped| match flipped {
-        Flipped::Silent(reason) => silent.push(reason),
-        Flipped::Harmless => {}
-        Flipped::Refused | Flipped::Mended | Flipped::Dropped | Flipped::Reported => noticed += 1,
+        FlipOutcome::Silent(reason) => silent.push(reason),
+        FlipOutcome::Harmless => {}
+        FlipOutcome::Refused | FlipOutcome::Repaired | FlipOutcome::Dropped | FlipOutcome::Reported => {
+            noticed += 1;
+        }
     });
     assert!(silent.is_empty(), "{silent:#?}");
     assert!(noticed > 100, "{noticed} of 400 were noticed");

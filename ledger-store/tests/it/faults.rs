@@ -9,13 +9,13 @@ use ledger_testkit::{Disk, Faults, Oracle, Rng, SetClock, SimDisk, Step, Workloa
 
 /// A closed store and its expected state.
 #[derive(Clone)]
-struct Kept {
+struct StoreFixture {
     disk: SimDisk,
     oracle: Oracle,
     clock: Arc<SetClock>,
 }
 
-impl Kept {
+impl StoreFixture {
     fn open(&self) -> Store {
         let mut options = Options::default();
         // With this little memory, the writer reads most data for decisions from the disk.
@@ -45,41 +45,41 @@ impl Kept {
 }
 
 /// Returns a store after some work, and further work for it.
-fn worked(seed: u64, steps: u64) -> (Kept, Workload<'static>) {
+fn worked(seed: u64, steps: u64) -> (StoreFixture, Workload<'static>) {
     let mut work = Workload::new(Rng::from_seed(seed));
-    let mut kept = Kept { disk: SimDisk::new(), oracle: Oracle::default(), clock: Arc::default() };
-    let store = kept.open();
+    let mut fixture = StoreFixture { disk: SimDisk::new(), oracle: Oracle::default(), clock: Arc::default() };
+    let store = fixture.open();
     for _ in 0..steps {
         let (now, step) = (work.tick(), work.step());
-        assert_eq!(kept.step(&store, &step, now), None, "seed {seed}");
+        assert_eq!(fixture.step(&store, &step, now), None, "seed {seed}");
     }
     drop(store);
-    (kept, work)
+    (fixture, work)
 }
 
 #[test]
 fn a_failed_read_fails_one_command() {
     let mut failed = 0;
     for seed in 0..4 {
-        let (mut kept, mut work) = worked(seed, 80);
+        let (mut fixture, mut work) = worked(seed, 80);
         for _ in 0..16 {
             let (now, step) = (work.tick(), work.step());
             for nth in 1.. {
-                let mut tried = kept.copy();
+                let mut tried = fixture.copy();
                 let store = tried.open();
                 fail_decision_read(&store, nth);
                 let error = tried.step(&store, &step, now);
                 let was_read = !fail_decision_read(&store, 0);
                 if let Some(error) = error {
                     assert!(was_read && matches!(error, WriteError::Read(_)), "{error:?}");
-                    tried.oracle = kept.oracle.clone();
+                    tried.oracle = fixture.oracle.clone();
                     tried.oracle.compare(&store).expect("nothing of it happened");
                     assert_eq!(tried.step(&store, &step, now), None, "it can be tried again");
                     failed += 1;
                 }
                 tried.check(store);
                 if !was_read {
-                    kept = tried;
+                    fixture = tried;
                     break;
                 }
             }
@@ -90,9 +90,9 @@ fn a_failed_read_fails_one_command() {
 
 #[test]
 fn a_disk_that_fails_a_read_once_loses_nothing() {
-    let (kept, work) = worked(7, 120);
+    let (fixture, work) = worked(7, 120);
     for nth in (1..200).step_by(5) {
-        let (mut tried, mut work) = (kept.copy(), work.clone());
+        let (mut tried, mut work) = (fixture.copy(), work.clone());
         let store = tried.open();
         tried.disk.set_faults(Faults { fail_read: Some(tried.disk.reads() + nth), ..Faults::default() });
         for _ in 0..6 {

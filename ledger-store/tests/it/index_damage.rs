@@ -12,7 +12,7 @@ use ledger_store::{
 };
 use ledger_testkit::{DamagedAnswers, Disk, Failure, Faults, Oracle, Rng};
 
-use super::recovery::{DAMAGED, INDEX, Kept, flip_a_bit, path};
+use super::recovery::{DAMAGED, INDEX, StoreFixture, flip_a_bit, path};
 
 /// Every table of the index.
 const TABLES: [&str; 13] = [
@@ -83,26 +83,27 @@ fn within(bytes: &[u8], kind: u8, rng: &mut Rng<'_>) -> usize {
 }
 
 /// Creates a store with several runs of each table, and more than one page of most.
-fn store_with_runs(seed: u64) -> Kept {
-    (0..4).fold(Kept::new(seed), |kept, _| kept.with(60))
+fn store_with_runs(seed: u64) -> StoreFixture {
+    (0..4).fold(StoreFixture::new(seed), |fixture, _| fixture.with(60))
 }
 
 /// Opens a store, asks it questions, lets it continue and rebuilds its index. Returns the difference if an answer is
 /// wrong, or if the journal differs from the acknowledged writes.
-fn check(kept: &mut Kept, rng: &mut Rng<'_>) -> Result<DamagedAnswers, Failure> {
-    let store = kept.open().map_err(|error| Failure::from(error).during("when it was opened"))?;
+fn check(fixture: &mut StoreFixture, rng: &mut Rng<'_>) -> Result<DamagedAnswers, Failure> {
+    let store = fixture.open().map_err(|error| Failure::from(error).during("when it was opened"))?;
     let mut answers = DamagedAnswers::default();
-    answers.note(kept.oracle.compare(&store))?;
-    let now = kept.work.tick();
-    let asked = kept.oracle.ask_damaged(&store.snapshot(), rng, now)?;
+    answers.note(fixture.oracle.compare(&store))?;
+    let now = fixture.work.tick();
+    let asked = fixture.oracle.ask_damaged(&store.snapshot(), rng, now)?;
     answers.right += asked.right;
     answers.errors += asked.errors;
-    let possible = continue_work(kept, &store, &mut answers)?;
+    let possible = continue_work(fixture, &store, &mut answers)?;
     drop(store);
-    kept.disk.remove(path(INDEX))?;
-    let store =
-        kept.open().map_err(|error| Failure::from(error).during("when it was opened without its index"))?;
-    let certain = kept.oracle.compare(&store);
+    fixture.disk.remove(path(INDEX))?;
+    let store = fixture
+        .open()
+        .map_err(|error| Failure::from(error).during("when it was opened without its index"))?;
+    let certain = fixture.oracle.compare(&store);
     match possible.map(|possible| possible.compare(&store)) {
         Some(Ok(())) => {}
         _ => certain?,
@@ -113,18 +114,18 @@ fn check(kept: &mut Kept, rng: &mut Rng<'_>) -> Result<DamagedAnswers, Failure> 
 /// Works until the store accepts no more writes. The oracle then knows the acknowledged state. Returns an oracle of the
 /// other possible state.
 fn continue_work(
-    kept: &mut Kept,
+    fixture: &mut StoreFixture,
     store: &Store,
     answers: &mut DamagedAnswers,
 ) -> Result<Option<Oracle>, Failure> {
     for _ in 0..12 {
-        let now = kept.work.tick();
-        kept.clock.set(now);
-        let step = kept.work.step();
-        let before = kept.oracle.clone();
-        let judged = kept.oracle.step(store, &step, now);
+        let now = fixture.work.tick();
+        fixture.clock.set(now);
+        let step = fixture.work.step();
+        let before = fixture.oracle.clone();
+        let judged = fixture.oracle.step(store, &step, now);
         let (Err(_) | Ok(Some(_))) = &judged else { continue };
-        let after = std::mem::replace(&mut kept.oracle, before);
+        let after = std::mem::replace(&mut fixture.oracle, before);
         return match judged {
             Ok(Some(WriteError::OutcomeUnknown { .. })) => Ok(Some(after)),
             Ok(_) => Ok(None),
@@ -189,7 +190,7 @@ fn a_renamed_table_is_damage() {
 /// Flips a bit in every copy of a key in the index, and asks for the key.
 #[test]
 fn changed_key_hides_no_account() {
-    let sound = Kept::new(23);
+    let sound = StoreFixture::new(23);
     let store = sound.open().expect("the store opens");
     let ledger = store.ledger("main").expect("a name");
     for number in 0..40 {
@@ -277,13 +278,13 @@ fn damaged_journal_keeps_the_damaged_index() {
 }
 
 /// Changes an entry that only a replay from the beginning reads.
-fn damage_the_journal(kept: &Kept) {
+fn damage_the_journal(fixture: &StoreFixture) {
     let journal = path(super::recovery::JOURNAL);
-    let mut bytes = kept.disk.bytes(journal).expect("there is a journal");
+    let mut bytes = fixture.disk.bytes(journal).expect("there is a journal");
     let text = b"world";
     let at = bytes.windows(text.len()).position(|found| found == text).expect("an address");
     bytes[at] ^= 1;
-    kept.disk.set_bytes(journal, bytes).expect("there is a journal");
+    fixture.disk.set_bytes(journal, bytes).expect("there is a journal");
 }
 
 /// Number of accounts and of documents in the large store: enough for several pages of each table.
@@ -294,9 +295,9 @@ fn user(number: u64) -> String {
 }
 
 /// Creates a store with many accounts, holdings and documents, and with a newly built index.
-fn large() -> Kept {
-    let kept = Kept::new(26);
-    let store = kept.open().expect("the store opens");
+fn large() -> StoreFixture {
+    let fixture = StoreFixture::new(26);
+    let store = fixture.open().expect("the store opens");
     let ledger = store.ledger("main").expect("a name");
     for number in 0..MANY {
         ledger.transaction().posting("world", &user(number), number + 1, "USD").commit().expect("recorded");
@@ -311,9 +312,9 @@ fn large() -> Kept {
         store.change_documents((first..first + 500).map(document).collect()).expect("recorded");
     }
     drop((ledger, store));
-    kept.disk.remove(path(INDEX)).expect("there is an index");
-    drop(kept.open().expect("the store opens"));
-    kept
+    fixture.disk.remove(path(INDEX)).expect("there is an index");
+    drop(fixture.open().expect("the store opens"));
+    fixture
 }
 
 /// Asks a large store in every way in which it finds data. Each answer must be right or an error. Returns the number of

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_store::{Options, Store};
-use ledger_testkit::{Disk, Done, Oracle, Rng, SetClock, SimDisk, Step, Trials, Workload};
+use ledger_testkit::{Disk, Oracle, Rng, SetClock, SimDisk, Step, Trials, WorkCounts, Workload};
 
 fn options(clock: &Arc<SetClock>) -> Options {
     let mut options = Options::default();
@@ -53,7 +53,7 @@ fn random_work_matches_the_model() {
 #[test]
 fn random_questions_match_model_through_power_cuts() {
     let trials = Trials { first_seed: 0, commands: 20_000, commands_each: 400, threads: 2 };
-    let (mut done, mut failed) = (Done::default(), Vec::new());
+    let (mut done, mut failed) = (WorkCounts::default(), Vec::new());
     trials.run(|seed, result| match result {
         Ok(more) => done.add(more),
         Err(differs) => failed.push(format!("seed {seed}: {differs}")),

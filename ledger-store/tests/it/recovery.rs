@@ -12,14 +12,14 @@ pub(super) const JOURNAL: &str = "data/journal/00000000000000000001.log";
 pub(super) const HEAD: &str = "data/journal/HEAD";
 
 /// A disk with a store, and the content that the store must have.
-pub(super) struct Kept {
+pub(super) struct StoreFixture {
     pub(super) disk: SimDisk,
     pub(super) clock: Arc<SetClock>,
     pub(super) oracle: Oracle,
     pub(super) work: Workload<'static>,
 }
 
-impl Kept {
+impl StoreFixture {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             disk: SimDisk::new(),
@@ -74,7 +74,7 @@ impl Kept {
         store
     }
 
-    /// Checks like [`Kept::check`], but the verification must find exactly the expected violations.
+    /// Checks like [`StoreFixture::check`], but the verification must find exactly the expected violations.
     #[track_caller]
     pub(super) fn check_but(&mut self, expected: &[ViolationCode]) -> Store {
         let store = self.open().expect("the store opens");
@@ -87,7 +87,7 @@ impl Kept {
         store
     }
 
-    /// Checks like [`Kept::check`] after an opening that must have rebuilt an index without damage.
+    /// Checks like [`StoreFixture::check`] after an opening that must have rebuilt an index without damage.
     #[track_caller]
     pub(super) fn check_rebuilt(&mut self) {
         let store = self.check();
@@ -95,8 +95,8 @@ impl Kept {
         assert!(!self.disk.exists(path(DAMAGED)).expect("the disk answers"));
     }
 
-    /// Checks like [`Kept::check`] after an opening that must have rebuilt a damaged index. The damaged file is kept
-    /// and reported.
+    /// Checks like [`StoreFixture::check`] after an opening that must have rebuilt a damaged index. The damaged file is
+    /// kept and reported.
     #[track_caller]
     pub(super) fn check_mended(&mut self) {
         let before = self.disk.bytes(path(INDEX)).expect("there is an index");
@@ -117,20 +117,20 @@ pub(super) fn path(path: &str) -> &Path {
 
 #[test]
 fn replays_nothing_after_a_clean_close() {
-    let mut kept = Kept::new(1).with(60);
-    let store = kept.check();
+    let mut fixture = StoreFixture::new(1).with(60);
+    let store = fixture.check();
     assert_eq!((store.opening().replayed, &store.opening().rebuilt), (0, &None));
 }
 
 #[test]
 fn replays_entries_after_the_last_flush() {
-    let mut kept = Kept::new(2).with(30);
-    let store = kept.open().expect("the store opens");
-    kept.work(&store, 5);
+    let mut fixture = StoreFixture::new(2).with(30);
+    let store = fixture.open().expect("the store opens");
+    fixture.work(&store, 5);
     let before = store.status().entries;
-    kept.work(&store, 25);
+    fixture.work(&store, 25);
     // Use the disk of a killed process: it has everything that was written, but the store was not closed.
-    let mut killed = kept.copy();
+    let mut killed = fixture.copy();
     drop(store);
     let store = killed.check();
     assert!(before > 0 && store.opening().replayed > 0, "{:?}", store.opening());
@@ -139,17 +139,17 @@ fn replays_entries_after_the_last_flush() {
 
 #[test]
 fn a_lost_or_damaged_index_is_built_again() {
-    let kept = Kept::new(3).with(60);
-    let mut deleted = kept.copy();
+    let fixture = StoreFixture::new(3).with(60);
+    let mut deleted = fixture.copy();
     deleted.disk.remove(path(INDEX)).expect("there is an index");
     deleted.check_rebuilt();
-    let bytes = kept.disk.bytes(path(INDEX)).expect("there is an index");
+    let bytes = fixture.disk.bytes(path(INDEX)).expect("there is an index");
     for length in [0, 1, 300, 4096, bytes.len() / 2, bytes.len() - 4096] {
-        let mut cut = kept.copy();
+        let mut cut = fixture.copy();
         cut.disk.set_bytes(path(INDEX), bytes[..length].to_vec()).expect("there is an index");
         cut.check_mended();
     }
-    let mut garbage = kept.copy();
+    let mut garbage = fixture.copy();
     garbage.disk.set_bytes(path(INDEX), vec![0x5a; bytes.len()]).expect("there is an index");
     garbage.check_mended();
 }
@@ -164,17 +164,17 @@ pub(super) fn flip_a_bit(bytes: &mut [u8], rng: &mut Rng<'_>) -> usize {
 
 #[test]
 fn rebuilds_index_of_another_store() {
-    let kept = Kept::new(5).with(40);
-    let mut foreign = kept.copy();
-    let other = Kept::new(6).with(40).disk.bytes(path(INDEX)).expect("there is an index");
+    let fixture = StoreFixture::new(5).with(40);
+    let mut foreign = fixture.copy();
+    let other = StoreFixture::new(6).with(40).disk.bytes(path(INDEX)).expect("there is an index");
     foreign.disk.set_bytes(path(INDEX), other).expect("there is an index");
     foreign.check_rebuilt();
 }
 
 #[test]
 fn an_index_of_another_history_is_built_again() {
-    let pay = |kept: &Kept, user: &str| {
-        let store = kept.open().expect("the store opens");
+    let pay = |fixture: &StoreFixture, user: &str| {
+        let store = fixture.open().expect("the store opens");
         let ledger = store.ledger("main").expect("a name");
         for _ in 0..5 {
             ledger.transaction().posting("world", user, 1, "USD").commit().expect("recorded");
@@ -182,14 +182,14 @@ fn an_index_of_another_history_is_built_again() {
         store.close().expect("the store closes");
         store.status().entries
     };
-    let kept = Kept::new(13);
-    pay(&kept, "users:0");
+    let fixture = StoreFixture::new(13);
+    pay(&fixture, "users:0");
     // Two copies of one store continue, and both get the same number of entries.
-    let other = kept.copy();
-    assert_eq!(pay(&kept, "users:1"), pay(&other, "users:2"));
+    let other = fixture.copy();
+    assert_eq!(pay(&fixture, "users:1"), pay(&other, "users:2"));
     let index = other.disk.bytes(path(INDEX)).expect("there is an index");
-    kept.disk.set_bytes(path(INDEX), index).expect("there is an index");
-    let store = kept.open().expect("the store opens");
+    fixture.disk.set_bytes(path(INDEX), index).expect("there is an index");
+    let store = fixture.open().expect("the store opens");
     assert_eq!(store.opening().rebuilt.as_deref(), Some("it was made of another history"));
     let ledger = store.ledger("main").expect("a name");
     let balance = |user: &str| ledger.balance(user, "USD").expect("read");
@@ -199,49 +199,49 @@ fn an_index_of_another_history_is_built_again() {
 
 #[test]
 fn an_older_copy_of_the_index_is_brought_up() {
-    let kept = Kept::new(7).with(40);
-    let older = kept.disk.bytes(path(INDEX)).expect("there is an index");
-    let mut kept = kept.with(40);
-    kept.disk.set_bytes(path(INDEX), older).expect("there is an index");
-    let store = kept.check();
+    let fixture = StoreFixture::new(7).with(40);
+    let older = fixture.disk.bytes(path(INDEX)).expect("there is an index");
+    let mut fixture = fixture.with(40);
+    fixture.disk.set_bytes(path(INDEX), older).expect("there is an index");
+    let store = fixture.check();
     assert!(store.opening().replayed > 0);
     assert_eq!(store.opening().rebuilt, None);
 }
 
 #[test]
 fn refuses_journal_without_acknowledged_entries() {
-    let early = Kept::new(8).with(30);
+    let early = StoreFixture::new(8).with(30);
     let older = [JOURNAL, HEAD].map(|name| early.disk.bytes(path(name)).expect("there is a journal"));
-    let mut kept = early.with(30);
-    let whole = [JOURNAL, HEAD].map(|name| kept.disk.bytes(path(name)).expect("there is a journal"));
+    let mut fixture = early.with(30);
+    let whole = [JOURNAL, HEAD].map(|name| fixture.disk.bytes(path(name)).expect("there is a journal"));
     // Replace first one file by an earlier version, then all files. The index still knows the end of the journal.
     for (name, older) in [JOURNAL, HEAD].into_iter().zip(older) {
-        kept.disk.set_bytes(path(name), older).expect("there is a journal");
-        assert!(matches!(kept.check_refused(), OpenError::Damaged { .. }));
+        fixture.disk.set_bytes(path(name), older).expect("there is a journal");
+        assert!(matches!(fixture.check_refused(), OpenError::Damaged { .. }));
     }
-    match kept.check_refused() {
+    match fixture.check_refused() {
         OpenError::Damaged(cause) => assert!(cause.as_str().contains("older copy"), "{cause}"),
         other => panic!("{other}"),
     }
-    let lost = kept.copy();
+    let lost = fixture.copy();
     lost.disk.remove(path(JOURNAL)).expect("there is a journal");
     assert!(matches!(lost.check_refused(), OpenError::Damaged { .. }));
     // The refusals changed nothing: with the right journal, the store has everything.
     for (name, whole) in [JOURNAL, HEAD].into_iter().zip(whole) {
-        kept.disk.set_bytes(path(name), whole).expect("there is a journal");
+        fixture.disk.set_bytes(path(name), whole).expect("there is a journal");
     }
-    let store = kept.check();
+    let store = fixture.check();
     assert_eq!(store.opening().rebuilt, None);
 }
 
 #[test]
 fn damaged_journal_is_refused_or_reported() {
-    let kept = Kept::new(9).with(60);
-    let bytes = kept.disk.bytes(path(JOURNAL)).expect("there is a journal");
+    let fixture = StoreFixture::new(9).with(60);
+    let bytes = fixture.disk.bytes(path(JOURNAL)).expect("there is a journal");
     let mut rng = Rng::from_seed(9);
     let mut refused = 0;
     for _ in 0..40 {
-        let flipped = kept.copy();
+        let flipped = fixture.copy();
         let mut bytes = bytes.clone();
         let at = flip_a_bit(&mut bytes, &mut rng);
         flipped.disk.set_bytes(path(JOURNAL), bytes).expect("there is a journal");
@@ -262,11 +262,11 @@ fn damaged_journal_is_refused_or_reported() {
 
 #[test]
 fn refuses_manifest_of_a_newer_release() {
-    let kept = Kept::new(10).with(5);
+    let fixture = StoreFixture::new(10).with(5);
     let manifest = path("data/MANIFEST");
-    let text = String::from_utf8(kept.disk.bytes(manifest).expect("a manifest")).expect("text");
-    kept.disk.set_bytes(manifest, text.replace("format 1", "format 9").into_bytes()).expect("a manifest");
-    match kept.check_refused() {
+    let text = String::from_utf8(fixture.disk.bytes(manifest).expect("a manifest")).expect("text");
+    fixture.disk.set_bytes(manifest, text.replace("format 1", "format 9").into_bytes()).expect("a manifest");
+    match fixture.check_refused() {
         OpenError::NewerFormat { found: 9, supported } => assert!(supported < 9),
         other => panic!("{other}"),
     }
@@ -274,16 +274,16 @@ fn refuses_manifest_of_a_newer_release() {
 
 #[test]
 fn second_opening_names_the_lock_holder() {
-    let kept = Kept::new(11);
-    let store = kept.open().expect("the store opens");
-    match kept.open().expect_err("the store is open") {
+    let fixture = StoreFixture::new(11);
+    let store = fixture.open().expect("the store opens");
+    match fixture.open().expect_err("the store is open") {
         OpenError::Locked { holder, .. } => {
             assert!(holder.contains(&std::process::id().to_string()), "{holder}");
         }
         other => panic!("{other}"),
     }
     drop(store);
-    kept.open().expect("the directory is free again");
+    fixture.open().expect("the directory is free again");
 }
 
 #[test]
@@ -309,14 +309,16 @@ fn rebuilds_a_deleted_index_directory() {
 
 #[test]
 fn failed_verification_reports_no_violation() {
-    let kept = Kept::new(21).with(60);
-    let store = kept.open().expect("the store opens");
-    let before = kept.disk.writes();
+    let fixture = StoreFixture::new(21).with(60);
+    let store = fixture.open().expect("the store opens");
+    let before = fixture.disk.writes();
     assert!(store.verify().expect("the verification runs").is_clean());
-    let needed = kept.disk.writes() - before;
+    let needed = fixture.disk.writes() - before;
     let mut refused = 0;
     for nth in (1..=needed).step_by(needed as usize / 40 + 1) {
-        kept.disk.set_faults(Faults { fail_write: Some(kept.disk.writes() + nth), ..Faults::default() });
+        fixture
+            .disk
+            .set_faults(Faults { fail_write: Some(fixture.disk.writes() + nth), ..Faults::default() });
         match store.verify() {
             Ok(report) if report.complete => {
                 assert!(report.is_clean(), "write {nth}: {}", report.to_json_lines());
@@ -333,10 +335,10 @@ fn failed_verification_reports_no_violation() {
 
 #[test]
 fn removes_file_of_interrupted_verification() {
-    let mut kept = Kept::new(12).with(10);
+    let mut fixture = StoreFixture::new(12).with(10);
     let left = path("data/index/verify.redb");
-    kept.disk.open(left, ledger_testkit::OpenMode::CreateNew).expect("a new file");
-    let store = kept.check();
-    assert!(!kept.disk.exists(left).expect("the disk answers"));
+    fixture.disk.open(left, ledger_testkit::OpenMode::CreateNew).expect("a new file");
+    let store = fixture.check();
+    assert!(!fixture.disk.exists(left).expect("the disk answers"));
     drop(store);
 }

@@ -25,18 +25,18 @@ use crate::connectors::clock::SystemClock;
 use crate::connectors::engine::Engine;
 use crate::connectors::http::Tools;
 use crate::connectors::registry;
-use crate::http::browsers::{Gate, HostName};
+use crate::http::browsers::{BrowserPolicy, HostName};
 use crate::http::error::ApiError;
-use crate::http::memory::{Held, Memory};
+use crate::http::memory::{Memory, Reservation};
 use crate::integrations::events::commits::Commits;
-use crate::integrations::pipelines::Live;
-use crate::integrations::pipelines::exporter::Allowed;
+use crate::integrations::pipelines::PipelineMonitor;
+use crate::integrations::pipelines::exporter::ExporterPolicy;
 use crate::limits::{
     BULK_PART, EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX, LONG_WRITES_MAX,
     PAGE_BYTES_MAX,
 };
-use crate::log::rarely::Rarely;
 use crate::log::refusals::Refusals;
+use crate::log::warning_limiter::WarningLimiter;
 use crate::log::{self, Level};
 use crate::payments::event::Events;
 use crate::payments::service::Payments;
@@ -55,7 +55,7 @@ struct Shared {
     schemas: KnownSchemas,
     empty_ledger: EmptyLedger,
     guard: Option<Guard>,
-    gate: Option<Gate>,
+    browser_policy: Option<BrowserPolicy>,
     authority: Option<Arc<Authority>>,
     description: Texts,
     memory: Memory,
@@ -72,41 +72,41 @@ struct Shared {
     feeding: Arc<Semaphore>,
     /// Turns true when the server stops.
     stopping: watch::Receiver<bool>,
-    pipelines: Arc<Live>,
-    allowed: Allowed,
+    pipelines: Arc<PipelineMonitor>,
+    policy: ExporterPolicy,
     connectors: Engine,
     /// Whether the store refused the last write because the disk is nearly full.
     is_full: AtomicBool,
     /// Limits warnings about writes that violate the schema of their ledger.
-    violations: Rarely,
+    violations: WarningLimiter,
     refusals: Refusals,
 }
 
 /// Creates the check that protects a server without tokens from web pages. It also allows the hosts of the server's
 /// public addresses.
-fn gate(settings: &Settings, address: SocketAddr) -> Gate {
+fn browser_policy(settings: &Settings, address: SocketAddr) -> BrowserPolicy {
     let authorization = settings.authorization.as_ref();
     let urls = [Some(&settings.public_url), authorization.and_then(|own| own.public_url.as_ref())];
     let mut hosts = settings.allowed_hosts.clone();
     hosts.extend(urls.into_iter().flatten().filter_map(|url| HostName::of_url(url)));
-    Gate::new(address, settings.tls.is_some(), hosts, settings.cors_origins.clone())
+    BrowserPolicy::new(address, settings.tls.is_some(), hosts, settings.cors_origins.clone())
 }
 
 /// Creates the engine that runs the connectors of a server.
-fn connectors(store: &Store, settings: &Settings, allowed: &Allowed) -> Engine {
+fn connectors(store: &Store, settings: &Settings, policy: &ExporterPolicy) -> Engine {
     let secret = store.cursor_key();
     let sealer =
         settings.encryption_key.as_ref().map_or_else(|| Sealer::of_secret(&secret), EncryptionKey::sealer);
     let (publishers, base) = (settings.payment_publishers.clone(), settings.public_url.clone());
     let events = Events::new(publishers, base, &store.snapshot(), log::now());
     let payments = Arc::new(Payments::new(store.clone(), sealer, events));
-    let tools = Tools::new(allowed.outbound, settings.provider_addresses.clone(), settings.provider_timeout)
-        .within(settings.connectors_directory.clone());
+    let tools = Tools::new(policy.outbound, settings.provider_addresses.clone(), settings.provider_timeout)
+        .with_folder(settings.connectors_directory.clone());
     Engine::new(payments, registry::DEFINITIONS, tools, Arc::new(SystemClock))
 }
 
 impl App {
-    /// Creates the state of a server that listens on `address`. `stopping` turns true when the server stops. `allowed`
+    /// Creates the state of a server that listens on `address`. `stopping` turns true when the server stops. `policy`
     /// restricts the targets that callers can make the server reach.
     pub(crate) fn new(
         store: Store,
@@ -115,12 +115,12 @@ impl App {
         address: SocketAddr,
         authority: Option<Arc<Authority>>,
         stopping: watch::Receiver<bool>,
-        allowed: Allowed,
+        policy: ExporterPolicy,
     ) -> Self {
         let commits = Commits::of(&store);
         let cursor_key = store.cursor_key();
-        let connectors = connectors(&store, &settings, &allowed);
-        let gate = guard.is_none().then(|| gate(&settings, address));
+        let connectors = connectors(&store, &settings, &policy);
+        let browser_policy = guard.is_none().then(|| browser_policy(&settings, address));
         let memory = Memory::new(settings.http_memory);
         Self(Arc::new(Shared {
             store,
@@ -130,7 +130,7 @@ impl App {
             schemas: KnownSchemas::default(),
             empty_ledger: EmptyLedger::default(),
             guard,
-            gate,
+            browser_policy,
             authority,
             description: Texts::default(),
             memory,
@@ -142,10 +142,10 @@ impl App {
             feeding: Arc::new(Semaphore::new(EVENT_READS_MAX)),
             stopping,
             pipelines: Arc::default(),
-            allowed,
+            policy,
             connectors,
             is_full: AtomicBool::new(false),
-            violations: Rarely::default(),
+            violations: WarningLimiter::default(),
             refusals: Refusals::default(),
         }))
     }
@@ -187,8 +187,8 @@ impl App {
     }
 
     /// Returns the check of web pages, or `None` if the server requires tokens.
-    pub(crate) fn gate(&self) -> Option<&Gate> {
-        self.0.gate.as_ref()
+    pub(crate) fn browser_policy(&self) -> Option<&BrowserPolicy> {
+        self.0.browser_policy.as_ref()
     }
 
     /// Returns the authorization server, or `None` if the operator disabled it.
@@ -294,7 +294,7 @@ impl App {
         &self,
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let (_waiting, running) = self.slots_for_long().await?;
+        let (_waiting, running) = self.acquire_slots().await?;
         blocking::answer(move || {
             // The read continues if its client disconnects, so it keeps the slot itself.
             let _running = running;
@@ -304,7 +304,7 @@ impl App {
     }
 
     /// Waits for a slot for long work. Returns the slot among all that run or wait, and the slot to run.
-    async fn slots_for_long(&self) -> Result<(SemaphorePermit<'_>, OwnedSemaphorePermit), ApiError> {
+    async fn acquire_slots(&self) -> Result<(SemaphorePermit<'_>, OwnedSemaphorePermit), ApiError> {
         let Ok(waiting) = self.0.waiting.try_acquire() else {
             return Err(ApiError::busy("too many queries are waiting"));
         };
@@ -323,13 +323,13 @@ impl App {
     }
 
     /// Returns the progress of running pipelines.
-    pub(crate) fn pipelines(&self) -> &Arc<Live> {
+    pub(crate) fn pipelines(&self) -> &Arc<PipelineMonitor> {
         &self.0.pipelines
     }
 
     /// Returns the targets that callers can make the server reach.
-    pub(crate) fn allowed(&self) -> &Allowed {
-        &self.0.allowed
+    pub(crate) fn exporter_policy(&self) -> &ExporterPolicy {
+        &self.0.policy
     }
 
     /// Returns a slot for an event stream. The stream keeps it until it ends.
@@ -347,7 +347,7 @@ impl App {
     pub(crate) async fn feed<T: Send + 'static>(
         &self,
         bytes: usize,
-        work: impl FnOnce(&Store, Held) -> Result<T, ApiError> + Send + 'static,
+        work: impl FnOnce(&Store, Reservation) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let slot = self.0.feeding.clone().acquire_owned().await.expect("the semaphore is never closed");
         let held = self.0.memory.streams.wait(bytes).await;
@@ -377,13 +377,13 @@ mod tests {
     use ledger_store::Atomicity;
 
     use super::*;
-    use crate::outbound::Outbound;
+    use crate::outbound::OutboundPolicy;
 
     fn app(store: &Store) -> App {
-        let allowed = Allowed { outbound: Outbound::Public, folder: None };
+        let policy = ExporterPolicy { outbound: OutboundPolicy::Public, folder: None };
         let (_, stopping) = watch::channel(false);
         let address = (Ipv4Addr::LOCALHOST, 80).into();
-        App::new(store.clone(), Settings::default(), None, address, None, stopping, allowed)
+        App::new(store.clone(), Settings::default(), None, address, None, stopping, policy)
     }
 
     fn main_ledger() -> LedgerName {

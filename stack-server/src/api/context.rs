@@ -11,7 +11,7 @@ use ledger_store::LedgerView;
 
 use crate::api::app::App;
 use crate::auth::authority::Authority;
-use crate::auth::guard::Pass;
+use crate::auth::guard::VerifiedToken;
 use crate::http::error::{ApiError, Profile};
 use crate::http::request::{Query, numbers};
 use crate::http::response::{Json, Numbers};
@@ -28,7 +28,7 @@ pub(crate) struct Context<'a> {
     /// The address at the other end of the connection.
     pub(crate) peer: IpAddr,
     /// The token that allows the request. `None` if the route requires none.
-    pub(crate) pass: Option<Pass>,
+    pub(crate) token: Option<VerifiedToken>,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: Bytes,
     /// The unread body, for routes that read it in parts.
@@ -77,7 +77,7 @@ impl Context<'_> {
 
     /// Returns `LEDGER_NOT_FOUND` if the ledger does not exist, and otherwise the given error. A missing ledger takes
     /// precedence over other errors.
-    pub(crate) fn unless_no_ledger(&self, error: ApiError) -> ApiError {
+    pub(crate) fn or_ledger_not_found(&self, error: ApiError) -> ApiError {
         self.ledger().err().unwrap_or(error)
     }
 

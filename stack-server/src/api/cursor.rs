@@ -71,7 +71,7 @@ pub(crate) struct ListQuery {
 
 /// The list for which a cursor is valid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ListId<'a> {
     /// The name of the list.
     pub(crate) list: &'static str,
     /// The ledger. Empty for the list of ledgers.
@@ -80,7 +80,7 @@ pub(crate) struct Place<'a> {
 
 impl ListQuery {
     /// Encodes this query as a cursor.
-    pub(crate) fn to_cursor(&self, key: &CursorKey, place: Place<'_>) -> String {
+    pub(crate) fn to_cursor(&self, key: &CursorKey, list_id: ListId<'_>) -> String {
         let mut bytes = vec![VERSION];
         bytes.extend_from_slice(&self.page_size.to_le_bytes());
         bytes.extend_from_slice(&self.group_by.to_le_bytes());
@@ -106,7 +106,7 @@ impl ListQuery {
         };
         bytes.push(side);
         bytes.extend_from_slice(start.as_bytes());
-        authenticated(bytes, key, place)
+        authenticated(bytes, key, list_id)
     }
 
     /// Decodes a cursor that [`ListQuery::to_cursor`] created.
@@ -114,12 +114,12 @@ impl ListQuery {
     /// # Errors
     ///
     /// `VALIDATION` for every other text, and for a cursor of another list or store.
-    pub(crate) fn from_cursor(text: &str, key: &CursorKey, place: Place<'_>) -> Result<Self, ApiError> {
-        Self::read(text, key, place).ok_or_else(|| ApiError::validation("invalid 'cursor' query param"))
+    pub(crate) fn from_cursor(text: &str, key: &CursorKey, list_id: ListId<'_>) -> Result<Self, ApiError> {
+        Self::read(text, key, list_id).ok_or_else(|| ApiError::validation("invalid 'cursor' query param"))
     }
 
-    fn read(text: &str, key: &CursorKey, place: Place<'_>) -> Option<Self> {
-        let bytes = checked(text, key, place)?;
+    fn read(text: &str, key: &CursorKey, list_id: ListId<'_>) -> Option<Self> {
+        let bytes = checked(text, key, list_id)?;
         let mut rest = &bytes[..];
         let [version] = take(&mut rest)?;
         if version != VERSION {
@@ -164,20 +164,20 @@ impl ListQuery {
 }
 
 /// Encodes bytes as a text that proves that this store created it for this list.
-pub(crate) fn authenticated(mut bytes: Vec<u8>, key: &CursorKey, place: Place<'_>) -> String {
-    bytes.extend_from_slice(&digest(key, place, &bytes));
+pub(crate) fn authenticated(mut bytes: Vec<u8>, key: &CursorKey, list_id: ListId<'_>) -> String {
+    bytes.extend_from_slice(&digest(key, list_id, &bytes));
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Returns the bytes that were given to [`authenticated`]. `None` for every other text.
-pub(crate) fn checked(text: &str, key: &CursorKey, place: Place<'_>) -> Option<Vec<u8>> {
+pub(crate) fn checked(text: &str, key: &CursorKey, list_id: ListId<'_>) -> Option<Vec<u8>> {
     if text.len() > CURSOR_BYTES_MAX {
         return None;
     }
     let mut bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
     let (content, found) = bytes.split_last_chunk::<DIGEST_BYTES>()?;
     // `blake3::Hash` compares in constant time.
-    if padded(*found) != padded(digest(key, place, content)) {
+    if padded(*found) != padded(digest(key, list_id, content)) {
         return None;
     }
     bytes.truncate(bytes.len() - DIGEST_BYTES);
@@ -190,9 +190,9 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*taken)
 }
 
-fn digest(key: &CursorKey, place: Place<'_>, bytes: &[u8]) -> [u8; DIGEST_BYTES] {
+fn digest(key: &CursorKey, list_id: ListId<'_>, bytes: &[u8]) -> [u8; DIGEST_BYTES] {
     let mut hasher = blake3::Hasher::new_keyed(key);
-    for part in [place.list, place.ledger] {
+    for part in [list_id.list, list_id.ledger] {
         // The lengths keep two different lists from hashing the same bytes.
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     const KEY: CursorKey = [1; 32];
-    const HERE: Place<'static> = Place { list: "accounts", ledger: "main" };
+    const HERE: ListId<'static> = ListId { list: "accounts", ledger: "main" };
 
     fn query() -> ListQuery {
         ListQuery {
@@ -252,12 +252,12 @@ mod tests {
     fn a_cursor_works_in_its_place_only() {
         let cursor = query().to_cursor(&KEY, HERE);
         assert!(ListQuery::from_cursor(&cursor, &[2; 32], HERE).is_err());
-        for place in [
-            Place { list: "logs", ..HERE },
-            Place { ledger: "other", ..HERE },
-            Place { list: "account", ledger: "smain" },
+        for list_id in [
+            ListId { list: "logs", ..HERE },
+            ListId { ledger: "other", ..HERE },
+            ListId { list: "account", ledger: "smain" },
         ] {
-            assert!(ListQuery::from_cursor(&cursor, &KEY, place).is_err());
+            assert!(ListQuery::from_cursor(&cursor, &KEY, list_id).is_err());
         }
     }
 

@@ -17,7 +17,7 @@ use crate::payments::balance::{self, AccountBalance};
 use crate::payments::codec::date_key;
 use crate::payments::event::write_metadata;
 use crate::payments::ids::AccountId;
-use crate::payments::page::{From, Listing, OrderKey, Position};
+use crate::payments::page::{Listing, PageBound, Position, SortKey};
 use crate::payments::payment::{self, Payment};
 use crate::payments::record;
 use crate::payments::words::{AccountType, PaymentStatus, PaymentType};
@@ -27,7 +27,7 @@ use crate::payments::words::{AccountType, PaymentStatus, PaymentType};
 /// # Errors
 ///
 /// Returns the error of the request, for [`refusal`].
-pub(crate) async fn answer(operation: Generic, context: &Context<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn handle(operation: Generic, context: &Context<'_>) -> Result<Reply, ApiError> {
     match operation {
         Generic::Accounts => accounts(context, AccountType::Internal).await,
         Generic::Beneficiaries => accounts(context, AccountType::External).await,
@@ -60,14 +60,14 @@ pub(crate) fn unauthorized() -> Reply {
 const PAGE_SIZE: usize = 100;
 
 /// The requested part of a list.
-struct Asked {
+struct ListRequest {
     skip: usize,
     size: usize,
     since: Option<Timestamp>,
-    order: OrderKey,
+    order: SortKey,
 }
 
-impl Asked {
+impl ListRequest {
     /// Parses the parameters of a list. `since` is the name of the filter by date, and `sorts` contains the fields to
     /// sort by with their indexes. The first field is the default.
     fn of(context: &Context<'_>, since: &str, sorts: &[(&str, u32)]) -> Result<Self, ApiError> {
@@ -97,7 +97,7 @@ impl Asked {
         let (_, index) = found.ok_or_else(|| ApiError::validation(format!("cannot sort by {field:?}")))?;
         let skip = (page - 1).saturating_mul(size);
         let since = context.query.date(&[since])?;
-        Ok(Self { skip, size, since, order: OrderKey { index: *index, direction } })
+        Ok(Self { skip, size, since, order: SortKey { index: *index, direction } })
     }
 
     /// Reads the rows. `by_since` is the index by the date that the filter compares, and `date` returns that date of a
@@ -115,16 +115,16 @@ impl Asked {
             collection,
             prefix: vec![],
             order: vec![self.order],
-            from: From::Start,
+            from: PageBound::Start,
             size: PAYMENTS_PAGE_MAX,
             is_filtered: true,
-            narrowed: None,
+            index_filter: None,
         };
         if let Some(since) = self.since.filter(|_| ascends_by_date) {
             // This position is after all rows whose date precedes `since`.
             let before = Timestamp::from_micros(since.as_micros().saturating_sub(1));
             let document = vec![u8::MAX; 32];
-            listing.from = From::After(Position { keys: vec![date_key(before).to_vec()], document });
+            listing.from = PageBound::After(Position { keys: vec![date_key(before).to_vec()], document });
         }
         let (mut skip, mut rows) = (self.skip, Vec::new());
         loop {
@@ -143,7 +143,7 @@ impl Asked {
                 }
             }
             let Some(next) = page.next else { return Ok(rows) };
-            listing.from = From::After(next);
+            listing.from = PageBound::After(next);
         }
     }
 }
@@ -157,14 +157,14 @@ fn array<T>(context: &Context<'_>, rows: &[T], write: impl FnMut(&mut Json, &T))
 
 async fn accounts(context: &Context<'_>, kind: AccountType) -> Result<Reply, ApiError> {
     let sorts = [("createdAt", account::BY_DATE), ("id", account::BY_REFERENCE)];
-    let asked = Asked::of(context, "createdAtFrom", &sorts)?;
+    let request = ListRequest::of(context, "createdAtFrom", &sorts)?;
     let snapshot = context.app.snapshot();
     let read = move || {
         let accept = |document: &Document| {
             let account = record::of::<Account>(document)?.value;
             Ok((account.kind == kind).then_some(account))
         };
-        asked.rows(&snapshot, PAYMENT_ACCOUNTS, account::BY_DATE, accept, |account| account.created_at)
+        request.rows(&snapshot, PAYMENT_ACCOUNTS, account::BY_DATE, accept, |account| account.created_at)
     };
     let rows = context.app.long(read).await?;
     let name = if kind == AccountType::Internal { "accountName" } else { "ownerName" };
@@ -214,11 +214,11 @@ async fn transactions(context: &Context<'_>) -> Result<Reply, ApiError> {
         ("id", payment::BY_REFERENCE),
         ("amount", payment::BY_AMOUNT),
     ];
-    let asked = Asked::of(context, "updatedAtFrom", &sorts)?;
+    let request = ListRequest::of(context, "updatedAtFrom", &sorts)?;
     let snapshot = context.app.snapshot();
     let read = move || {
         let accept = |document: &Document| Ok(transaction(record::of::<Payment>(document)?.value));
-        asked.rows(&snapshot, PAYMENTS, payment::BY_CHANGE, accept, |found| found.payment.changed_at)
+        request.rows(&snapshot, PAYMENTS, payment::BY_CHANGE, accept, |found| found.payment.changed_at)
     };
     let rows = context.app.long(read).await?;
     Ok(array(context, &rows, |json, Transaction { payment, kind, currency }| {

@@ -34,7 +34,7 @@ pub(crate) struct EnabledParts {
 
 impl EnabledParts {
     /// Returns whether a route is enabled.
-    const fn have(self, route: &Route) -> bool {
+    const fn include(self, route: &Route) -> bool {
         match route.mount {
             Mount::Auth => self.authorization,
             _ => self.exporters || !route.operation.is_of_exporters(),
@@ -47,7 +47,10 @@ const GENERIC: [&str; 2] = ["api", "generic"];
 
 /// Converts the segments of a request's path to those of the routing table if the operator has moved the generic
 /// connector API to another path. The default path of the API then has no route.
-pub(crate) fn unmoved<'a>(mut segments: Vec<Cow<'a, str>>, mount: &MountPath) -> Vec<Cow<'a, str>> {
+pub(crate) fn canonical_segments<'a>(
+    mut segments: Vec<Cow<'a, str>>,
+    mount: &MountPath,
+) -> Vec<Cow<'a, str>> {
     if *mount == MountPath::default() {
         return segments;
     }
@@ -66,7 +69,7 @@ pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: EnabledPa
     for (prefix, rest) in PREFIXES.iter().filter_map(|prefix| Some((prefix, prefix.rest(segments)?))) {
         for template in prefix.templates(rest.len()) {
             let Template { route, .. } = template;
-            if !template.fits(rest, prefix.reserved) || !parts.have(route) {
+            if !template.fits(rest, prefix.reserved) || !parts.include(route) {
                 continue;
             }
             if route.method == method {

@@ -105,11 +105,11 @@ fn write_experimental_features(json: &mut Json, settings: &Settings) {
 /// Returns why the store accepts no writes, as far as the client may know. `None` if it accepts them.
 pub(crate) async fn stopped(context: &Context<'_>) -> Option<String> {
     let reason = context.app.store().status().stopped?;
-    Some(told_reason(reason, is_trusted(context).await))
+    Some(public_reason(reason, is_trusted(context).await))
 }
 
 /// Hides a reason from clients that are not trusted, because it contains file paths.
-fn told_reason(reason: String, is_trusted: bool) -> String {
+fn public_reason(reason: String, is_trusted: bool) -> String {
     if is_trusted { reason } else { "the server takes no writes".to_owned() }
 }
 
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn tells_strangers_no_paths() {
         let reason = || "writing /data/journal/1: no space".to_owned();
-        assert_eq!(told_reason(reason(), true), reason());
-        assert_eq!(told_reason(reason(), false), "the server takes no writes");
+        assert_eq!(public_reason(reason(), true), reason());
+        assert_eq!(public_reason(reason(), false), "the server takes no writes");
     }
 }

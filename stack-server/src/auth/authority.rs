@@ -11,6 +11,7 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 
 use crate::auth::clock;
+use crate::auth::denylist;
 use crate::auth::grants::provider::{Provider, ProviderSettings};
 use crate::auth::guard::error::UrlError;
 use crate::auth::guard::fetch::check_issuer;
@@ -19,8 +20,7 @@ use crate::auth::keys::error::OpenKeysError;
 use crate::auth::keys::master::KeySource;
 use crate::auth::keys::ring::KeyRing;
 use crate::auth::keys::vault::Vault;
-use crate::auth::rates::Rates;
-use crate::auth::refused;
+use crate::auth::rate_limiter::RateLimiter;
 use crate::auth::resources::known_secrets::KnownSecrets;
 use crate::auth::static_clients::{HashError, StaticClient, StaticClients};
 use crate::blocking;
@@ -128,10 +128,10 @@ pub(crate) struct Authority {
     changing: Mutex<()>,
     pub(crate) provider: Option<Provider>,
     pub(crate) statics: StaticClients,
-    pub(crate) rates: Rates,
+    pub(crate) rates: RateLimiter,
     /// Limits how many logins an address may start per minute. The store keeps a document for each login until it ends
     /// or expires.
-    pub(crate) logins: Rates,
+    pub(crate) logins: RateLimiter,
     pub(crate) signing: WorkLimit,
     pub(crate) hashing: WorkLimit,
 }
@@ -161,8 +161,8 @@ impl Authority {
         Ok(Self {
             store: store.clone(),
             issuer,
-            rates: Rates::new(settings.wrong_secrets_per_minute),
-            logins: Rates::new(LOGINS_PER_MINUTE),
+            rates: RateLimiter::new(settings.wrong_secrets_per_minute),
+            logins: RateLimiter::new(LOGINS_PER_MINUTE),
             settings,
             opened: Mutex::new(None),
             epoch: Mutex::default(),
@@ -248,8 +248,8 @@ impl Authority {
     /// # Errors
     ///
     /// Fails if the store cannot be read or written, or if there are too many keys.
-    pub(crate) fn keep_house(&self) -> Result<(), ApiError> {
-        refused::sweep(&self.store, self.now())?;
+    pub(crate) fn run_housekeeping(&self) -> Result<(), ApiError> {
+        denylist::sweep(&self.store, self.now())?;
         // If the keys are not open, no request has needed them yet.
         let Some(opened) = self.lock().clone() else { return Ok(()) };
         let now = self.store.now();
@@ -372,7 +372,7 @@ mod tests {
         let keep_house_at = |time: Duration| {
             let micros = i64::try_from(time.as_micros()).expect("a date");
             clock.set(Timestamp::from_micros(micros));
-            authority.keep_house().expect("no fault");
+            authority.run_housekeeping().expect("no fault");
             authority.open().expect("keys").keys
         };
         let first = authority.open().expect("keys").keys;

@@ -31,7 +31,7 @@ impl Housekeeping {
         let is_stopped = stop.clone();
         let thread = std::thread::Builder::new().name("auth".to_owned()).spawn(move || {
             while !is_stopped.load(Ordering::Relaxed) {
-                if let Err(error) = authority.keep_house() {
+                if let Err(error) = authority.run_housekeeping() {
                     log::event(Level::Error, "auth", &[("reason", &error.reason())]);
                 }
                 std::thread::park_timeout(PAUSE);

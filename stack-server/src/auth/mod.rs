@@ -2,6 +2,7 @@
 
 pub(crate) mod authority;
 pub(crate) mod clock;
+pub(crate) mod denylist;
 pub(crate) mod grants;
 pub(crate) mod guard;
 pub(crate) mod housekeeping;
@@ -10,8 +11,7 @@ pub(crate) mod keys;
 mod power_cuts;
 #[cfg(test)]
 mod random_work;
-pub(crate) mod rates;
-pub(crate) mod refused;
+pub(crate) mod rate_limiter;
 pub(crate) mod resources;
 mod scope;
 pub(crate) mod static_clients;

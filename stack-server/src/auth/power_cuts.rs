@@ -13,14 +13,14 @@ use serde_json::json;
 
 use crate::auth::authority::{Authority, AuthorizationSettings};
 use crate::auth::grants::caller::Caller;
-use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::error::{ErrorCode, OAuthError};
 use crate::auth::grants::issue::{self, Access, AccessToken, Tokens};
 use crate::auth::grants::pending::{self, LOGIN_SECONDS, Pending, Stage, finish_login};
 use crate::auth::guard::token::Token;
 use crate::auth::keys::master::{KeySource, MasterKey};
 use crate::auth::keys::random_uuid;
 use crate::auth::resources::clients::{self, Draft};
-use crate::auth::resources::users::{self, Known};
+use crate::auth::resources::users::{self, ProviderIdentity};
 
 pub(super) const REDIRECT: &str = "https://app.example/cb";
 const ROUNDS: usize = 2;
@@ -37,7 +37,7 @@ fn open(disk: &SimDisk, key: &KeySource) -> Authority {
 
 /// All answered changes. Objects with an unanswered change are in none of the lists.
 #[derive(Default)]
-struct Answered {
+struct Acknowledged {
     /// Ids of clients, with their valid secrets.
     secrets: Vec<(String, String)>,
     /// Ids of clients, with their removed secrets.
@@ -54,7 +54,7 @@ struct Answered {
     used_assertions: Vec<String>,
 }
 
-impl Answered {
+impl Acknowledged {
     fn count(&self) -> usize {
         let texts = [
             &self.users,
@@ -112,15 +112,15 @@ fn use_assertion(authority: &Authority, text: &str) -> Result<AccessToken, OAuth
 }
 
 /// Rotates a secret, and revokes a token.
-fn manage(authority: &Authority, answered: &mut Answered, id: &str) -> Option<()> {
+fn manage(authority: &Authority, acknowledged: &mut Acknowledged, id: &str) -> Option<()> {
     let (store, vault) = (authority.store(), authority.open().ok()?.vault);
     let add = || clients::add_secret(store, &vault, id, "s", &Metadata::EMPTY).ok();
     let (old, clear) = add()?;
-    answered.secrets.push((id.to_owned(), clear));
-    answered.secrets.push((id.to_owned(), add()?.1));
-    let removed = answered.secrets.remove(answered.secrets.len() - 2);
+    acknowledged.secrets.push((id.to_owned(), clear));
+    acknowledged.secrets.push((id.to_owned(), add()?.1));
+    let removed = acknowledged.secrets.remove(acknowledged.secrets.len() - 2);
     clients::delete_secret(store, id, &old.id).ok()?;
-    answered.removed.push(removed);
+    acknowledged.removed.push(removed);
     let access = Access {
         client: Some(id),
         audience: json!([id]),
@@ -130,82 +130,87 @@ fn manage(authority: &Authority, answered: &mut Answered, id: &str) -> Option<()
         seconds: 600,
     };
     let [kept, revoked] = [0, 1].map(|_| issue::access(authority, &access).ok().map(|token| token.text));
-    answered.kept.push(kept?);
+    acknowledged.kept.push(kept?);
     let revoked = revoked?;
     authority.revoke_token(id, &revoked).ok()?;
-    answered.revoked.push(revoked);
+    acknowledged.revoked.push(revoked);
     Some(())
 }
 
 /// Lets a user log in twice, uses one of the codes, and continues the session.
-fn use_codes(authority: &Authority, answered: &mut Answered, client: &str, round: usize) -> Option<()> {
+fn use_codes(
+    authority: &Authority,
+    acknowledged: &mut Acknowledged,
+    client: &str,
+    round: usize,
+) -> Option<()> {
     let subject = round.to_string();
-    let known = Known { issuer: "https://provider", subject: &subject };
+    let known = ProviderIdentity { issuer: "https://provider", subject: &subject };
     let user = users::found_or_created(authority.store(), &known, "a@example.com", true).ok()?.id;
-    answered.users.push(user.clone());
+    acknowledged.users.push(user.clone());
     let caller = caller(authority, client)?;
     let [unused, code] = [0, 1].map(|_| log_in(authority, &caller, &user));
-    answered.codes.push(unused?);
+    acknowledged.codes.push(unused?);
     let code = code?;
     let first = exchange(authority, &caller, &code).ok()?;
-    answered.used_codes.push(code);
+    acknowledged.used_codes.push(code);
     let refresh = first.refresh.expect("a refresh token");
     let second = authority.refresh(&caller, &refresh, None).ok()?;
-    answered.used_refresh.push(refresh);
-    answered.revoked.push(first.access.text);
-    answered.kept.push(second.access.text);
+    acknowledged.used_refresh.push(refresh);
+    acknowledged.revoked.push(first.access.text);
+    acknowledged.kept.push(second.access.text);
     let assertion = assertion(authority, &subject);
     let granted = use_assertion(authority, &assertion).ok()?;
-    answered.used_assertions.push(assertion);
-    answered.kept.push(granted.text);
+    acknowledged.used_assertions.push(assertion);
+    acknowledged.kept.push(granted.text);
     Some(())
 }
 
 /// Makes changes until the power fails. Returns `None` if it failed.
-fn work(authority: &Authority, answered: &mut Answered) -> Option<()> {
+fn work(authority: &Authority, acknowledged: &mut Acknowledged) -> Option<()> {
     let draft = Draft { name: "shop".into(), redirect_uris: vec![REDIRECT.into()], ..Draft::default() };
     let id = clients::create(authority.store(), &draft).ok()?.id;
-    answered.client = Some(id.clone());
+    acknowledged.client = Some(id.clone());
     for round in 0..ROUNDS {
-        manage(authority, answered, &id)?;
-        use_codes(authority, answered, &id, round)?;
+        manage(authority, acknowledged, &id)?;
+        use_codes(authority, acknowledged, &id, round)?;
         authority.store().flush();
     }
     Some(())
 }
 
-fn judge(authority: &Authority, answered: &Answered, place: &str) {
+fn judge(authority: &Authority, acknowledged: &Acknowledged, place: &str) {
     let vault = authority.open().expect("the keys").vault;
     let snapshot = authority.store().snapshot();
     let has_secret = |(id, clear): &(String, String)| {
         let client = clients::client(&snapshot, id).expect("no error").expect("the client");
         client.value.has_secret(&vault, clear)
     };
-    assert!(answered.secrets.iter().all(has_secret), "{place}: a secret is lost");
-    assert!(!answered.removed.iter().any(has_secret), "{place}: a removed secret is good");
-    for user in &answered.users {
+    assert!(acknowledged.secrets.iter().all(has_secret), "{place}: a secret is lost");
+    assert!(!acknowledged.removed.iter().any(has_secret), "{place}: a removed secret is good");
+    for user in &acknowledged.users {
         assert!(users::user(&snapshot, user).expect("no error").is_some(), "{place}: a user is lost");
     }
-    let is_good = |text: &String| authority.good(text).is_some();
-    assert!(answered.kept.iter().all(is_good), "{place}: a token is lost");
-    assert!(!answered.revoked.iter().any(is_good), "{place}: a revoked token is good");
-    for text in &answered.used_assertions {
-        let again = use_assertion(authority, text).map(drop).map_err(|error| error.word);
-        assert_eq!(again, Err(Word::InvalidGrant), "{place}: an assertion counts twice");
+    let is_good = |text: &String| authority.valid_token(text).is_some();
+    assert!(acknowledged.kept.iter().all(is_good), "{place}: a token is lost");
+    assert!(!acknowledged.revoked.iter().any(is_good), "{place}: a revoked token is good");
+    for text in &acknowledged.used_assertions {
+        let again = use_assertion(authority, text).map(drop).map_err(|error| error.code);
+        assert_eq!(again, Err(ErrorCode::InvalidGrant), "{place}: an assertion counts twice");
     }
-    let Some(client) = &answered.client else { return };
+    let Some(client) = &acknowledged.client else { return };
     let caller = caller(authority, client).unwrap_or_else(|| panic!("{place}: the client is lost"));
-    for code in &answered.codes {
+    for code in &acknowledged.codes {
         assert!(exchange(authority, &caller, code).is_ok(), "{place}: a code is lost");
     }
     // Each of these used tokens ends its session if the session exists.
-    for refresh in &answered.used_refresh {
-        let again = authority.refresh(&caller, refresh, None).map(drop).map_err(|error| error.word);
-        assert_eq!(again, Err(Word::InvalidGrant), "{place}: a refresh token counts twice");
+    for refresh in &acknowledged.used_refresh {
+        let again = authority.refresh(&caller, refresh, None).map(drop).map_err(|error| error.code);
+        assert_eq!(again, Err(ErrorCode::InvalidGrant), "{place}: a refresh token counts twice");
     }
-    for code in answered.used_codes.iter().chain(&answered.codes) {
-        let again = exchange(authority, &caller, code).map(drop).map_err(|error| error.word);
-        assert_eq!(again, Err(Word::InvalidGrant), "{place}: a code counts twice");
+    for code in acknowledged.used_codes.iter().chain(&acknowledged.codes) {
+        let again = exchange(authority, &caller, code).map(drop).map_err(|error| error.code);
+        assert_eq!(again, Err(ErrorCode::InvalidGrant), "{place}: a code counts twice");
     }
 }
 
@@ -222,15 +227,15 @@ fn answers_hold_after_a_power_cut_at_every_sync() {
         let disk = with_keys.copy();
         let authority = open(&disk, &key);
         authority.open().expect("the keys");
-        let mut answered = Answered::default();
+        let mut acknowledged = Acknowledged::default();
         disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cut), ..Faults::default() });
-        let is_done = work(&authority, &mut answered).is_some();
+        let is_done = work(&authority, &mut acknowledged).is_some();
         drop(authority);
         let was_cut = disk.power_is_off();
-        counts.push(answered.count());
+        counts.push(acknowledged.count());
         for past in 0..PASTS {
             let survivor = disk.after_power_cut(past);
-            judge(&open(&survivor, &key), &answered, &format!("cut {cut}, past {past}"));
+            judge(&open(&survivor, &key), &acknowledged, &format!("cut {cut}, past {past}"));
         }
         if is_done && !was_cut {
             break;

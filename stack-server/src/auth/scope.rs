@@ -22,7 +22,7 @@ pub enum Service {
 
 impl Service {
     /// Returns the name of the service in its scopes, before the colon.
-    pub const fn word(self) -> &'static str {
+    pub const fn scope_prefix(self) -> &'static str {
         match self {
             Self::Ledger => "ledger",
             Self::Payments => "payments",

@@ -17,7 +17,7 @@ use yaml_rust2::{Yaml, YamlLoader};
 use crate::auth::keys::error::NoRandomBytes;
 use crate::auth::keys::random;
 use crate::auth::keys::vault::{Tag, Use, Vault, same_secret};
-use crate::auth::resources::client::Held;
+use crate::auth::resources::client::ScopeRef;
 use crate::limits::{STATIC_CLIENTS_BYTES_MAX, STATIC_SECRETS_MAX};
 
 /// Memory of a hash. The recommended minimum for argon2id is 19 MiB with two passes and one lane.
@@ -149,7 +149,7 @@ pub struct StaticClient {
     pub(crate) trusted: bool,
     pub(crate) redirect_uris: Vec<String>,
     pub(crate) post_logout_redirect_uris: Vec<String>,
-    pub(crate) scopes: Vec<Held>,
+    pub(crate) scopes: Vec<ScopeRef>,
     secrets: Vec<SlowHash>,
 }
 
@@ -223,7 +223,7 @@ impl StaticClient {
             trusted: flag("trusted")?,
             redirect_uris: texts(entry, "redirectUris")?,
             post_logout_redirect_uris: texts(entry, "postLogoutRedirectUris")?,
-            scopes: texts(entry, "scopes")?.into_iter().map(Held::Name).collect(),
+            scopes: texts(entry, "scopes")?.into_iter().map(ScopeRef::Name).collect(),
             secrets: secrets.iter().map(|secret| SlowHash::of(secret)).collect::<Result<_, _>>()?,
         })
     }
@@ -331,7 +331,10 @@ mod tests {
     fn reads_the_file_of_other_servers() {
         let clients = StaticClient::parse(FILE).expect("two clients");
         assert_eq!(clients.iter().map(|client| client.id.as_str()).collect::<Vec<_>>(), ["global", "spa"]);
-        assert_eq!(clients[0].scopes, [Held::Name("openid".into()), Held::Name("ledger:read".into())]);
+        assert_eq!(
+            clients[0].scopes,
+            [ScopeRef::Name("openid".into()), ScopeRef::Name("ledger:read".into())]
+        );
         assert!(clients[0].trusted && !clients[0].public && clients[1].public);
         assert_eq!(format!("{:?}", clients[0]), "StaticClient { id: \"global\", .. }");
         let json = r#"{"clients":[{"id":"a","secrets":["b"]}]}"#;

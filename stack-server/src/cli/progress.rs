@@ -17,7 +17,7 @@ const BAR_CHARS: u64 = 30;
 
 /// The completed amount of work.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Amount {
+pub(crate) struct Completed {
     pub(crate) done: u64,
     /// The total amount; `None` if it is unknown.
     pub(crate) total: Option<u64>,
@@ -64,7 +64,7 @@ impl<W: Write> Meter<W> {
     }
 
     /// Shows the progress of work, unless it was shown less than an interval ago.
-    pub(crate) fn show(&mut self, work: &str, amount: Amount, now: Instant) {
+    pub(crate) fn show(&mut self, work: &str, amount: Completed, now: Instant) {
         if !self.interval.has_passed(now) {
             return;
         }
@@ -86,20 +86,20 @@ impl<W: Write> Meter<W> {
 }
 
 /// Returns the completed percentage.
-fn percent(amount: Amount) -> Option<u64> {
+fn percent(amount: Completed) -> Option<u64> {
     let total = amount.total.filter(|total| *total > 0)?;
     Some((u128::from(amount.done.min(total)) * 100 / u128::from(total)) as u64)
 }
 
-fn words(amount: Amount) -> String {
-    let Amount { done, total, unit } = amount;
+fn words(amount: Completed) -> String {
+    let Completed { done, total, unit } = amount;
     match (total, percent(amount)) {
         (Some(total), Some(percent)) => format!("{percent} % ({done} of {total} {unit})"),
         _ => format!("{done} {unit}"),
     }
 }
 
-fn bar(amount: Amount) -> String {
+fn bar(amount: Completed) -> String {
     match percent(amount) {
         None => words(amount),
         Some(percent) => {
@@ -132,7 +132,7 @@ impl SharedMeter {
     }
 
     /// Shows the progress of work.
-    pub(crate) fn show(&self, work: &str, amount: Amount) {
+    pub(crate) fn show(&self, work: &str, amount: Completed) {
         self.lock().show(work, amount, Instant::now());
     }
 
@@ -151,7 +151,7 @@ impl SharedMeter {
 
     /// Shows the progress of a store.
     pub(crate) fn show_store(&self, progress: &Progress) {
-        let amount = Amount { done: progress.done, total: Some(progress.total), unit: "entries" };
+        let amount = Completed { done: progress.done, total: Some(progress.total), unit: "entries" };
         self.show(progress.work.text(), amount);
     }
 
@@ -178,7 +178,7 @@ pub(crate) struct Counted<T> {
 impl<T> Counted<T> {
     fn add(&mut self, count: usize, unit: &'static str) {
         self.done += count as u64;
-        self.meter.show(self.work, Amount { done: self.done, total: self.total, unit });
+        self.meter.show(self.work, Completed { done: self.done, total: self.total, unit });
     }
 }
 
@@ -211,7 +211,7 @@ mod tests {
         let mut meter = Meter::new(Vec::new(), is_terminal);
         let began = meter.interval.last;
         for after in milliseconds {
-            let amount = Amount { done: 45, total: Some(200), unit: "entries" };
+            let amount = Completed { done: 45, total: Some(200), unit: "entries" };
             meter.show("reading", amount, began + Duration::from_millis(*after));
         }
         meter.clear();
@@ -241,9 +241,9 @@ mod tests {
 
     #[test]
     fn work_of_unknown_size_shows_what_is_done() {
-        let amount = Amount { done: 7, total: None, unit: "bytes" };
+        let amount = Completed { done: 7, total: None, unit: "bytes" };
         assert_eq!((bar(amount), words(amount)), ("7 bytes".to_owned(), "7 bytes".to_owned()));
-        assert_eq!(percent(Amount { total: Some(0), ..amount }), None);
-        assert_eq!(percent(Amount { total: Some(5), ..amount }), Some(100));
+        assert_eq!(percent(Completed { total: Some(0), ..amount }), None);
+        assert_eq!(percent(Completed { total: Some(5), ..amount }), Some(100));
     }
 }

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use ledger_store::{ReadError, Store, VerifyReport, Violation, ViolationCode};
 
-use crate::cli::config::KeptHead;
+use crate::cli::config::ExpectedHead;
 use crate::cli::progress::SharedMeter;
 
 /// Reports a finding unless the store begins with the entries of a kept head.
-fn compare(store: &Store, kept: &KeptHead, report: &mut VerifyReport) {
+fn compare(store: &Store, kept: &ExpectedHead, report: &mut VerifyReport) {
     let (code, detail) = match store.chain_at(kept.entries) {
         Ok(Some(hash)) if hash == kept.hash => return,
         Ok(Some(hash)) => {
@@ -32,7 +32,7 @@ fn compare(store: &Store, kept: &KeptHead, report: &mut VerifyReport) {
 /// Prints a JSON line for each finding, and one with a summary. Exit status: 0 if no problem was found, 1 if stored
 /// data are damaged, 2 if not everything could be checked, for example because of disk errors, 3 if the store cannot be
 /// opened.
-pub fn verify(directory: &Path, kept: Option<&KeptHead>) -> ExitCode {
+pub fn verify(directory: &Path, kept: Option<&ExpectedHead>) -> ExitCode {
     if !directory.join("MANIFEST").exists() {
         // Opening the directory would create a store in it.
         eprintln!("stack-server: {} is not a store", directory.display());

@@ -8,16 +8,16 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::body::Bytes;
 use ledger_core::Timestamp;
 
-use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Definition, SLOTS};
+use crate::connectors::config::{Parameter, ParameterType, Values, optional, required, secret};
+use crate::connectors::definition::{Capabilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, parsed};
-use crate::connectors::json_object::{JsonObject, Unfit};
+use crate::connectors::json_object::{InvalidRecord, JsonObject};
 use crate::connectors::session::{Session, token_of};
 use crate::connectors::walk::{self, List, PagePosition};
 use crate::connectors::{
-    BankDetails, Connector, Failure, Order, Page, Paid, Pending, Start, TaskContext, Transfer, currency,
-    object,
+    BankDetails, Connector, ConnectorFuture, Failure, NewTask, Order, OrderResult, Page, TaskContext,
+    Transfer, currency, object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::log;
@@ -37,20 +37,20 @@ pub(crate) const DEFINITION: Definition = Definition {
     parameters: PARAMETERS,
     period: "pollingPeriod",
     slots: SLOTS,
-    abilities: Abilities { pays: true, reverses: false, transfers: false, bank_accounts: true },
+    capabilities: Capabilities { pays: true, reverses: false, transfers: false, bank_accounts: true },
     build: &build,
     clean: None,
 };
 
 const PARAMETERS: &[Parameter] = &[
-    optional("name", Kind::Text, PROVIDER),
-    required("username", Kind::Text, ""),
-    secret(required("password", Kind::Text, "")),
-    required("endpoint", Kind::Text, ""),
-    required("authorizationEndpoint", Kind::Text, ""),
-    required("userCertificate", Kind::LongText, ""),
-    secret(required("userCertificateKey", Kind::LongText, "")),
-    optional("pollingPeriod", Kind::Duration, "2m0s"),
+    optional("name", ParameterType::Text, PROVIDER),
+    required("username", ParameterType::Text, ""),
+    secret(required("password", ParameterType::Text, "")),
+    required("endpoint", ParameterType::Text, ""),
+    required("authorizationEndpoint", ParameterType::Text, ""),
+    required("userCertificate", ParameterType::LongText, ""),
+    secret(required("userCertificateKey", ParameterType::LongText, "")),
+    optional("pollingPeriod", ParameterType::Duration, "2m0s"),
 ];
 
 const ACCOUNTS: List = List {
@@ -98,12 +98,12 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigErr
 }
 
 impl Connector for BankingCircle {
-    fn first_tasks(&self) -> Vec<Start> {
+    fn first_tasks(&self) -> Vec<NewTask> {
         let main = [("name", "Main task to periodically fetch accounts and payments"), ("key", "main")];
-        vec![Start::periodic(object(&main))]
+        vec![NewTask::periodic(object(&main))]
     }
 
-    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> ConnectorFuture<'a, Page> {
         Box::pin(async move {
             let place = PagePosition::of(context);
             let (list, path) = match context.descriptor_member("key").as_str() {
@@ -113,7 +113,7 @@ impl Connector for BankingCircle {
                 }
                 "fetch-accounts" => (&ACCOUNTS, "/api/v1/accounts"),
                 "fetch-payments" => (&PAYMENTS, "/api/v1/payments/singles"),
-                other => return Err(Failure::final_(format!("there is no task {other:?}"))),
+                other => return Err(Failure::permanent(format!("there is no task {other:?}"))),
             };
             let path = format!("{path}?PageSize={PAGE_SIZE}&PageNumber={}", place.page + 1);
             let body = self.get(&path).await?;
@@ -121,16 +121,16 @@ impl Connector for BankingCircle {
         })
     }
 
-    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid> {
+    fn pay<'a>(&'a self, order: &'a Order) -> ConnectorFuture<'a, OrderResult> {
         Box::pin(async move {
             match order {
                 Order::Send(transfer) => self.send(transfer).await,
-                Order::Look { provider_id, kind, .. } => {
+                Order::GetState { provider_id, kind, .. } => {
                     let path = format!("/api/v1/payments/singles/{}/status", escape(provider_id));
                     let found = parsed(&self.get(&path).await?)?;
-                    Ok(paid(provider_id, *kind, found["status"].as_str().unwrap_or_default()))
+                    Ok(order_result(provider_id, *kind, found["status"].as_str().unwrap_or_default()))
                 }
-                Order::Reverse { .. } => Err(Failure::final_("BANKING-CIRCLE reverses no payments")),
+                Order::Reverse { .. } => Err(Failure::permanent("BANKING-CIRCLE reverses no payments")),
             }
         })
     }
@@ -151,9 +151,9 @@ impl BankingCircle {
     }
 
     /// Sends money. The idempotency key tells the provider that a request is a repetition.
-    async fn send(&self, transfer: &Transfer) -> Result<Paid, Failure> {
+    async fn send(&self, transfer: &Transfer) -> Result<OrderResult, Failure> {
         if transfer.source.is_empty() {
-            return Err(Failure::final_("BANKING-CIRCLE needs a source account"));
+            return Err(Failure::permanent("BANKING-CIRCLE needs a source account"));
         }
         let (amount, code) = transfer.decimal_amount()?;
         let debtor = self.numbers_of(&transfer.source).await?;
@@ -161,7 +161,7 @@ impl BankingCircle {
             (Some(details), _) => numbers(details),
             (None, InitiationType::Transfer) => self.numbers_of(&transfer.destination).await?,
             (None, InitiationType::Payout) => {
-                return Err(Failure::final_("the destination is no bank account that was forwarded"));
+                return Err(Failure::permanent("the destination is no bank account that was forwarded"));
             }
         };
         let today = log::now().to_string();
@@ -188,8 +188,8 @@ impl BankingCircle {
         };
         let made = parsed(&self.session.ask(|| self.log_in(), ask).await?)?;
         match made["paymentId"].as_str().unwrap_or_default() {
-            "" => Err(Failure::later("the provider's payment has no id")),
-            id => Ok(paid(id, transfer.kind, made["status"].as_str().unwrap_or_default())),
+            "" => Err(Failure::retryable("the provider's payment has no id")),
+            id => Ok(order_result(id, transfer.kind, made["status"].as_str().unwrap_or_default())),
         }
     }
 
@@ -199,7 +199,7 @@ impl BankingCircle {
         let first = &found["accountIdentifiers"][0];
         let member = |name: &str| first[name].as_str().unwrap_or_default();
         if member("account").is_empty() {
-            return Err(Failure::final_(format!("the account {account:?} has no number")));
+            return Err(Failure::permanent(format!("the account {account:?} has no number")));
         }
         Ok(identification(member("account"), member("financialInstitution"), member("country")))
     }
@@ -219,7 +219,7 @@ fn read_account(
     row: &JsonObject<'_>,
     context: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, Unfit> {
+) -> Result<Option<Timestamp>, InvalidRecord> {
     let (reference, code) = (row.required("accountId")?, row.text("currency"));
     page.batch.accounts.push(NewAccount {
         reference: reference.clone(),
@@ -243,10 +243,10 @@ fn read_payment(
     row: &JsonObject<'_>,
     context: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, Unfit> {
+) -> Result<Option<Timestamp>, InvalidRecord> {
     let given = row.object_or_empty("transfer").object_or_empty("amount");
     let code = given.text("currency");
-    let amount = given.amount("amount", &code).map_err(|Unfit(reason)| row.unfit(&reason))?;
+    let amount = given.amount("amount", &code).map_err(|InvalidRecord(reason)| row.invalid(&reason))?;
     let changed_at = row.required_date("latestStatusChangedTimestamp")?;
     page.batch.payments.push(NewPayment {
         kind: match &*row.text("classification") {
@@ -283,11 +283,11 @@ fn status(word: &str) -> PaymentStatus {
 }
 
 /// Returns the state of an order. The provider lists transfers between own accounts as `Own`.
-fn paid(id: &str, kind: InitiationType, word: &str) -> Paid {
+fn order_result(id: &str, kind: InitiationType, word: &str) -> OrderResult {
     let kind = match kind {
         InitiationType::Transfer => PaymentType::Transfer,
         InitiationType::Payout => PaymentType::Payout,
     };
     let payment = Some((kind, id.to_owned()));
-    Paid { payment, ..Paid::of_status(id.to_owned(), status(word), word) }
+    OrderResult { payment, ..OrderResult::of_status(id.to_owned(), status(word), word) }
 }

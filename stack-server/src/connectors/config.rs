@@ -15,11 +15,11 @@ use crate::http::response::{Json, Numbers};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ParameterType,
     pub(crate) is_required: bool,
     pub(crate) default: &'static str,
     /// The places that show the parameter.
-    pub(crate) shown: Shown,
+    pub(crate) visibility: Visibility,
     /// Whether the value gives access to the provider.
     pub(crate) is_secret: bool,
 }
@@ -29,7 +29,7 @@ const MASK: &str = "********";
 
 /// The type of a parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ParameterType {
     Text,
     LongText,
     Duration,
@@ -38,7 +38,7 @@ pub(crate) enum Kind {
 
 /// The places that show a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum Visibility {
     Everywhere,
     /// Only in the catalogue: strict clients do not expect the parameter in a configuration.
     CatalogueOnly,
@@ -46,7 +46,7 @@ pub(crate) enum Shown {
     Nowhere,
 }
 
-impl Kind {
+impl ParameterType {
     /// Returns the name of the type in the catalogue.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -59,13 +59,20 @@ impl Kind {
 }
 
 /// Creates an optional parameter.
-pub(crate) const fn optional(name: &'static str, kind: Kind, default: &'static str) -> Parameter {
-    Parameter { name, kind, is_required: false, default, shown: Shown::Everywhere, is_secret: false }
+pub(crate) const fn optional(name: &'static str, kind: ParameterType, default: &'static str) -> Parameter {
+    Parameter {
+        name,
+        kind,
+        is_required: false,
+        default,
+        visibility: Visibility::Everywhere,
+        is_secret: false,
+    }
 }
 
 /// Creates a required parameter.
-pub(crate) const fn required(name: &'static str, kind: Kind, default: &'static str) -> Parameter {
-    Parameter { name, kind, is_required: true, default, shown: Shown::Everywhere, is_secret: false }
+pub(crate) const fn required(name: &'static str, kind: ParameterType, default: &'static str) -> Parameter {
+    Parameter { name, kind, is_required: true, default, visibility: Visibility::Everywhere, is_secret: false }
 }
 
 /// Marks a parameter as secret.
@@ -138,7 +145,7 @@ impl Values {
 
     /// Returns the configuration as JSON, in the order of the parameters.
     pub(crate) fn json(&self, parameters: &[Parameter]) -> String {
-        self.write(shown(parameters))
+        self.write(visible(parameters))
     }
 
     /// Returns the configuration as JSON with a mask for each secret.
@@ -149,11 +156,11 @@ impl Values {
                 masked.0.insert(parameter.name, Value::Text(MASK.to_owned()));
             }
         }
-        masked.write(shown(parameters))
+        masked.write(visible(parameters))
     }
 
     /// Returns the configuration as JSON for storage, including the parameters that are not shown.
-    pub(crate) fn whole(&self, parameters: &[Parameter]) -> String {
+    pub(crate) fn stored_json(&self, parameters: &[Parameter]) -> String {
         self.write(parameters.iter())
     }
 
@@ -196,8 +203,8 @@ impl Values {
     }
 }
 
-fn shown(parameters: &[Parameter]) -> impl Iterator<Item = &Parameter> {
-    parameters.iter().filter(|parameter| parameter.shown == Shown::Everywhere)
+fn visible(parameters: &[Parameter]) -> impl Iterator<Item = &Parameter> {
+    parameters.iter().filter(|parameter| parameter.visibility == Visibility::Everywhere)
 }
 
 /// Reads the value of a parameter. Returns `None` if the default applies, for example for an empty text or zero.
@@ -206,23 +213,26 @@ fn read_value(parameter: &Parameter, value: &RawValue) -> Result<Option<Value>, 
     let is_text = value.get().starts_with('"');
     let text = || json::first::<Text<'_>>(value.get().as_bytes()).map(|Text(text)| text.into_owned());
     match parameter.kind {
-        Kind::Text | Kind::LongText if is_text => {
+        ParameterType::Text | ParameterType::LongText if is_text => {
             let text = text().map_err(|_| wrong("text"))?;
             if parameter.is_secret && text == MASK {
                 return Err(ParameterError::Mask);
             }
             // A key becomes part of a header. Certificates are long texts, and have several lines.
-            if parameter.is_secret && parameter.kind == Kind::Text && text.chars().any(char::is_control) {
+            if parameter.is_secret
+                && parameter.kind == ParameterType::Text
+                && text.chars().any(char::is_control)
+            {
                 return Err(ParameterError::ControlCharacter);
             }
             Ok((!text.is_empty()).then_some(Value::Text(text)))
         }
-        Kind::Text | Kind::LongText => Err(ParameterError::NoText),
-        Kind::Number => {
+        ParameterType::Text | ParameterType::LongText => Err(ParameterError::NoText),
+        ParameterType::Number => {
             let number = value.get().parse().map_err(|_| wrong("number of at least 0"))?;
             Ok((number > 0).then_some(Value::Number(number)))
         }
-        Kind::Duration => {
+        ParameterType::Duration => {
             let period = if is_text {
                 let text = text().map_err(|_| wrong("duration"))?;
                 if text.is_empty() {
@@ -242,9 +252,9 @@ fn read_value(parameter: &Parameter, value: &RawValue) -> Result<Option<Value>, 
 
 fn default_value(parameter: &Parameter) -> Value {
     match parameter.kind {
-        Kind::Text | Kind::LongText => Value::Text(parameter.default.to_owned()),
-        Kind::Duration => Value::Duration(duration::parse(parameter.default).unwrap_or_default()),
-        Kind::Number => Value::Number(parameter.default.parse().unwrap_or_default()),
+        ParameterType::Text | ParameterType::LongText => Value::Text(parameter.default.to_owned()),
+        ParameterType::Duration => Value::Duration(duration::parse(parameter.default).unwrap_or_default()),
+        ParameterType::Number => Value::Number(parameter.default.parse().unwrap_or_default()),
     }
 }
 
@@ -253,10 +263,13 @@ mod tests {
     use super::*;
 
     const PARAMETERS: &[Parameter] = &[
-        optional("name", Kind::Text, "X"),
-        secret(required("apiKey", Kind::Text, "")),
-        optional("pollingPeriod", Kind::Duration, "2m0s"),
-        Parameter { shown: Shown::CatalogueOnly, ..optional("pageSize", Kind::Number, "10") },
+        optional("name", ParameterType::Text, "X"),
+        secret(required("apiKey", ParameterType::Text, "")),
+        optional("pollingPeriod", ParameterType::Duration, "2m0s"),
+        Parameter {
+            visibility: Visibility::CatalogueOnly,
+            ..optional("pageSize", ParameterType::Number, "10")
+        },
     ];
 
     #[test]
@@ -274,7 +287,7 @@ mod tests {
         ] {
             let values = Values::read(body.as_bytes(), PARAMETERS).expect(body);
             assert_eq!(values.json(PARAMETERS), json);
-            let again = Values::read(values.whole(PARAMETERS).as_bytes(), PARAMETERS);
+            let again = Values::read(values.stored_json(PARAMETERS).as_bytes(), PARAMETERS);
             assert_eq!(again.expect("stored values"), values);
         }
     }

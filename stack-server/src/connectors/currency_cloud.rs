@@ -6,15 +6,16 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use ledger_core::Timestamp;
 
-use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Definition, SLOTS};
+use crate::connectors::config::{Parameter, ParameterType, Values, optional, required, secret};
+use crate::connectors::definition::{Capabilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, form, parsed};
-use crate::connectors::json_object::{JsonObject, Unfit};
+use crate::connectors::json_object::{InvalidRecord, JsonObject};
 use crate::connectors::session::{Session, token_of};
 use crate::connectors::walk::{List, PagePosition};
 use crate::connectors::{
-    Connector, Failure, Order, Page, Paid, Pending, Start, TaskContext, Transfer, currency, object,
+    Connector, ConnectorFuture, Failure, NewTask, Order, OrderResult, Page, TaskContext, Transfer, currency,
+    object,
 };
 use crate::payments::account::NewAccount;
 use crate::payments::balance::NewBalance;
@@ -32,17 +33,17 @@ pub(crate) const DEFINITION: Definition = Definition {
     parameters: PARAMETERS,
     period: "pollingPeriod",
     slots: SLOTS,
-    abilities: Abilities { pays: true, reverses: false, transfers: false, bank_accounts: false },
+    capabilities: Capabilities { pays: true, reverses: false, transfers: false, bank_accounts: false },
     build: &build,
     clean: None,
 };
 
 const PARAMETERS: &[Parameter] = &[
-    optional("name", Kind::Text, PROVIDER),
-    required("loginID", Kind::Text, ""),
-    secret(required("apiKey", Kind::Text, "")),
-    optional("endpoint", Kind::Text, "https://devapi.currencycloud.com"),
-    optional("pollingPeriod", Kind::Duration, "2m0s"),
+    optional("name", ParameterType::Text, PROVIDER),
+    required("loginID", ParameterType::Text, ""),
+    secret(required("apiKey", ParameterType::Text, "")),
+    optional("endpoint", ParameterType::Text, "https://devapi.currencycloud.com"),
+    optional("pollingPeriod", ParameterType::Duration, "2m0s"),
 ];
 
 const ACCOUNTS: List = List {
@@ -105,12 +106,12 @@ fn is_last(answer: Option<&JsonObject<'_>>, _: &PagePosition) -> bool {
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
 impl Connector for CurrencyCloud {
-    fn first_tasks(&self) -> Vec<Start> {
+    fn first_tasks(&self) -> Vec<NewTask> {
         let main = [("name", "Main task to periodically fetch accounts and transactions"), ("key", "main")];
-        vec![Start::periodic(object(&main))]
+        vec![NewTask::periodic(object(&main))]
     }
 
-    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> ConnectorFuture<'a, Page> {
         Box::pin(async move {
             let place = PagePosition::of(context);
             let number = (place.page + 1).to_string();
@@ -128,7 +129,7 @@ impl Connector for CurrencyCloud {
                 "fetch-beneficiaries" => (&BENEFICIARIES, "/v2/beneficiaries/find"),
                 "fetch-balances" => (&BALANCES, "/v2/balances/find"),
                 "fetch-transactions" => (&TRANSACTIONS, "/v2/transactions/find"),
-                other => return Err(Failure::final_(format!("there is no task {other:?}"))),
+                other => return Err(Failure::permanent(format!("there is no task {other:?}"))),
             };
             query.extend([("order", "updated_at"), ("order_asc_desc", "asc")]);
             if list.key == TRANSACTIONS.key && !place.since.is_empty() {
@@ -143,18 +144,18 @@ impl Connector for CurrencyCloud {
         })
     }
 
-    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid> {
+    fn pay<'a>(&'a self, order: &'a Order) -> ConnectorFuture<'a, OrderResult> {
         Box::pin(async move {
             match order {
                 Order::Send(transfer) => self.send(transfer).await,
-                Order::Look { provider_id, kind, .. } => {
+                Order::GetState { provider_id, kind, .. } => {
                     let path = match kind {
                         InitiationType::Transfer => format!("/v2/transfers/{}", escape(provider_id)),
                         InitiationType::Payout => format!("/v2/payments/{}", escape(provider_id)),
                     };
-                    paid(&self.get(&path).await?)
+                    order_result(&self.get(&path).await?)
                 }
-                Order::Reverse { .. } => Err(Failure::final_("CURRENCY-CLOUD reverses no payments")),
+                Order::Reverse { .. } => Err(Failure::permanent("CURRENCY-CLOUD reverses no payments")),
             }
         })
     }
@@ -180,7 +181,7 @@ impl CurrencyCloud {
 
     /// Sends money: a transfer between accounts, or a payment to a beneficiary. The provider refuses a repeated request
     /// id, and then returns the result of the first request.
-    async fn send(&self, transfer: &Transfer) -> Result<Paid, Failure> {
+    async fn send(&self, transfer: &Transfer) -> Result<OrderResult, Failure> {
         let (amount, code) = transfer.decimal_amount()?;
         let reason = if transfer.description.is_empty() { "payment" } else { &transfer.description };
         let mut fields = vec![
@@ -209,11 +210,11 @@ impl CurrencyCloud {
             let body = body.clone();
             async move { self.provider.post(path, &[FORM, ("x-auth-token", &token)], body).await }
         };
-        paid(&self.session.ask(|| self.log_in(), ask).await?)
+        order_result(&self.session.ask(|| self.log_in(), ask).await?)
     }
 }
 
-fn new_account(row: &JsonObject<'_>, name: &str, kind: AccountType) -> Result<NewAccount, Unfit> {
+fn new_account(row: &JsonObject<'_>, name: &str, kind: AccountType) -> Result<NewAccount, InvalidRecord> {
     let code = row.text("currency");
     Ok(NewAccount {
         reference: row.required("id")?,
@@ -226,7 +227,11 @@ fn new_account(row: &JsonObject<'_>, name: &str, kind: AccountType) -> Result<Ne
     })
 }
 
-fn read_account(row: &JsonObject<'_>, _: &TaskContext, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_account(
+    row: &JsonObject<'_>,
+    _: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, InvalidRecord> {
     page.batch.accounts.push(new_account(row, "account_name", AccountType::Internal)?);
     Ok(None)
 }
@@ -235,7 +240,7 @@ fn read_beneficiary(
     row: &JsonObject<'_>,
     _: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, Unfit> {
+) -> Result<Option<Timestamp>, InvalidRecord> {
     page.batch.accounts.push(new_account(row, "name", AccountType::External)?);
     Ok(None)
 }
@@ -244,7 +249,7 @@ fn read_balance(
     row: &JsonObject<'_>,
     context: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, Unfit> {
+) -> Result<Option<Timestamp>, InvalidRecord> {
     let code = row.required("currency")?;
     page.batch.balances.push(NewBalance {
         account: row.required("account_id")?,
@@ -259,7 +264,7 @@ fn read_transaction(
     row: &JsonObject<'_>,
     context: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, Unfit> {
+) -> Result<Option<Timestamp>, InvalidRecord> {
     let (code, updated_at) = (row.required("currency")?, row.required_date("updated_at")?);
     let amount = row.amount("amount", &code)?;
     let account = context.account(&row.text("account_id"));
@@ -294,11 +299,11 @@ fn read_transaction(
 }
 
 /// Returns the state of an order. Its transactions have separate ids, so the result names no payment.
-fn paid(body: &[u8]) -> Result<Paid, Failure> {
+fn order_result(body: &[u8]) -> Result<OrderResult, Failure> {
     let made = parsed(body)?;
     let (id, word) = (made["id"].as_str().unwrap_or_default(), made["status"].as_str().unwrap_or_default());
     if id.is_empty() {
-        return Err(Failure::later("the provider's payment has no id"));
+        return Err(Failure::retryable("the provider's payment has no id"));
     }
     let status = match word {
         "completed" => PaymentStatus::Succeeded,
@@ -306,5 +311,5 @@ fn paid(body: &[u8]) -> Result<Paid, Failure> {
         "cancelled" => PaymentStatus::Cancelled,
         _ => PaymentStatus::Pending,
     };
-    Ok(Paid::of_status(id.to_owned(), status, word))
+    Ok(OrderResult::of_status(id.to_owned(), status, word))
 }

@@ -1,4 +1,4 @@
-//! The definition of a connector: its configuration, its constructor and its abilities.
+//! The definition of a connector: its configuration, its constructor and its capabilities.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ pub(crate) struct Definition {
     pub(crate) period: &'static str,
     /// Maximum number of tasks of an installation that fetch at the same time.
     pub(crate) slots: usize,
-    pub(crate) abilities: Abilities,
+    pub(crate) capabilities: Capabilities,
     pub(crate) build: &'static Build,
     /// Removes the files that an installation has left outside of the store.
     pub(crate) clean: Option<fn(&Values)>,
 }
 
-/// Abilities of a connector in addition to fetching.
+/// Capabilities of a connector in addition to fetching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each ability has its own operation")]
-pub(crate) struct Abilities {
+#[expect(clippy::struct_excessive_bools, reason = "each capability has its own operation")]
+pub(crate) struct Capabilities {
     /// Executes transfers and payouts of transfer initiations.
     pub(crate) pays: bool,
     /// Reverses transfers.

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use ledger_core::{Balance, Timestamp};
 
-use crate::connectors::config::{Kind, Parameter, Shown, Values, optional, required};
-use crate::connectors::definition::{Abilities, Definition};
+use crate::connectors::config::{Parameter, ParameterType, Values, Visibility, optional, required};
+use crate::connectors::definition::{Capabilities, Definition};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::Tools;
 use crate::connectors::{
-    Connector, Failure, Order, Page, Paid, Pending, Restart, Start, TaskContext, object,
+    Connector, ConnectorFuture, Failure, NewTask, Order, OrderResult, Page, Restart, TaskContext, object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
@@ -35,19 +35,22 @@ pub(crate) const DEFINITION: Definition = Definition {
     parameters: PARAMETERS,
     period: "filePollingPeriod",
     slots: 10,
-    abilities: Abilities { pays: false, reverses: false, transfers: false, bank_accounts: false },
+    capabilities: Capabilities { pays: false, reverses: false, transfers: false, bank_accounts: false },
     build: &build,
     clean: Some(clean),
 };
 
 const PARAMETERS: &[Parameter] = &[
-    optional("name", Kind::Text, PROVIDER),
-    required("directory", Kind::Text, ""),
-    required("filePollingPeriod", Kind::Duration, "10s"),
-    optional("prefixFileToIngest", Kind::Text, ""),
-    optional("numberOfAccountsPreGenerated", Kind::Number, "0"),
-    optional("numberOfPaymentsPreGenerated", Kind::Number, "0"),
-    Parameter { shown: Shown::Nowhere, ..optional("fileGenerationPeriod", Kind::Duration, "0s") },
+    optional("name", ParameterType::Text, PROVIDER),
+    required("directory", ParameterType::Text, ""),
+    required("filePollingPeriod", ParameterType::Duration, "10s"),
+    optional("prefixFileToIngest", ParameterType::Text, ""),
+    optional("numberOfAccountsPreGenerated", ParameterType::Number, "0"),
+    optional("numberOfPaymentsPreGenerated", ParameterType::Number, "0"),
+    Parameter {
+        visibility: Visibility::Nowhere,
+        ..optional("fileGenerationPeriod", ParameterType::Duration, "0s")
+    },
 ];
 
 /// Prefix of the names of generated files.
@@ -115,54 +118,54 @@ fn descriptor(name: &str, key: &str, file: &str) -> String {
 }
 
 impl Connector for DummyPay {
-    fn first_tasks(&self) -> Vec<Start> {
+    fn first_tasks(&self) -> Vec<NewTask> {
         let generation = descriptor("Generate files into a directory", "init-directory", "");
         let reading = descriptor("Read Files from directory", "read-files", "");
-        let mut starts = vec![
-            Start { is_synchronous: true, ..Start::once(generation, Restart::Never) },
-            Start::periodic(reading),
+        let mut new_tasks = vec![
+            NewTask { is_synchronous: true, ..NewTask::once(generation, Restart::Never) },
+            NewTask::periodic(reading),
         ];
         if !self.generation_period.is_zero() {
             let lasting = descriptor("Generate files into a directory", "generate-files", "");
-            starts.push(Start::periodic(lasting));
+            new_tasks.push(NewTask::periodic(lasting));
         }
-        starts
+        new_tasks
     }
 
     fn check(&self) -> Result<(), Failure> {
         fs::create_dir_all(&self.directory).map_err(|error| failed(&self.directory, &error))
     }
 
-    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> ConnectorFuture<'a, Page> {
         Box::pin(async move {
             match context.descriptor_member("key").as_str() {
                 "init-directory" => self.generate(context),
                 "read-files" => self.list(context),
                 "generate-files" => self.generate_more(context),
                 "ingest" => self.ingest(context),
-                other => Err(Failure::final_(format!("there is no task {other:?}"))),
+                other => Err(Failure::permanent(format!("there is no task {other:?}"))),
             }
         })
     }
 
-    fn pay<'a>(&'a self, _: &'a Order) -> Pending<'a, Paid> {
-        Box::pin(async { Err(Failure::final_("this connector moves no money")) })
+    fn pay<'a>(&'a self, _: &'a Order) -> ConnectorFuture<'a, OrderResult> {
+        Box::pin(async { Err(Failure::permanent("this connector moves no money")) })
     }
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::later(format!("{}: {error}", path.display()))
+    Failure::retryable(format!("{}: {error}", path.display()))
 }
 
 /// Returns random bytes for choices.
 fn random() -> Result<[u8; 8], Failure> {
     let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| Failure::later(error.to_string()))?;
+    getrandom::fill(&mut bytes).map_err(|error| Failure::retryable(error.to_string()))?;
     Ok(bytes)
 }
 
 fn new_reference() -> Result<String, Failure> {
-    Uuid::random().map(|uuid| uuid.to_string()).map_err(|error| Failure::later(error.to_string()))
+    Uuid::random().map(|uuid| uuid.to_string()).map_err(|error| Failure::retryable(error.to_string()))
 }
 
 impl DummyPay {
@@ -300,7 +303,7 @@ impl DummyPay {
                 break;
             }
             let task = descriptor("Ingest accounts and payments from read files", "ingest", &name);
-            page.children.push(Start::once(task, Restart::Never));
+            page.children.push(NewTask::once(task, Restart::Never));
             listed.insert(name, recorded + 1);
         }
         if !page.children.is_empty() {
@@ -312,10 +315,13 @@ impl DummyPay {
     /// Records the content of a file.
     fn ingest(&self, context: &TaskContext) -> Result<Page, Failure> {
         let path = self.directory.join(context.descriptor_member("fileName"));
-        let found =
-            fs::metadata(&path).map_err(|error| Failure::final_(format!("{}: {error}", path.display())))?;
+        let found = fs::metadata(&path)
+            .map_err(|error| Failure::permanent(format!("{}: {error}", path.display())))?;
         if found.len() > FILE_BYTES_MAX {
-            return Err(Failure::final_(format!("{} is longer than {FILE_BYTES_MAX} bytes", path.display())));
+            return Err(Failure::permanent(format!(
+                "{} is longer than {FILE_BYTES_MAX} bytes",
+                path.display()
+            )));
         }
         let text = fs::read(&path).map_err(|error| failed(&path, &error))?;
         match file::parse(&text, context) {
@@ -325,7 +331,7 @@ impl DummyPay {
                 // The file may be incomplete because another process is writing it.
                 let age = found.modified().ok().and_then(|at| at.elapsed().ok());
                 let is_young = age.is_some_and(|age| age < self.period);
-                Err(if is_young { Failure::later(reason) } else { Failure::final_(reason) })
+                Err(if is_young { Failure::retryable(reason) } else { Failure::permanent(reason) })
             }
         }
     }

@@ -100,20 +100,20 @@ impl Engine {
     }
 
     /// Encrypts a configuration.
-    pub(super) fn sealed(
+    pub(super) fn sealed_config(
         &self,
         id: &ConnectorId,
         definition: &Definition,
         values: &Values,
     ) -> Result<Vec<u8>, ApiError> {
-        let text = values.whole(definition.parameters);
+        let text = values.stored_json(definition.parameters);
         let sealed = self.0.payments.sealer.seal(&purpose(id), text.as_bytes());
         sealed.map_err(|error| ApiError::fault(&error.to_string()))
     }
 
     /// Locks an installation against other changes, that is installation, change and removal. Without the lock, two
     /// concurrent changes could each start a runner, and only one of the runners could be stopped later.
-    pub(super) async fn change_alone(&self, installation: &Uuid) -> OwnedMutexGuard<()> {
+    pub(super) async fn lock_installation(&self, installation: &Uuid) -> OwnedMutexGuard<()> {
         let lock = {
             let mut changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
             changing.retain(|_, lock| lock.strong_count() > 0);
@@ -149,7 +149,7 @@ impl Engine {
     }
 
     /// Starts all active tasks of an installation.
-    pub(super) fn begin(&self, installation: &Installation) -> Result<(), InstallationError> {
+    pub(super) fn start_tasks(&self, installation: &Installation) -> Result<(), InstallationError> {
         let Some(runner) = self.prepare(installation)? else { return Ok(()) };
         let id = &installation.id.installation;
         let tasks = task::all(&self.0.payments.snapshot(), id)?;
@@ -160,7 +160,7 @@ impl Engine {
     }
 
     /// Stops an installation. Waits until none of its tasks runs or writes.
-    pub(super) async fn end(&self, installation: &Uuid) {
+    pub(super) async fn stop_tasks(&self, installation: &Uuid) {
         let runner = {
             let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
             running.remove(installation)
@@ -171,16 +171,16 @@ impl Engine {
     }
 
     /// Starts all installations, and continues interrupted removals.
-    fn begin_all(&self) {
+    fn start_all(&self) {
         let installations = match installation::all(&self.0.payments.snapshot()) {
             Ok(installations) => installations,
             Err(error) => return log_fault("all", &error.to_string()),
         };
         for installation in installations {
-            let begun = if installation.is_leaving {
+            let begun = if installation.is_being_removed {
                 self.finish_removal(&installation.id, true).map_err(|error| error.reason().to_owned())
             } else {
-                self.begin(&installation).map_err(|error| error.to_string())
+                self.start_tasks(&installation).map_err(|error| error.to_string())
             };
             if let Err(reason) = begun {
                 log_fault(&installation.name, &reason);
@@ -188,7 +188,7 @@ impl Engine {
         }
     }
 
-    async fn end_all(&self) {
+    async fn stop_all(&self) {
         let runners = {
             let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *running)
@@ -205,7 +205,7 @@ impl Engine {
     /// Returns the error of the first configuration that does not decrypt.
     pub(crate) fn check_key(&self) -> Result<(), InstallationError> {
         let all = installation::all(&self.0.payments.snapshot())?;
-        all.iter().filter(|one| !one.is_leaving).try_for_each(|one| self.values(one).map(drop))
+        all.iter().filter(|one| !one.is_being_removed).try_for_each(|one| self.values(one).map(drop))
     }
 }
 
@@ -232,7 +232,7 @@ impl Worker {
         // Only set here: each engine has one worker.
         let _ = engine.0.runtime.set(runtime.handle().clone());
         // Start the installations before a request can install or remove one, so that each has one runner.
-        engine.begin_all();
+        engine.start_all();
         let (stop, mut stopped) = watch::channel(false);
         let thread = std::thread::Builder::new().name("connectors".to_owned()).spawn(move || {
             runtime.block_on(async {
@@ -240,7 +240,7 @@ impl Worker {
                 if stopped.wait_for(|stop| *stop).await.is_err() {
                     std::future::pending::<()>().await;
                 }
-                engine.end_all().await;
+                engine.stop_all().await;
             });
             runtime.shutdown_timeout(DELIVERY_STOP_TIMEOUT);
         })?;

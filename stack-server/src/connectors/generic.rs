@@ -8,13 +8,13 @@ use serde::de::{Deserialize, MapAccess};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::connectors::config::{Kind, Parameter, Values, optional, secret};
-use crate::connectors::definition::{Abilities, Definition, SLOTS};
+use crate::connectors::config::{Parameter, ParameterType, Values, optional, secret};
+use crate::connectors::definition::{Capabilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::generic_walk::{WalkPosition, hash, whole_seconds};
 use crate::connectors::http::{Provider, Tools, escape};
 use crate::connectors::{
-    Connector, Failure, Order, Page, Paid, Pending, Restart, Start, TaskContext, currency,
+    Connector, ConnectorFuture, Failure, NewTask, Order, OrderResult, Page, Restart, TaskContext, currency,
 };
 use crate::http::json::{self, Array, Date, Fields, Object, Text, TextMap};
 use crate::http::response::{Json, Numbers};
@@ -31,16 +31,16 @@ pub(crate) const DEFINITION: Definition = Definition {
     parameters: PARAMETERS,
     period: "pollingPeriod",
     slots: SLOTS,
-    abilities: Abilities { pays: false, reverses: false, transfers: false, bank_accounts: false },
+    capabilities: Capabilities { pays: false, reverses: false, transfers: false, bank_accounts: false },
     build: &build,
     clean: None,
 };
 
 const PARAMETERS: &[Parameter] = &[
-    optional("name", Kind::Text, PROVIDER),
-    secret(optional("apiKey", Kind::Text, "")),
-    optional("endpoint", Kind::Text, ""),
-    optional("pollingPeriod", Kind::Duration, "2m0s"),
+    optional("name", ParameterType::Text, PROVIDER),
+    secret(optional("apiKey", ParameterType::Text, "")),
+    optional("endpoint", ParameterType::Text, ""),
+    optional("pollingPeriod", ParameterType::Duration, "2m0s"),
 ];
 
 /// Number of rows per request.
@@ -71,20 +71,20 @@ fn descriptor(name: &str, key: &str, account: &str) -> String {
     String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
 }
 
-fn once(name: &str, key: &str, account: &str) -> Start {
-    Start::once(descriptor(name, key, account), Restart::IfNotActive)
+fn once(name: &str, key: &str, account: &str) -> NewTask {
+    NewTask::once(descriptor(name, key, account), Restart::IfNotActive)
 }
 
 impl Connector for Generic {
-    fn first_tasks(&self) -> Vec<Start> {
+    fn first_tasks(&self) -> Vec<NewTask> {
         let main = "Main task to periodically fetch users and transactions";
         match self.provider {
             None => vec![],
-            Some(_) => vec![Start::periodic(descriptor(main, "main", ""))],
+            Some(_) => vec![NewTask::periodic(descriptor(main, "main", ""))],
         }
     }
 
-    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> ConnectorFuture<'a, Page> {
         Box::pin(async move {
             let Some(provider) = &self.provider else { return Ok(Page::default()) };
             match context.descriptor_member("key").as_str() {
@@ -99,13 +99,13 @@ impl Connector for Generic {
                 "fetch-beneficiaries" => self.walk(provider, context, &BENEFICIARIES).await,
                 "fetch-transactions" => self.walk(provider, context, &TRANSACTIONS).await,
                 "fetch-balances" => self.balances(provider, context).await,
-                other => Err(Failure::final_(format!("there is no task {other:?}"))),
+                other => Err(Failure::permanent(format!("there is no task {other:?}"))),
             }
         })
     }
 
-    fn pay<'a>(&'a self, _: &'a Order) -> Pending<'a, Paid> {
-        Box::pin(async { Err(Failure::final_("this connector moves no money")) })
+    fn pay<'a>(&'a self, _: &'a Order) -> ConnectorFuture<'a, OrderResult> {
+        Box::pin(async { Err(Failure::permanent("this connector moves no money")) })
     }
 }
 
@@ -115,7 +115,7 @@ struct List {
     /// The filter by date, and the member of the state for its value. Empty if each walk fetches everything.
     since: &'static str,
     kept: &'static str,
-    read: fn(&RawValue, &TaskContext, &mut Page) -> Result<Option<Timestamp>, PassedOver>,
+    read: fn(&RawValue, &TaskContext, &mut Page) -> Result<Option<Timestamp>, SkipReason>,
 }
 
 const ACCOUNTS: List = List { path: "/accounts", since: "", kept: "", read: read_account };
@@ -135,10 +135,10 @@ impl Generic {
             path.push_str(&format!("&{}={}", list.since, escape(&whole_seconds(&place.since))));
         }
         let body = provider.get(&path, &[("authorization", &self.authorization)]).await?;
-        let rows = rows(&body).map_err(|error| Failure::later(format!("{}: {error}", list.path)))?;
+        let rows = rows(&body).map_err(|error| Failure::retryable(format!("{}: {error}", list.path)))?;
         let mut page = Page::default();
         if rows.is_empty() {
-            return Ok(walked(page, list, &place));
+            return Ok(end_walk(page, list, &place));
         }
         let mut dates = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -155,7 +155,7 @@ impl Generic {
                 page.has_more = true;
                 Ok(page)
             }
-            None => Ok(walked(page, list, &place.unproven())),
+            None => Ok(end_walk(page, list, &place.without_proof())),
         }
     }
 
@@ -164,7 +164,7 @@ impl Generic {
         let path = format!("/accounts/{}/balances", escape(&account));
         let body = provider.get(&path, &[("authorization", &self.authorization)]).await?;
         let Object(found) = serde_json::from_slice::<Object<Balances<'_>>>(&body)
-            .map_err(|error| Failure::later(format!("/accounts/…/balances: {error}")))?;
+            .map_err(|error| Failure::retryable(format!("/accounts/…/balances: {error}")))?;
         let mut page = Page::default();
         let Some(at) = found.at else {
             page.warning = Some(format!("the balances of {account:?} have no date"));
@@ -189,7 +189,7 @@ impl Generic {
 }
 
 /// Ends a walk. The walk of the transactions follows that of the accounts.
-fn walked(mut page: Page, list: &List, place: &WalkPosition) -> Page {
+fn end_walk(mut page: Page, list: &List, place: &WalkPosition) -> Page {
     page.state = Some(place.end(list.kept));
     if list.path == ACCOUNTS.path {
         page.children.push(once("Fetch transactions from client", "fetch-transactions", ""));
@@ -245,7 +245,7 @@ impl<'de> Fields<'de> for OneBalance<'de> {
 
 /// The fields of an account, a beneficiary or a transaction. Each kind has some of them.
 #[derive(Default)]
-struct ProviderRow<'a> {
+struct ProviderRecord<'a> {
     id: Text<'a>,
     name: Option<Text<'a>>,
     owner: Option<Text<'a>>,
@@ -260,7 +260,7 @@ struct ProviderRow<'a> {
     metadata: TextMap,
 }
 
-impl<'de> Fields<'de> for ProviderRow<'de> {
+impl<'de> Fields<'de> for ProviderRecord<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
         match name {
             "id" => self.id = map.next_value()?,
@@ -281,17 +281,17 @@ impl<'de> Fields<'de> for ProviderRow<'de> {
     }
 }
 
-fn read(row: &RawValue) -> Result<ProviderRow<'_>, PassedOver> {
-    let Object(fields) = json::first::<Object<ProviderRow<'_>>>(row.get().as_bytes())?;
+fn read(row: &RawValue) -> Result<ProviderRecord<'_>, SkipReason> {
+    let Object(fields) = json::first::<Object<ProviderRecord<'_>>>(row.get().as_bytes())?;
     if fields.id.0.is_empty() {
-        return Err(PassedOver::NoId);
+        return Err(SkipReason::NoId);
     }
     Ok(fields)
 }
 
 /// The reason why a record is skipped.
 #[derive(Debug, Error)]
-enum PassedOver {
+enum SkipReason {
     #[error("a record was passed over: {0}")]
     Json(#[from] json::JsonError),
     #[error("a record without an id was passed over")]
@@ -307,12 +307,12 @@ enum PassedOver {
 }
 
 /// Returns the beginning of a record's id. The id itself may have any length.
-fn beginning_of_id(row: &ProviderRow<'_>) -> String {
+fn beginning_of_id(row: &ProviderRecord<'_>) -> String {
     row.id.0.chars().take(64).collect()
 }
 
-fn incomplete(row: &ProviderRow<'_>, missing: &'static str) -> PassedOver {
-    PassedOver::Incomplete { id: beginning_of_id(row), missing }
+fn incomplete(row: &ProviderRecord<'_>, missing: &'static str) -> SkipReason {
+    SkipReason::Incomplete { id: beginning_of_id(row), missing }
 }
 
 fn metadata_of(metadata: &TextMap) -> Metadata {
@@ -320,11 +320,11 @@ fn metadata_of(metadata: &TextMap) -> Metadata {
 }
 
 fn account_of(
-    row: &ProviderRow<'_>,
+    row: &ProviderRecord<'_>,
     raw: &RawValue,
     name: Option<&Text<'_>>,
     kind: AccountType,
-) -> Result<(NewAccount, Timestamp), PassedOver> {
+) -> Result<(NewAccount, Timestamp), SkipReason> {
     let name = name.ok_or_else(|| incomplete(row, "name"))?;
     let created_at = row.created_at.ok_or_else(|| incomplete(row, "createdAt"))?;
     let account = NewAccount {
@@ -339,7 +339,7 @@ fn account_of(
     Ok((account, created_at))
 }
 
-fn read_account(raw: &RawValue, _: &TaskContext, page: &mut Page) -> Result<Option<Timestamp>, PassedOver> {
+fn read_account(raw: &RawValue, _: &TaskContext, page: &mut Page) -> Result<Option<Timestamp>, SkipReason> {
     let row = read(raw)?;
     let (account, _) = account_of(&row, raw, row.name.as_ref(), AccountType::Internal)?;
     page.children.push(once("Fetch balances from client", "fetch-balances", &account.reference));
@@ -351,7 +351,7 @@ fn read_beneficiary(
     raw: &RawValue,
     _: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, PassedOver> {
+) -> Result<Option<Timestamp>, SkipReason> {
     let row = read(raw)?;
     let (account, created_at) = account_of(&row, raw, row.owner.as_ref(), AccountType::External)?;
     page.batch.accounts.push(account);
@@ -362,7 +362,7 @@ fn read_transaction(
     raw: &RawValue,
     context: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, PassedOver> {
+) -> Result<Option<Timestamp>, SkipReason> {
     let row = read(raw)?;
     let updated_at = row.updated_at.ok_or_else(|| incomplete(&row, "updatedAt"))?;
     let created_at = row.created_at.ok_or_else(|| incomplete(&row, "createdAt"))?;
@@ -370,7 +370,7 @@ fn read_transaction(
         return Err(incomplete(&row, "currency, type or status"));
     }
     let amount = Balance::parse(&row.amount.0);
-    let amount = amount.map_err(|_| PassedOver::Amount { id: beginning_of_id(&row) })?;
+    let amount = amount.map_err(|_| SkipReason::Amount { id: beginning_of_id(&row) })?;
     page.batch.payments.push(NewPayment {
         kind: match &*row.kind.0 {
             "PAYIN" => PaymentType::PayIn,

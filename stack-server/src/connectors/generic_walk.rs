@@ -49,7 +49,7 @@ impl WalkPosition {
     }
 
     /// Returns the same position, in a walk that proves nothing.
-    pub(super) fn unproven(self) -> Self {
+    pub(super) fn without_proof(self) -> Self {
         Self { is_mixed: true, ..self }
     }
 
@@ -187,14 +187,14 @@ mod tests {
         assert_eq!(later(&at(4).to_string(), at(3)), at(4).to_string());
     }
 
-    const KEPT: &str = "last_updated_at";
+    const STATE_KEY: &str = "last_updated_at";
 
     /// Returns the position after pages, which are given by the seconds of their rows. The text of a row is its second.
     fn walk(pages: &[&[i64]]) -> Option<WalkPosition> {
         pages.iter().try_fold(WalkPosition { page: 1, ..WalkPosition::default() }, |place, rows| {
             let dates: Vec<_> = rows.iter().map(|second| at(*second)).collect();
             let hashes: Vec<_> = rows.iter().map(|second| hash(&second.to_string())).collect();
-            place.next(KEPT, &dates, &hashes)
+            place.next(STATE_KEY, &dates, &hashes)
         })
     }
 
@@ -225,6 +225,6 @@ mod tests {
             walk(&[&[1, 2], &[1, 2], turned, turned, turned, turned, turned, turned]).expect("a place");
         assert_eq!((place.page, &*place.since, place.is_mixed), (2, &*at(2).to_string(), true));
         let bound = format!("\"last_updated_at\":\"{}\"", at(2));
-        assert!(place.end(KEPT).contains(&bound));
+        assert!(place.end(STATE_KEY).contains(&bound));
     }
 }

@@ -13,13 +13,13 @@ use hyper::header::{ACCEPT, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTE
 use crate::connectors::error::ParameterError;
 use crate::connectors::{Failure, Retry};
 use crate::limits::{PROVIDER_ANSWER_BYTES_MAX, PROVIDER_CONNECT_TIMEOUT, RETRY_AFTER_MAX};
-use crate::outbound::{Answered, Client, Identity, Outbound, Question, Target};
+use crate::outbound::{Client, Identity, OutboundPolicy, OutboundRequest, OutboundResponse, Target};
 
 /// The HTTP client, address policy and folder that all connectors share.
 #[derive(Clone, Debug)]
 pub(crate) struct Tools {
     client: Arc<Client>,
-    policy: Outbound,
+    policy: OutboundPolicy,
     /// The operator's addresses of providers, by the name of the connector.
     addresses: BTreeMap<String, String>,
     /// Timeout for a response.
@@ -29,13 +29,17 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    pub(crate) fn new(policy: Outbound, addresses: BTreeMap<String, String>, timeout: Duration) -> Self {
+    pub(crate) fn new(
+        policy: OutboundPolicy,
+        addresses: BTreeMap<String, String>,
+        timeout: Duration,
+    ) -> Self {
         let client = Arc::new(Client::new(policy));
         Self { client, policy, addresses, timeout, folder: std::env::temp_dir() }
     }
 
     /// Sets the folder for files. The default is the system's folder for temporary files.
-    pub(crate) fn within(self, folder: Option<PathBuf>) -> Self {
+    pub(crate) fn with_folder(self, folder: Option<PathBuf>) -> Self {
         Self { folder: folder.unwrap_or(self.folder), ..self }
     }
 
@@ -106,7 +110,7 @@ impl Tools {
         secrets: &[&str],
     ) -> Result<Provider, ParameterError> {
         let mut provider = self.provider_of(name, endpoint, secrets)?;
-        let policy = if self.addresses.contains_key(name) { Outbound::Any } else { self.policy };
+        let policy = if self.addresses.contains_key(name) { OutboundPolicy::Any } else { self.policy };
         let identity = Identity::parse(certificate.as_bytes(), key.as_bytes())?;
         provider.client = Arc::new(Client::with_identity(policy, identity));
         Ok(provider)
@@ -117,7 +121,7 @@ impl Tools {
         match self.addresses.get(name) {
             // The operator's addresses are trusted, so no policy applies.
             Some(address) => {
-                let client = Arc::new(Client::new(Outbound::Any));
+                let client = Arc::new(Client::new(OutboundPolicy::Any));
                 Provider::new(client, address.trim_end_matches('/'), secrets, self.timeout)
             }
             None => Provider::new(self.client.clone(), address, secrets, self.timeout),
@@ -191,8 +195,8 @@ impl Provider {
         body: Bytes,
     ) -> Result<Bytes, Failure> {
         let target = Target::parse(&format!("{}{path}", self.base))
-            .map_err(|error| Failure::final_(error.to_string()))?;
-        let question = Question {
+            .map_err(|error| Failure::permanent(error.to_string()))?;
+        let outgoing = OutboundRequest {
             method,
             target,
             headers: header_map(headers)?,
@@ -203,9 +207,9 @@ impl Provider {
         };
         let answered = self
             .client
-            .ask(&question)
+            .ask(&outgoing)
             .await
-            .map_err(|error| Failure::later(self.hidden(&error.to_string())))?;
+            .map_err(|error| Failure::retryable(self.redact(&error.to_string())))?;
         if answered.status.is_success() {
             return Ok(answered.body);
         }
@@ -220,22 +224,22 @@ impl Provider {
         Err(failure)
     }
 
-    fn refused(&self, path: &str, headers: Headers<'_>, answered: &Answered) -> Failure {
+    fn refused(&self, path: &str, headers: Headers<'_>, answered: &OutboundResponse) -> Failure {
         let said = String::from_utf8_lossy(&answered.body);
         // `secrets` does not contain login tokens, so take them from the headers.
         let sent = headers.iter().filter(|(name, _)| SECRET_HEADERS.contains(name));
         let tokens = sent.map(|(_, value)| value.rsplit(' ').next().unwrap_or_default());
         let tokens = tokens.filter(|token| !token.is_empty());
-        let said = tokens.fold(self.hidden(&said), |said, token| said.replace(token, "***"));
+        let said = tokens.fold(self.redact(&said), |said, token| said.replace(token, "***"));
         let said: String = said.chars().take(SHOWN_CHARS_MAX).collect();
         let path = path.split('?').next().unwrap_or_default();
         let reason = format!("{path}: the provider answered {}: {said}", answered.status.as_u16());
-        let retry = asked_pause(&answered.headers).map_or(Retry::Later, Retry::After);
+        let retry = retry_after(&answered.headers).map_or(Retry::Later, Retry::After);
         Failure { reason, retry, status: answered.status.as_u16() }
     }
 
     /// Replaces the secrets in a text.
-    fn hidden(&self, text: &str) -> String {
+    fn redact(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(&**secret, "***"))
     }
 }
@@ -243,7 +247,7 @@ impl Provider {
 /// Returns the pause that the header `Retry-After` requests, in seconds or until a date. The pause is bounded, so that
 /// a provider cannot stop a task for good. A date is compared with the `Date` of the response, because the clocks of
 /// provider and server may differ.
-fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let asked = text(RETRY_AFTER)?.trim();
     let pause = if !asked.is_empty() && asked.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -263,7 +267,7 @@ fn header_map(headers: Headers<'_>) -> Result<HeaderMap, Failure> {
     map.insert(USER_AGENT, HeaderValue::from_static(concat!("stack-server/", env!("CARGO_PKG_VERSION"))));
     for (name, value) in headers {
         let mut value = HeaderValue::from_str(value)
-            .map_err(|_| Failure::final_(format!("a value of the header {name} cannot be sent")))?;
+            .map_err(|_| Failure::permanent(format!("a value of the header {name} cannot be sent")))?;
         value.set_sensitive(true);
         map.insert(HeaderName::from_static(name), value);
     }
@@ -276,7 +280,8 @@ fn header_map(headers: Headers<'_>) -> Result<HeaderMap, Failure> {
 ///
 /// Fails if the response is not JSON.
 pub(crate) fn parsed(body: &[u8]) -> Result<serde_json::Value, Failure> {
-    serde_json::from_slice(body).map_err(|error| Failure::later(format!("the answer is no JSON: {error}")))
+    serde_json::from_slice(body)
+        .map_err(|error| Failure::retryable(format!("the answer is no JSON: {error}")))
 }
 
 /// Returns fields as a URL-encoded form.
@@ -306,7 +311,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, HeaderValue::from_str(asked).expect("a value"));
         headers.insert(DATE, HeaderValue::from_str(date).expect("a value"));
-        asked_pause(&headers)
+        retry_after(&headers)
     }
 
     #[test]
@@ -327,7 +332,7 @@ mod tests {
         ] {
             assert_eq!(pause(asked, date), expected, "{asked:?}");
         }
-        assert_eq!(asked_pause(&HeaderMap::new()), None);
+        assert_eq!(retry_after(&HeaderMap::new()), None);
         // Without a valid date in the response, the server uses its clock.
         assert_eq!(pause("Sun, 06 Nov 1994 08:51:37 GMT", "today"), seconds(0));
     }

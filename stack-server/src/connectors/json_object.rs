@@ -85,17 +85,17 @@ impl<'a> JsonObject<'a> {
     /// # Errors
     ///
     /// Fails if the member is not a decimal number that the currency can express.
-    pub(super) fn amount(&self, name: &str, code: &str) -> Result<Balance, Unfit> {
+    pub(super) fn amount(&self, name: &str, code: &str) -> Result<Balance, InvalidRecord> {
         let text = self.text(name);
-        currency::minor_units(&text, code).map_err(|error| self.unfit(&error))
+        currency::minor_units(&text, code).map_err(|error| self.invalid(&error))
     }
 
     /// Returns the reason why this record is skipped, with the beginning of its id.
-    pub(super) fn unfit(&self, reason: &dyn fmt::Display) -> Unfit {
+    pub(super) fn invalid(&self, reason: &dyn fmt::Display) -> InvalidRecord {
         let names = ["id", "paymentId", "accountId"];
         let id = names.iter().map(|name| self.text(name)).find(|id| !id.is_empty()).unwrap_or_default();
         let id: String = id.chars().take(SHOWN_CHARS_MAX).collect();
-        Unfit(format!("record {id:?} was passed over: {reason}"))
+        InvalidRecord(format!("record {id:?} was passed over: {reason}"))
     }
 
     /// Returns a required text.
@@ -103,9 +103,9 @@ impl<'a> JsonObject<'a> {
     /// # Errors
     ///
     /// Fails if the member is absent or empty.
-    pub(super) fn required(&self, name: &str) -> Result<String, Unfit> {
+    pub(super) fn required(&self, name: &str) -> Result<String, InvalidRecord> {
         let text = self.text(name);
-        if text.is_empty() { Err(self.unfit(&format_args!("it has no {name}"))) } else { Ok(text) }
+        if text.is_empty() { Err(self.invalid(&format_args!("it has no {name}"))) } else { Ok(text) }
     }
 
     /// Returns a required date.
@@ -113,14 +113,14 @@ impl<'a> JsonObject<'a> {
     /// # Errors
     ///
     /// Fails if the member is absent or not a date.
-    pub(super) fn required_date(&self, name: &str) -> Result<Timestamp, Unfit> {
-        self.date(name).ok_or_else(|| self.unfit(&format_args!("{name} is no date")))
+    pub(super) fn required_date(&self, name: &str) -> Result<Timestamp, InvalidRecord> {
+        self.date(name).ok_or_else(|| self.invalid(&format_args!("{name} is no date")))
     }
 }
 
 /// The reason why a record is skipped. The other records of its page are ingested.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unfit(pub(super) String);
+pub(super) struct InvalidRecord(pub(super) String);
 
 /// Returns the elements of a JSON list, or `None` for other values.
 pub(super) fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {

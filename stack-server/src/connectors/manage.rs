@@ -7,7 +7,7 @@ use ledger_store::{Expected, Snapshot};
 
 use crate::blocking;
 use crate::collections::CONNECTORS;
-use crate::connectors::Start;
+use crate::connectors::NewTask;
 use crate::connectors::config::Values;
 use crate::connectors::definition::Definition;
 use crate::connectors::engine::Engine;
@@ -46,7 +46,7 @@ impl Engine {
     ) -> Result<ConnectorId, ApiError> {
         let values = Values::read(body, definition.parameters)?;
         let engine = self.clone();
-        to_the_end(async move { engine.install_with(definition, &values).await }).await
+        run_to_completion(async move { engine.install_with(definition, &values).await }).await
     }
 
     async fn install_with(
@@ -54,12 +54,12 @@ impl Engine {
         definition: &'static Definition,
         values: &Values,
     ) -> Result<ConnectorId, ApiError> {
-        let (installation, starts) = self.new_installation(definition, values).await?;
-        let _alone = self.change_alone(&installation.id.installation).await;
+        let (installation, new_tasks) = self.new_installation(definition, values).await?;
+        let _lock = self.lock_installation(&installation.id.installation).await;
         let engine = self.clone();
-        let (added, first) = (installation.clone(), starts.clone());
+        let (added, first) = (installation.clone(), new_tasks.clone());
         let tasks = blocking::answer(move || engine.add(&added, &first)).await?;
-        if let Err(error) = self.begin_first(&installation, &starts, tasks).await {
+        if let Err(error) = self.start_first_tasks(&installation, &new_tasks, tasks).await {
             self.remove(&installation.id, false).await?;
             return Err(error);
         }
@@ -71,27 +71,27 @@ impl Engine {
         &self,
         definition: &'static Definition,
         values: &Values,
-    ) -> Result<(Installation, Vec<Start>), ApiError> {
+    ) -> Result<(Installation, Vec<NewTask>), ApiError> {
         let connector = (definition.build)(values, &self.0.tools)?;
-        let starts = connector.first_tasks();
+        let new_tasks = connector.first_tasks();
         let checked = blocking::answer(move || Ok(connector.check())).await?;
-        checked.map_err(|failure| not_set_up(&failure.reason))?;
+        checked.map_err(|failure| setup_error(&failure.reason))?;
         let uuid = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;
         let id = ConnectorId { provider: definition.provider.into(), installation: uuid };
         let installation = Installation {
             name: values.text("name").to_owned(),
             created_at: self.0.clock.now(),
-            config: self.sealed(&id, definition, values)?,
-            is_leaving: false,
+            config: self.sealed_config(&id, definition, values)?,
+            is_being_removed: false,
             id,
         };
-        Ok((installation, starts))
+        Ok((installation, new_tasks))
     }
 
     /// Records an installation with its first tasks.
-    fn add(&self, installation: &Installation, starts: &[Start]) -> Result<Vec<Task>, ApiError> {
+    fn add(&self, installation: &Installation, new_tasks: &[NewTask]) -> Result<Vec<Task>, ApiError> {
         let payments = &self.0.payments;
-        let _alone = payments.change_installations();
+        let _lock = payments.write_lock();
         record::change(&payments.store, |snapshot| {
             if installation::all(snapshot)?.len() >= INSTALLATIONS_MAX {
                 let message = format!("there are {INSTALLATIONS_MAX} installations of connectors already");
@@ -99,7 +99,7 @@ impl Engine {
             }
             check_name(snapshot, installation)?;
             let (tasks, mut changes) =
-                start_changes(snapshot, &installation.id, starts, installation.created_at)?;
+                start_changes(snapshot, &installation.id, new_tasks, installation.created_at)?;
             changes.push(record::put(installation, Expected::Absent));
             Ok((changes, tasks))
         })
@@ -111,24 +111,25 @@ impl Engine {
     ///
     /// `VALIDATION` if the installation cannot run or a synchronous task fails. The caller must then remove the
     /// installation.
-    async fn begin_first(
+    async fn start_first_tasks(
         &self,
         installation: &Installation,
-        starts: &[Start],
+        new_tasks: &[NewTask],
         tasks: Vec<Task>,
     ) -> Result<(), ApiError> {
         let prepared = self.prepare(installation).map_err(|error| ApiError::validation(error.to_string()));
         let (Some(runner), Some(runtime)) = (prepared?, self.runtime()) else { return Ok(()) };
         for task in tasks {
-            let waits =
-                starts.iter().any(|start| start.is_synchronous && start.descriptor == task.descriptor);
+            let waits = new_tasks
+                .iter()
+                .any(|new_task| new_task.is_synchronous && new_task.descriptor == task.descriptor);
             if !waits {
                 runner.start(task);
                 continue;
             }
             let ended = runtime.spawn(runner.clone().run_to_end(task)).await;
             let ended = ended.unwrap_or(Err(TaskError::Panicked));
-            ended.map_err(|reason| not_set_up(&reason.to_string()))?;
+            ended.map_err(|reason| setup_error(&reason.to_string()))?;
         }
         Ok(())
     }
@@ -140,38 +141,38 @@ impl Engine {
     /// `VALIDATION` if there is no such installation.
     pub(crate) async fn uninstall(&self, id: &ConnectorId) -> Result<(), ApiError> {
         let (engine, id) = (self.clone(), id.clone());
-        to_the_end(async move {
-            let _alone = engine.change_alone(&id.installation).await;
+        run_to_completion(async move {
+            let _lock = engine.lock_installation(&id.installation).await;
             engine.remove(&id, true).await
         })
         .await
     }
 
-    /// Stops and removes an installation. `tells` says whether to store an event for the removal.
-    async fn remove(&self, id: &ConnectorId, tells: bool) -> Result<(), ApiError> {
+    /// Stops and removes an installation. `emits_event` says whether to store an event for the removal.
+    async fn remove(&self, id: &ConnectorId, emits_event: bool) -> Result<(), ApiError> {
         let snapshot = self.0.payments.snapshot();
         installation::find(&snapshot, id)?.ok_or_else(not_installed)?;
-        self.end(&id.installation).await;
+        self.stop_tasks(&id.installation).await;
         let (engine, leaving) = (self.clone(), id.clone());
-        let found = match blocking::answer(move || engine.mark_leaving(&leaving)).await {
+        let found = match blocking::answer(move || engine.mark_for_removal(&leaving)).await {
             Ok(found) => found,
             Err(error) => {
-                self.begin_again(id).await;
+                self.restart(id).await;
                 return Err(error);
             }
         };
         let (engine, leaving) = (self.clone(), id.clone());
-        blocking::answer(move || engine.finish_removal(&leaving, tells)).await?;
-        self.cleaned(&found).await;
+        blocking::answer(move || engine.finish_removal(&leaving, emits_event)).await?;
+        self.remove_files(&found).await;
         Ok(())
     }
 
     /// Starts an installation that was stopped, if it still exists.
-    async fn begin_again(&self, id: &ConnectorId) {
+    async fn restart(&self, id: &ConnectorId) {
         let (engine, id) = (self.clone(), id.clone());
         let begun = blocking::answer(move || {
             let current = installation::find(&engine.0.payments.snapshot(), &id)?;
-            Ok(current.map_or(Ok(()), |current| engine.begin(&current.value))?)
+            Ok(current.map_or(Ok(()), |current| engine.start_tasks(&current.value))?)
         });
         if let Err(error) = begun.await {
             log_fault("all", error.reason());
@@ -179,7 +180,7 @@ impl Engine {
     }
 
     /// Lets a connector remove the files of a removed installation.
-    async fn cleaned(&self, installation: &Installation) {
+    async fn remove_files(&self, installation: &Installation) {
         let Ok((definition, values)) = self.values(installation) else { return };
         if let Some(clean) = definition.clean {
             // Ignore errors: leftover files do no harm.
@@ -191,21 +192,21 @@ impl Engine {
         }
     }
 
-    /// Marks an installation as leaving. From then on clients do not see it, even if the process ends before the
+    /// Marks an installation as being removed. From then on clients do not see it, even if the process ends before the
     /// removal is complete.
-    fn mark_leaving(&self, id: &ConnectorId) -> Result<Installation, ApiError> {
+    fn mark_for_removal(&self, id: &ConnectorId) -> Result<Installation, ApiError> {
         let payments = &self.0.payments;
-        let _alone = payments.change_installations();
+        let _lock = payments.write_lock();
         record::change(&payments.store, |snapshot| {
             let Versioned { value, version } = installation::find(snapshot, id)?.ok_or_else(not_installed)?;
-            let leaving = Installation { is_leaving: true, ..value.clone() };
+            let leaving = Installation { is_being_removed: true, ..value.clone() };
             Ok((vec![record::put(&leaving, Expected::Version(version))], value))
         })
     }
 
-    /// Deletes all records of an installation, and finally the installation. If `tells` is true, the last commit also
-    /// stores the event.
-    pub(super) fn finish_removal(&self, id: &ConnectorId, tells: bool) -> Result<(), ApiError> {
+    /// Deletes all records of an installation, and finally the installation. If `emits_event` is true, the last commit
+    /// also stores the event.
+    pub(super) fn finish_removal(&self, id: &ConnectorId, emits_event: bool) -> Result<(), ApiError> {
         let store = &self.0.payments.store;
         let prefix = id.installation.bytes();
         // Remove the accounts from their pools first, because the pools are found through the accounts.
@@ -218,7 +219,7 @@ impl Engine {
         }
         for found in record::with_prefix::<BankAccount>(&store.snapshot(), None, &[])? {
             if found.value.related.iter().any(|related| related.account.connector == *id) {
-                self.separate(&found.value.id, id)?;
+                self.unlink_accounts(&found.value.id, id)?;
             }
         }
         record::delete_all::<Payment>(store, prefix)?;
@@ -234,14 +235,15 @@ impl Engine {
         debug_assert_eq!(gone.collection, CONNECTORS);
         let payments = &self.0.payments;
         let now = self.0.clock.now();
-        let mut changes = if tells { payments.tell(&[Event::ConnectorReset(id)], now) } else { vec![] };
+        let mut changes =
+            if emits_event { payments.event_changes(&[Event::ConnectorReset(id)], now) } else { vec![] };
         changes.push(gone);
         store.change_documents(changes)?;
         Ok(())
     }
 
     /// Removes the installation's accounts from a bank account.
-    fn separate(&self, bank_account: &Uuid, id: &ConnectorId) -> Result<(), ApiError> {
+    fn unlink_accounts(&self, bank_account: &Uuid, id: &ConnectorId) -> Result<(), ApiError> {
         record::change(&self.0.payments.store, |snapshot| {
             let found = bank_account::find(snapshot, bank_account)?;
             let Some(Versioned { mut value, version }) = found else { return Ok((vec![], ())) };
@@ -258,29 +260,29 @@ impl Engine {
     /// all its records.
     pub(crate) async fn reset(&self, id: &ConnectorId) -> Result<ConnectorId, ApiError> {
         let (engine, id) = (self.clone(), id.clone());
-        to_the_end(async move { engine.reset_alone(&id).await }).await
+        run_to_completion(async move { engine.reset_locked(&id).await }).await
     }
 
-    async fn reset_alone(&self, id: &ConnectorId) -> Result<ConnectorId, ApiError> {
-        let _alone = self.change_alone(&id.installation).await;
+    async fn reset_locked(&self, id: &ConnectorId) -> Result<ConnectorId, ApiError> {
+        let _lock = self.lock_installation(&id.installation).await;
         let found = installation::find(&self.0.payments.snapshot(), id)?.ok_or_else(not_installed)?;
         let (definition, values) = self.values(&found.value)?;
-        let (new, starts) = self.new_installation(definition, &values).await?;
+        let (new, new_tasks) = self.new_installation(definition, &values).await?;
         // Lock the new installation before clients can see it. Otherwise another change could hold this lock while it
         // waits for the lock of the old installation.
-        let _new_alone = self.change_alone(&new.id.installation).await;
-        self.end(&id.installation).await;
+        let _new_lock = self.lock_installation(&new.id.installation).await;
+        self.stop_tasks(&id.installation).await;
         let engine = self.clone();
-        let (old, added, first) = (id.clone(), new.clone(), starts.clone());
+        let (old, added, first) = (id.clone(), new.clone(), new_tasks.clone());
         let tasks = match blocking::answer(move || engine.replace(&old, &added, &first)).await {
             Ok(tasks) => tasks,
             Err(error) => {
-                self.begin_again(id).await;
+                self.restart(id).await;
                 return Err(error);
             }
         };
-        self.cleaned(&found.value).await;
-        if let Err(error) = self.begin_first(&new, &starts, tasks).await {
+        self.remove_files(&found.value).await;
+        if let Err(error) = self.start_first_tasks(&new, &new_tasks, tasks).await {
             self.restore(id, &new.id).await?;
             return Err(error);
         }
@@ -292,20 +294,20 @@ impl Engine {
         Ok(new.id)
     }
 
-    /// Records a new installation with its first tasks, and marks the old one as leaving, in one commit.
+    /// Records a new installation with its first tasks, and marks the old one as being removed, in one commit.
     pub(super) fn replace(
         &self,
         old: &ConnectorId,
         new: &Installation,
-        starts: &[Start],
+        new_tasks: &[NewTask],
     ) -> Result<Vec<Task>, ApiError> {
         let payments = &self.0.payments;
-        let _alone = payments.change_installations();
+        let _lock = payments.write_lock();
         record::change(&payments.store, |snapshot| {
             let Versioned { value, version } =
                 installation::find(snapshot, old)?.ok_or_else(not_installed)?;
-            let leaving = Installation { is_leaving: true, ..value };
-            let (tasks, more) = start_changes(snapshot, &new.id, starts, new.created_at)?;
+            let leaving = Installation { is_being_removed: true, ..value };
+            let (tasks, more) = start_changes(snapshot, &new.id, new_tasks, new.created_at)?;
             let mut changes = vec![record::put(&leaving, Expected::Version(version))];
             changes.push(record::put(new, Expected::Absent));
             changes.extend(more);
@@ -315,19 +317,19 @@ impl Engine {
 
     /// Undoes [`Engine::replace`]: removes the new installation and starts the old one again.
     async fn restore(&self, old: &ConnectorId, new: &ConnectorId) -> Result<(), ApiError> {
-        self.end(&new.installation).await;
+        self.stop_tasks(&new.installation).await;
         let (engine, returning, going) = (self.clone(), old.clone(), new.clone());
         blocking::answer(move || {
             let payments = &engine.0.payments;
-            let alone = payments.change_installations();
+            let alone = payments.write_lock();
             record::change(&payments.store, |snapshot| {
                 let found = |id: &ConnectorId| {
                     let found = record::find::<Installation>(snapshot, id.installation.bytes())?;
                     found.ok_or_else(not_installed)
                 };
-                let turned = |found: Versioned<Installation>, is_leaving| {
+                let turned = |found: Versioned<Installation>, is_being_removed| {
                     let expected = Expected::Version(found.version);
-                    record::put(&Installation { is_leaving, ..found.value }, expected)
+                    record::put(&Installation { is_being_removed, ..found.value }, expected)
                 };
                 Ok((vec![turned(found(&going)?, true), turned(found(&returning)?, false)], ()))
             })?;
@@ -335,7 +337,7 @@ impl Engine {
             engine.finish_removal(&going, false)
         })
         .await?;
-        self.begin_again(old).await;
+        self.restart(old).await;
         Ok(())
     }
 
@@ -354,19 +356,20 @@ impl Engine {
     ) -> Result<(), ApiError> {
         let values = Values::read(body, definition.parameters)?;
         let connector = (definition.build)(&values, &self.0.tools)?;
-        let config = self.sealed(id, definition, &values)?;
+        let config = self.sealed_config(id, definition, &values)?;
         let name = values.text("name").to_owned();
-        let starts = connector.first_tasks();
+        let new_tasks = connector.first_tasks();
         let (engine, id) = (self.clone(), id.clone());
-        to_the_end(async move {
-            let _alone = engine.change_alone(&id.installation).await;
+        run_to_completion(async move {
+            let _lock = engine.lock_installation(&id.installation).await;
             let now = engine.0.clock.now();
-            engine.end(&id.installation).await;
+            engine.stop_tasks(&id.installation).await;
             let (writer, target) = (engine.clone(), id.clone());
             let changed =
-                blocking::answer(move || writer.replace_config(&target, &name, &config, &starts, now)).await;
+                blocking::answer(move || writer.replace_config(&target, &name, &config, &new_tasks, now))
+                    .await;
             // Start the installation again. If the new configuration was refused, it runs with the old one.
-            engine.begin_again(&id).await;
+            engine.restart(&id).await;
             changed
         })
         .await
@@ -377,13 +380,14 @@ impl Engine {
         id: &ConnectorId,
         name: &str,
         config: &[u8],
-        starts: &[Start],
+        new_tasks: &[NewTask],
         now: Timestamp,
     ) -> Result<(), ApiError> {
         let payments = &self.0.payments;
-        let _alone = payments.change_installations();
+        let _lock = payments.write_lock();
         // Synchronous tasks only run during the installation.
-        let lasting: Vec<Start> = starts.iter().filter(|start| !start.is_synchronous).cloned().collect();
+        let lasting: Vec<NewTask> =
+            new_tasks.iter().filter(|new_task| !new_task.is_synchronous).cloned().collect();
         let later = record::change(&payments.store, |snapshot| {
             let Versioned { value, version } = installation::find(snapshot, id)?.ok_or_else(not_installed)?;
             let changed = Installation { name: name.to_owned(), config: config.to_vec(), ..value };
@@ -404,7 +408,7 @@ impl Engine {
 
 /// Completes a change of an installation even if the client disconnects. An interrupted change would leave the
 /// installation without a runner.
-async fn to_the_end<T: Send + 'static>(
+async fn run_to_completion<T: Send + 'static>(
     change: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<T, ApiError> {
     match tokio::spawn(change).await {
@@ -414,16 +418,16 @@ async fn to_the_end<T: Send + 'static>(
 }
 
 /// Returns the error for a connector that cannot be set up.
-fn not_set_up(reason: &str) -> ApiError {
+fn setup_error(reason: &str) -> ApiError {
     ApiError::validation(format!("the connector could not be set up: {reason}"))
 }
 
 /// Refuses the name of another installation.
 fn check_name(snapshot: &Snapshot, installation: &Installation) -> Result<(), ApiError> {
     let others = installation::all(snapshot)?;
-    let taken = others
-        .iter()
-        .any(|other| !other.is_leaving && other.name == installation.name && other.id != installation.id);
+    let taken = others.iter().any(|other| {
+        !other.is_being_removed && other.name == installation.name && other.id != installation.id
+    });
     if taken {
         let message = format!("a connector is installed by the name {:?} already", installation.name);
         return Err(ApiError::validation(message));

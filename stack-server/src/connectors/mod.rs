@@ -52,12 +52,12 @@ use crate::payments::words::{InitiationType, PaymentStatus, PaymentType};
 use crate::uuid;
 
 /// A future with the result of a connector.
-pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+pub(crate) type ConnectorFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 /// The client of a payment provider.
 pub(crate) trait Connector: Send + Sync {
     /// Returns the tasks to start when the connector is installed or configured.
-    fn first_tasks(&self) -> Vec<Start>;
+    fn first_tasks(&self) -> Vec<NewTask>;
 
     /// Checks that this server has everything that the connector needs, such as its directory. The engine calls this
     /// before it installs or resets a connector.
@@ -71,10 +71,10 @@ pub(crate) trait Connector: Send + Sync {
 
     /// Executes one step of a task: fetches the page at the position in the task's state. The page before it may not be
     /// recorded yet, and may never be: the task then returns to the state before that page.
-    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page>;
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> ConnectorFuture<'a, Page>;
 
     /// Moves money, or asks the provider for the state of an earlier order.
-    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid>;
+    fn pay<'a>(&'a self, order: &'a Order) -> ConnectorFuture<'a, OrderResult>;
 }
 
 /// The input of one step of a task.
@@ -133,7 +133,7 @@ pub(crate) struct Page {
     /// The state for the next step; `None` keeps the old one.
     pub(crate) state: Option<String>,
     /// Tasks to start.
-    pub(crate) children: Vec<Start>,
+    pub(crate) children: Vec<NewTask>,
     /// Whether the next step follows without a pause.
     pub(crate) has_more: bool,
     /// The reason why records of the page were skipped.
@@ -142,7 +142,7 @@ pub(crate) struct Page {
 
 /// A task to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Start {
+pub(crate) struct NewTask {
     pub(crate) descriptor: String,
     pub(crate) schedule: Schedule,
     pub(crate) restart: Restart,
@@ -150,7 +150,7 @@ pub(crate) struct Start {
     pub(crate) is_synchronous: bool,
 }
 
-impl Start {
+impl NewTask {
     /// Returns a task that runs again after each polling period.
     pub(crate) fn periodic(descriptor: String) -> Self {
         let schedule = Schedule::Periodic;
@@ -195,12 +195,12 @@ pub(crate) enum Retry {
 
 impl Failure {
     /// Creates a failure after which the step is tried again, for example after a fault of the provider or the network.
-    pub(crate) fn later(reason: impl Into<String>) -> Self {
+    pub(crate) fn retryable(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), retry: Retry::Later, status: 0 }
     }
 
     /// Creates a failure that ends the task, because trying again cannot succeed.
-    pub(crate) fn final_(reason: impl Into<String>) -> Self {
+    pub(crate) fn permanent(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), retry: Retry::Never, status: 0 }
     }
 }
@@ -211,7 +211,7 @@ pub(crate) enum Order {
     /// Sends money.
     Send(Transfer),
     /// Asks for the state of money that was sent.
-    Look { provider_id: String, kind: InitiationType, source: String },
+    GetState { provider_id: String, kind: InitiationType, source: String },
     /// Takes back a transfer or a part of it.
     Reverse { transfer: Transfer, provider_id: String },
 }
@@ -243,7 +243,7 @@ impl Transfer {
     /// Fails if the asset does not have the decimals of its currency.
     fn decimal_amount(&self) -> Result<(String, &str), Failure> {
         let found = currency::major_units(&self.amount, &self.asset);
-        found.map_err(|error| Failure::final_(format!("{}: {error}", self.asset)))
+        found.map_err(|error| Failure::permanent(format!("{}: {error}", self.asset)))
     }
 
     /// Returns the idempotency key as a UUID, for providers that require one.
@@ -272,8 +272,8 @@ impl fmt::Debug for BankDetails {
 
 /// The result of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Paid {
-    pub(crate) outcome: Outcome,
+pub(crate) struct OrderResult {
+    pub(crate) outcome: OrderState,
     /// The type and reference of the payment that the provider will list for this order, if known.
     pub(crate) payment: Option<(PaymentType, String)>,
     /// The provider's id of the transfer.
@@ -282,15 +282,15 @@ pub(crate) struct Paid {
     pub(crate) raw: String,
 }
 
-impl Paid {
+impl OrderResult {
     /// Returns the result of an order from the status of its payment. `word` is the provider's word for the status.
     fn of_status(provider_id: String, status: PaymentStatus, word: &str) -> Self {
         let outcome = match status {
-            PaymentStatus::Succeeded => Outcome::Done,
+            PaymentStatus::Succeeded => OrderState::Done,
             PaymentStatus::Failed | PaymentStatus::Cancelled => {
-                Outcome::Failed(format!("the provider's status is {word:?}"))
+                OrderState::Failed(format!("the provider's status is {word:?}"))
             }
-            _ => Outcome::UnderWay,
+            _ => OrderState::InProgress,
         };
         Self { outcome, payment: None, provider_id, raw: String::new() }
     }
@@ -298,9 +298,9 @@ impl Paid {
 
 /// The state of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum OrderState {
     Done,
     /// The provider has not decided yet. The task asks again later.
-    UnderWay,
+    InProgress,
     Failed(String),
 }

@@ -10,14 +10,15 @@ use httpdate::fmt_http_date;
 use ledger_core::Timestamp;
 use ring::hmac;
 
-use crate::connectors::config::{Kind, Parameter, Shown, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Definition, SLOTS};
+use crate::connectors::config::{Parameter, ParameterType, Values, Visibility, optional, required, secret};
+use crate::connectors::definition::{Capabilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, parsed};
-use crate::connectors::json_object::{JsonObject, Unfit};
+use crate::connectors::json_object::{InvalidRecord, JsonObject};
 use crate::connectors::walk::{List, PagePosition};
 use crate::connectors::{
-    Connector, Failure, Order, Page, Paid, Pending, Start, TaskContext, Transfer, currency, object,
+    Connector, ConnectorFuture, Failure, NewTask, Order, OrderResult, Page, TaskContext, Transfer, currency,
+    object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::log;
@@ -35,18 +36,18 @@ pub(crate) const DEFINITION: Definition = Definition {
     parameters: PARAMETERS,
     period: "pollingPeriod",
     slots: SLOTS,
-    abilities: Abilities { pays: true, reverses: false, transfers: false, bank_accounts: false },
+    capabilities: Capabilities { pays: true, reverses: false, transfers: false, bank_accounts: false },
     build: &build,
     clean: None,
 };
 
 const PARAMETERS: &[Parameter] = &[
-    optional("name", Kind::Text, PROVIDER),
-    secret(required("apiKey", Kind::Text, "")),
-    secret(required("apiSecret", Kind::Text, "")),
-    optional("endpoint", Kind::Text, "https://api-sandbox.modulrfinance.com/api-sandbox"),
-    optional("pollingPeriod", Kind::Duration, "2m0s"),
-    Parameter { shown: Shown::CatalogueOnly, ..optional("pageSize", Kind::Number, "100") },
+    optional("name", ParameterType::Text, PROVIDER),
+    secret(required("apiKey", ParameterType::Text, "")),
+    secret(required("apiSecret", ParameterType::Text, "")),
+    optional("endpoint", ParameterType::Text, "https://api-sandbox.modulrfinance.com/api-sandbox"),
+    optional("pollingPeriod", ParameterType::Duration, "2m0s"),
+    Parameter { visibility: Visibility::CatalogueOnly, ..optional("pageSize", ParameterType::Number, "100") },
 ];
 
 /// Maximum number of rows per request that the provider accepts.
@@ -108,12 +109,12 @@ fn is_last(answer: Option<&JsonObject<'_>>, place: &PagePosition) -> bool {
 }
 
 impl Connector for Modulr {
-    fn first_tasks(&self) -> Vec<Start> {
+    fn first_tasks(&self) -> Vec<NewTask> {
         let main = [("name", "Main task to periodically fetch accounts and transactions"), ("key", "main")];
-        vec![Start::periodic(object(&main))]
+        vec![NewTask::periodic(object(&main))]
     }
 
-    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> ConnectorFuture<'a, Page> {
         Box::pin(async move {
             let place = PagePosition::of(context);
             let paging = format!("page={}&size={}", place.page, self.page_size);
@@ -135,23 +136,23 @@ impl Connector for Modulr {
                     }
                     (&TRANSACTIONS, path)
                 }
-                other => return Err(Failure::final_(format!("there is no task {other:?}"))),
+                other => return Err(Failure::permanent(format!("there is no task {other:?}"))),
             };
             let body = self.get(&path).await?;
             place.read(list, context, &body)
         })
     }
 
-    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid> {
+    fn pay<'a>(&'a self, order: &'a Order) -> ConnectorFuture<'a, OrderResult> {
         Box::pin(async move {
             match order {
                 Order::Send(transfer) => self.send(transfer).await,
-                Order::Look { provider_id, .. } => {
+                Order::GetState { provider_id, .. } => {
                     let body = self.get(&format!("/payments?id={}", escape(provider_id))).await?;
                     let found = parsed(&body)?;
-                    paid(&found["content"][0])
+                    order_result(&found["content"][0])
                 }
-                Order::Reverse { .. } => Err(Failure::final_("MODULR reverses no payments")),
+                Order::Reverse { .. } => Err(Failure::permanent("MODULR reverses no payments")),
             }
         })
     }
@@ -159,7 +160,7 @@ impl Connector for Modulr {
 
 impl Modulr {
     async fn get(&self, path: &str) -> Result<hyper::body::Bytes, Failure> {
-        let nonce = Uuid::random().map_err(|error| Failure::later(error.to_string()))?.to_string();
+        let nonce = Uuid::random().map_err(|error| Failure::retryable(error.to_string()))?.to_string();
         let (date, authorization) = self.signed(log::now(), &nonce);
         let headers = [("date", &*date), ("x-mod-nonce", &nonce), ("authorization", &authorization)];
         self.provider.get(path, &headers).await
@@ -178,9 +179,9 @@ impl Modulr {
     }
 
     /// Sends money. If the nonce of a request repeats, the provider returns the payment of the first request.
-    async fn send(&self, transfer: &Transfer) -> Result<Paid, Failure> {
+    async fn send(&self, transfer: &Transfer) -> Result<OrderResult, Failure> {
         if transfer.source.is_empty() {
-            return Err(Failure::final_("MODULR needs a source account"));
+            return Err(Failure::permanent("MODULR needs a source account"));
         }
         let (amount, code) = transfer.decimal_amount()?;
         let kind = match transfer.kind {
@@ -203,7 +204,7 @@ impl Modulr {
             ("authorization", &authorization),
             ("content-type", "application/json"),
         ];
-        paid(&parsed(&self.provider.post("/payments", &headers, body).await?)?)
+        order_result(&parsed(&self.provider.post("/payments", &headers, body).await?)?)
     }
 }
 
@@ -217,7 +218,7 @@ fn read_account(
     row: &JsonObject<'_>,
     context: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, Unfit> {
+) -> Result<Option<Timestamp>, InvalidRecord> {
     let (reference, code) = (row.required("id")?, row.required("currency")?);
     page.batch.accounts.push(NewAccount {
         reference: reference.clone(),
@@ -238,7 +239,7 @@ fn read_beneficiary(
     row: &JsonObject<'_>,
     _: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, Unfit> {
+) -> Result<Option<Timestamp>, InvalidRecord> {
     page.batch.accounts.push(NewAccount {
         reference: row.required("id")?,
         created_at: row.required_date("created")?,
@@ -255,7 +256,7 @@ fn read_transaction(
     row: &JsonObject<'_>,
     context: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, Unfit> {
+) -> Result<Option<Timestamp>, InvalidRecord> {
     let (code, created_at) = (row.required("currency")?, row.required_date("transactionDate")?);
     let amount = row.amount("amount", &code)?;
     let kind = payment_type(&row.text("type"));
@@ -295,10 +296,10 @@ fn payment_type(word: &str) -> PaymentType {
 }
 
 /// Returns the state of an order. Its transactions have separate ids, so the result names no payment.
-fn paid(made: &serde_json::Value) -> Result<Paid, Failure> {
+fn order_result(made: &serde_json::Value) -> Result<OrderResult, Failure> {
     let (id, word) = (made["id"].as_str().unwrap_or_default(), made["status"].as_str().unwrap_or_default());
     if id.is_empty() {
-        return Err(Failure::later("the provider's payment has no id"));
+        return Err(Failure::retryable("the provider's payment has no id"));
     }
     let status = match word {
         "PROCESSED" => PaymentStatus::Succeeded,
@@ -311,7 +312,7 @@ fn paid(made: &serde_json::Value) -> Result<Paid, Failure> {
         "" => PaymentStatus::Other,
         _ => PaymentStatus::Failed,
     };
-    Ok(Paid::of_status(id.to_owned(), status, word))
+    Ok(OrderResult::of_status(id.to_owned(), status, word))
 }
 
 #[cfg(test)]

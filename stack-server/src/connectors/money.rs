@@ -8,7 +8,9 @@
 use ledger_core::{Balance, Timestamp};
 use ledger_store::{DocumentChange, Expected, Snapshot};
 
-use crate::connectors::{BankDetails, Failure, Order, Outcome, Paid, Restart, Retry, Start, Transfer};
+use crate::connectors::{
+    BankDetails, Failure, NewTask, Order, OrderResult, OrderState, Restart, Retry, Transfer,
+};
 use crate::http::error::ApiError;
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::Account;
@@ -18,7 +20,7 @@ use crate::payments::event::Event;
 use crate::payments::ids::{AccountId, ConnectorId, InitiationId, PaymentId};
 use crate::payments::initiation::{self, Initiation, RelatedPayment, Step};
 use crate::payments::record::{self, Versioned};
-use crate::payments::service::{Payments, installed};
+use crate::payments::service::{Payments, require_installation};
 use crate::payments::task::{Schedule, Task};
 use crate::payments::words::{AccountType, InitiationStatus, PaymentType, TaskStatus};
 
@@ -37,7 +39,7 @@ const REVERSE: &str = "reverse-payment";
 const PROVIDER_ID: &str = "transfer_id";
 
 /// Returns the task that executes an initiation.
-pub(super) fn start(initiation: &Initiation, action: Action, now: Timestamp) -> Start {
+pub(super) fn start(initiation: &Initiation, action: Action, now: Timestamp) -> NewTask {
     let (name, key) = match action {
         Action::Pay => ("Initiate payment", PAY),
         Action::Reverse => ("Reverse payment", REVERSE),
@@ -48,7 +50,7 @@ pub(super) fn start(initiation: &Initiation, action: Action, now: Timestamp) -> 
     let descriptor = String::from_utf8(json.into_bytes()).expect("JSON is UTF-8");
     let later = (action == Action::Pay && initiation.scheduled_at > now).then_some(initiation.scheduled_at);
     let schedule = Schedule::Once(later);
-    Start { schedule, ..Start::once(descriptor, Restart::IfNotActive) }
+    NewTask { schedule, ..NewTask::once(descriptor, Restart::IfNotActive) }
 }
 
 /// Returns the action and the initiation of a task, or `None` if the task executes no initiation.
@@ -90,14 +92,14 @@ pub(super) fn prepare(
             (Action::Reverse, S::AskReversed) => S::ReverseProcessing,
             // The provider may already have received the order.
             (Action::Pay, S::Processing) | (Action::Reverse, S::ReverseProcessing) => {
-                let next = order(payments, snapshot, &initiation, action).map_err(undecided)?;
+                let next = order(payments, snapshot, &initiation, action).map_err(as_temporary)?;
                 let changes = if matches!(next, Next::Nothing) { ended() } else { vec![] };
                 return Ok((changes, next));
             }
             _ => return Ok((ended(), Next::Nothing)),
         };
         initiation.steps.push(Step::new(processing, now)?);
-        let mut changes = payments.tell(&[Event::Initiation(&initiation)], now);
+        let mut changes = payments.event_changes(&[Event::Initiation(&initiation)], now);
         changes.push(record::put(&initiation, Expected::Version(version)));
         let next = order(payments, snapshot, &initiation, action)?;
         if matches!(next, Next::Nothing) {
@@ -109,7 +111,7 @@ pub(super) fn prepare(
 
 /// Makes the refusal of an order temporary. This is for orders that the provider may already have received: the money
 /// may have moved, so the order must stay open and be tried again.
-pub(super) fn undecided(error: ApiError) -> ApiError {
+pub(super) fn as_temporary(error: ApiError) -> ApiError {
     if error.is_temporary() { error } else { ApiError::busy(error.message) }
 }
 
@@ -149,7 +151,7 @@ fn order(
     let order = match (action, sent) {
         (Action::Pay, Some(provider_id)) if initiation.step().metadata.contains_key(PROVIDER_ID) => {
             let (kind, provider_id) = (initiation.kind, provider_id.clone());
-            Order::Look { provider_id, kind, source }
+            Order::GetState { provider_id, kind, source }
         }
         (Action::Pay, _) => Order::Send(transfer(
             &initiation.initial_amount,
@@ -203,11 +205,11 @@ pub(super) fn note(
     payments: &Payments,
     task: &Task,
     (id, action): (&InitiationId, Action),
-    came: &Result<Paid, Failure>,
+    came: &Result<OrderResult, Failure>,
     now: Timestamp,
 ) -> Result<bool, ApiError> {
     payments.write(|snapshot| {
-        installed(snapshot, &id.connector)?;
+        require_installation(snapshot, &id.connector)?;
         let Some(Versioned { value: mut initiation, version }) = initiation::find(snapshot, id)? else {
             return Ok((vec![record::put(&terminated(task, now), Expected::Anything)], true));
         };
@@ -233,7 +235,7 @@ pub(super) fn note(
         } else if let Some(last) = initiation.steps.last_mut() {
             *last = step;
         }
-        let mut changes = payments.tell(&[Event::Initiation(&initiation)], now);
+        let mut changes = payments.event_changes(&[Event::Initiation(&initiation)], now);
         changes.push(record::put(&initiation, Expected::Version(version)));
         if ends {
             changes.push(record::put(&terminated(task, now), Expected::Anything));
@@ -251,16 +253,22 @@ fn failed(step: &mut Step, action: Action, reason: &str) {
 }
 
 /// Applies a response of the connector to an initiation. Returns whether the order has ended.
-fn apply(initiation: &mut Initiation, step: &mut Step, action: Action, paid: &Paid, now: Timestamp) -> bool {
+fn apply(
+    initiation: &mut Initiation,
+    step: &mut Step,
+    action: Action,
+    paid: &OrderResult,
+    now: Timestamp,
+) -> bool {
     step.error.clear();
     if !paid.provider_id.is_empty() {
         step.metadata.insert(PROVIDER_ID.to_owned(), paid.provider_id.clone());
     }
     match &paid.outcome {
-        Outcome::UnderWay => return false,
-        Outcome::Failed(reason) => failed(step, action, reason),
-        Outcome::Done if action == Action::Pay => step.status = InitiationStatus::Processed,
-        Outcome::Done => {
+        OrderState::InProgress => return false,
+        OrderState::Failed(reason) => failed(step, action, reason),
+        OrderState::Done if action == Action::Pay => step.status = InitiationStatus::Processed,
+        OrderState::Done => {
             if let Some(reversal) = initiation.reversals.last() {
                 initiation.amount += &negated(&reversal.amount);
             }

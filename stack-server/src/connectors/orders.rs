@@ -7,13 +7,13 @@ use crate::connectors::engine::Engine;
 use crate::connectors::money::{self, Action};
 use crate::connectors::runner::start_changes;
 use crate::connectors::transfers::{self, NewTransfer};
-use crate::connectors::{Order, Outcome, Paid};
+use crate::connectors::{Order, OrderResult, OrderState};
 use crate::http::error::{ApiError, Code};
 use crate::payments::codec::Metadata;
 use crate::payments::ids::ConnectorId;
 use crate::payments::initiation::Initiation;
 use crate::payments::record;
-use crate::payments::service::installed;
+use crate::payments::service::require_installation;
 use crate::payments::task::Task;
 use crate::payments::transfer as stored;
 use crate::payments::words::{InitiationType, TransferStatus};
@@ -39,14 +39,14 @@ pub(crate) async fn change_initiation(
             let (mut changes, initiation) = change(snapshot)?;
             let Some(action) = action else { return Ok((changes, (None, None))) };
             let connector = &initiation.id.connector;
-            installed(snapshot, connector)?;
+            require_installation(snapshot, connector)?;
             if let Err(refusal) = check_pays(&begun, connector) {
                 return Ok((changes, (None, Some(refusal))));
             }
             let now = begun.0.clock.now();
             let start = money::start(&initiation, action, now);
-            let (mut tasks, starts) = start_changes(snapshot, connector, &[start], now)?;
-            changes.extend(starts);
+            let (mut tasks, new_tasks) = start_changes(snapshot, connector, &[start], now)?;
+            changes.extend(new_tasks);
             Ok((changes, (tasks.pop(), None)))
         })
     })
@@ -57,7 +57,7 @@ pub(crate) async fn change_initiation(
 
 fn check_pays(engine: &Engine, connector: &ConnectorId) -> Result<(), ApiError> {
     let definition = engine.definition(&connector.provider)?;
-    if definition.abilities.pays {
+    if definition.capabilities.pays {
         return Ok(());
     }
     Err(ApiError::validation(format!("the connector {} moves no money", definition.provider)))
@@ -103,9 +103,9 @@ pub(crate) async fn begin_transfer(
     let begun = engine.clone();
     let task = blocking::answer(move || {
         begun.payments().write(|snapshot| {
-            installed(snapshot, &transfer.connector)?;
-            let starts = std::slice::from_ref(&start);
-            let (mut tasks, mut changes) = start_changes(snapshot, &transfer.connector, starts, now)?;
+            require_installation(snapshot, &transfer.connector)?;
+            let new_tasks = std::slice::from_ref(&start);
+            let (mut tasks, mut changes) = start_changes(snapshot, &transfer.connector, new_tasks, now)?;
             changes.push(record::put(&transfer, Expected::Absent));
             Ok((changes, tasks.pop()))
         })
@@ -135,7 +135,7 @@ pub(crate) async fn make_transfer(
     let paid = runtime.spawn(async move { runner.pay(Order::Send(transfer)).await }).await;
     let paid = paid.map_err(|error| ApiError::fault(&error.to_string()))?;
     match paid {
-        Ok(Paid { outcome: Outcome::Failed(reason), .. }) => Err(refused(reason)),
+        Ok(OrderResult { outcome: OrderState::Failed(reason), .. }) => Err(refused(reason)),
         Ok(paid) => Ok(paid.raw),
         Err(failure) => Err(refused(failure.reason)),
     }
@@ -148,7 +148,7 @@ fn refused(reason: String) -> ApiError {
 
 fn check_transfers(engine: &Engine, connector: &ConnectorId) -> Result<(), ApiError> {
     let definition = engine.definition(&connector.provider)?;
-    if definition.abilities.transfers {
+    if definition.capabilities.transfers {
         return Ok(());
     }
     Err(ApiError::validation(format!("the connector {} makes no transfers", definition.provider)))

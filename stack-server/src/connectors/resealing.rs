@@ -10,7 +10,7 @@ use crate::payments::record::{self, Versioned};
 use crate::sealing::Sealer;
 
 /// Decrypts a text with the key that encrypted it, and encrypts the result with the first key.
-fn again(sealer: &Sealer, purpose: &[u8], sealed: &[u8]) -> Result<Vec<u8>, ApiError> {
+fn reencrypt(sealer: &Sealer, purpose: &[u8], sealed: &[u8]) -> Result<Vec<u8>, ApiError> {
     let text = sealer.open(purpose, sealed).map_err(|error| ApiError::fault(&error.to_string()))?;
     Ok(sealer.seal(purpose, &text)?)
 }
@@ -27,12 +27,12 @@ impl Engine {
         let sealer = &payments.sealer;
         let snapshot = payments.snapshot();
         let installations = installation::all(&snapshot)?.into_iter();
-        for old in installations.filter(|one| !one.is_leaving && sealer.is_outdated(&one.config)) {
+        for old in installations.filter(|one| !one.is_being_removed && sealer.is_outdated(&one.config)) {
             record::change(&payments.store, |snapshot| {
                 let Some(Versioned { value, version }) = installation::find(snapshot, &old.id)? else {
                     return Ok((vec![], ()));
                 };
-                let config = again(sealer, &purpose(&value.id), &value.config)?;
+                let config = reencrypt(sealer, &purpose(&value.id), &value.config)?;
                 Ok((vec![record::put(&Installation { config, ..value }, Expected::Version(version))], ()))
             })?;
         }
@@ -42,7 +42,7 @@ impl Engine {
                 let Some(Versioned { value, version }) = bank_account::find(snapshot, &old.value.id)? else {
                     return Ok((vec![], ()));
                 };
-                let numbers = again(sealer, &BankAccount::purpose(&value.id), &value.numbers)?;
+                let numbers = reencrypt(sealer, &BankAccount::purpose(&value.id), &value.numbers)?;
                 Ok((vec![record::put(&BankAccount { numbers, ..value }, Expected::Version(version))], ()))
             })?;
         }

@@ -11,8 +11,8 @@ use crate::blocking;
 use crate::connectors::clock::Clock;
 use crate::connectors::error::{TaskError, log_fault};
 use crate::connectors::money;
-use crate::connectors::transfers::Subject;
-use crate::connectors::{Connector, Failure, Order, Page, Paid, Restart, Retry, Start, TaskContext};
+use crate::connectors::transfers::MoneyMovement;
+use crate::connectors::{Connector, Failure, NewTask, Order, OrderResult, Page, Restart, Retry, TaskContext};
 use crate::http::error::ApiError;
 use crate::limits::{PAY_TIMEOUT, TASK_PAUSE_MIN};
 use crate::payments::ids::ConnectorId;
@@ -52,9 +52,9 @@ pub(super) struct Runner {
 }
 
 /// The result of a step of a task.
-enum Stepped {
+enum StepOutcome {
     /// The next step follows at once.
-    GoesOn,
+    Continue,
     /// The task has nothing left to do in this run.
     Done,
     /// The task has failed for good.
@@ -111,10 +111,10 @@ impl Runner {
         let mut next_page = None;
         loop {
             match self.step(&mut task, &mut 0, &mut next_page).await {
-                Stepped::GoesOn => {}
-                Stepped::Done => return Ok(()),
-                Stepped::Failed | Stepped::Pause(_) => return Err(TaskError::Failed(task.error)),
-                Stepped::Stopped => return Err(TaskError::Stopped),
+                StepOutcome::Continue => {}
+                StepOutcome::Done => return Ok(()),
+                StepOutcome::Failed | StepOutcome::Pause(_) => return Err(TaskError::Failed(task.error)),
+                StepOutcome::Stopped => return Err(TaskError::Stopped),
             }
         }
     }
@@ -128,17 +128,17 @@ impl Runner {
                 return;
             }
             let pause = match self.step(&mut task, &mut failures, &mut next_page).await {
-                Stepped::GoesOn => continue,
-                Stepped::Stopped => return,
-                Stepped::Done if task.schedule == Schedule::Periodic => self.period,
-                Stepped::Done | Stepped::Failed => match self.next_run(&task).await {
+                StepOutcome::Continue => continue,
+                StepOutcome::Stopped => return,
+                StepOutcome::Done if task.schedule == Schedule::Periodic => self.period,
+                StepOutcome::Done | StepOutcome::Failed => match self.next_run(&task).await {
                     Some(again) => {
                         task = again;
                         continue;
                     }
                     None => return,
                 },
-                Stepped::Pause(pause) => pause,
+                StepOutcome::Pause(pause) => pause,
             };
             if !self.sleep(pause).await {
                 return;
@@ -177,21 +177,21 @@ impl Runner {
         self: &Arc<Self>,
         task: &mut Task,
         failures: &mut u32,
-        next_page: &mut Option<Fetching>,
-    ) -> Stepped {
+        next_page: &mut Option<PageFetch>,
+    ) -> StepOutcome {
         let mut stopped = self.stop.subscribe();
         if *stopped.borrow() {
-            return Stepped::Stopped;
+            return StepOutcome::Stopped;
         }
-        if let Some(subject) = Subject::of_task(task) {
-            return self.move_money(task, subject, failures).await;
+        if let Some(movement) = MoneyMovement::of_task(task) {
+            return self.move_money(task, movement, failures).await;
         }
         let fetching = next_page.take().unwrap_or_else(|| self.fetch(task, &task.state));
         let fetched = tokio::select! {
             biased;
-            _ = stopped.wait_for(|stop| *stop) => return Stepped::Stopped,
+            _ = stopped.wait_for(|stop| *stop) => return StepOutcome::Stopped,
             fetched = fetching.finish() => {
-                fetched.unwrap_or_else(|_| Err(Failure::final_("the connector failed; see the log")))
+                fetched.unwrap_or_else(|_| Err(Failure::permanent("the connector failed; see the log")))
             }
         };
         let page = match fetched {
@@ -203,25 +203,25 @@ impl Runner {
         match self.record(task, page).await {
             Ok(has_more) => {
                 (*failures, *next_page) = (0, next);
-                if has_more { Stepped::GoesOn } else { Stepped::Done }
+                if has_more { StepOutcome::Continue } else { StepOutcome::Done }
             }
-            Err(error) => self.failed(task, later(error), failures).await,
+            Err(error) => self.failed(task, to_failure(error), failures).await,
         }
     }
 
     /// Sends the order of a task to the provider, and records the response.
-    async fn move_money(&self, task: &mut Task, subject: Subject, failures: &mut u32) -> Stepped {
+    async fn move_money(&self, task: &mut Task, movement: MoneyMovement, failures: &mut u32) -> StepOutcome {
         let now = self.context.clock.now();
-        let (payments, asked, asking) = (self.context.payments.clone(), subject.clone(), task.clone());
+        let (payments, asked, asking) = (self.context.payments.clone(), movement.clone(), task.clone());
         let next = blocking::answer(move || asked.prepare(&payments, &asking, now)).await;
         let next = match next {
             Ok(money::Next::Ask(order)) => Ok(order),
-            Ok(money::Next::Nothing) => return Stepped::Done,
+            Ok(money::Next::Nothing) => return StepOutcome::Done,
             Err(error) if error.is_temporary() => {
-                return self.failed(task, later(error), failures).await;
+                return self.failed(task, to_failure(error), failures).await;
             }
             // Refuse the order, and record the reason for its caller.
-            Err(error) => Err(Failure::final_(error.message)),
+            Err(error) => Err(Failure::permanent(error.message)),
         };
         let came = match next {
             // Wait for the response even if the runner stops: the response must not be lost.
@@ -230,37 +230,37 @@ impl Runner {
         };
         let (payments, noted, asking) = (self.context.payments.clone(), came.clone(), task.clone());
         let now = self.context.clock.now();
-        let ends = blocking::answer(move || subject.note(&payments, &asking, &noted, now)).await;
+        let ends = blocking::answer(move || movement.note(&payments, &asking, &noted, now)).await;
         match (ends, came) {
-            (Ok(true), _) => Stepped::Done,
+            (Ok(true), _) => StepOutcome::Done,
             (Ok(false), Ok(_)) => {
                 *failures = 0;
-                Stepped::Pause(self.period)
+                StepOutcome::Pause(self.period)
             }
             (Ok(false), Err(failure)) => self.failed(task, failure, failures).await,
-            (Err(error), _) => self.failed(task, later(error), failures).await,
+            (Err(error), _) => self.failed(task, to_failure(error), failures).await,
         }
     }
 
     /// Sends an order to the provider. Fails if there is no response within [`PAY_TIMEOUT`]. The next attempt has the
     /// same idempotency key.
-    pub(super) async fn pay(&self, order: Order) -> Result<Paid, Failure> {
+    pub(super) async fn pay(&self, order: Order) -> Result<OrderResult, Failure> {
         let connector = self.connector.clone();
         // Use a separate runtime task, so that a panic ends only this call.
         let asking = AbortOnDrop(tokio::spawn(async move { connector.pay(&order).await }));
         tokio::select! {
             biased;
             came = asking.finish() => {
-                came.unwrap_or_else(|_| Err(Failure::later("the connector failed; see the log")))
+                came.unwrap_or_else(|_| Err(Failure::retryable("the connector failed; see the log")))
             }
             () = self.context.clock.sleep(PAY_TIMEOUT) => {
-                Err(Failure::later(format!("the provider did not answer within {} s", PAY_TIMEOUT.as_secs())))
+                Err(Failure::retryable(format!("the provider did not answer within {} s", PAY_TIMEOUT.as_secs())))
             }
         }
     }
 
     /// Begins to fetch the page of a task at a state.
-    fn fetch(self: &Arc<Self>, task: &Task, state: &str) -> Fetching {
+    fn fetch(self: &Arc<Self>, task: &Task, state: &str) -> PageFetch {
         let (runner, descriptor, state) = (self.clone(), task.descriptor.clone(), state.to_owned());
         // Use a separate runtime task, so that a panic ends only this task of the installation.
         AbortOnDrop(tokio::spawn(async move {
@@ -275,7 +275,7 @@ impl Runner {
     async fn record(self: &Arc<Self>, task: &mut Task, mut page: Page) -> Result<bool, ApiError> {
         let now = self.context.clock.now();
         let before = task.clone();
-        let passed_over = page.batch.remove_unfit();
+        let passed_over = page.batch.remove_oversized();
         let mut after = before.clone();
         after.state = page.state.take().unwrap_or(after.state);
         after.error = page.warning.take().or(passed_over).unwrap_or_default();
@@ -307,7 +307,7 @@ impl Runner {
     }
 
     /// Records why a step failed. Returns whether and when to try again.
-    async fn failed(&self, task: &mut Task, failure: Failure, failures: &mut u32) -> Stepped {
+    async fn failed(&self, task: &mut Task, failure: Failure, failures: &mut u32) -> StepOutcome {
         let mut ends = failure.retry == Retry::Never;
         let before = task.clone();
         task.error = failure.reason;
@@ -331,14 +331,14 @@ impl Runner {
             }
         }
         if ends {
-            return Stepped::Failed;
+            return StepOutcome::Failed;
         }
         let growing = TASK_PAUSE_MIN * 2_u32.saturating_pow(*failures).min(1 << 16);
         *failures = failures.saturating_add(1);
         let pause = jittered(growing.min(self.period.max(TASK_PAUSE_MIN)));
         match failure.retry {
-            Retry::After(asked) => Stepped::Pause(pause.max(asked)),
-            _ => Stepped::Pause(pause),
+            Retry::After(asked) => StepOutcome::Pause(pause.max(asked)),
+            _ => StepOutcome::Pause(pause),
         }
     }
 }
@@ -352,7 +352,7 @@ fn jittered(pause: Duration) -> Duration {
 }
 
 /// A page that is being fetched.
-type Fetching = AbortOnDrop<Result<Page, Failure>>;
+type PageFetch = AbortOnDrop<Result<Page, Failure>>;
 
 /// A runtime task that is aborted when this handle is dropped.
 struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
@@ -371,9 +371,9 @@ impl<T> Drop for AbortOnDrop<T> {
 
 /// Converts an error of this server to the failure of a task. The task shows the message for clients, and the log shows
 /// the cause.
-fn later(error: ApiError) -> Failure {
+fn to_failure(error: ApiError) -> Failure {
     error.log_cause();
-    Failure::later(error.message)
+    Failure::retryable(error.message)
 }
 
 /// Returns the tasks to start, and the changes that record them. A task that already exists keeps its id, creation date
@@ -381,29 +381,30 @@ fn later(error: ApiError) -> Failure {
 pub(super) fn start_changes(
     snapshot: &Snapshot,
     connector: &ConnectorId,
-    starts: &[Start],
+    new_tasks: &[NewTask],
     now: Timestamp,
 ) -> Result<(Vec<Task>, Vec<DocumentChange>), ApiError> {
     let (mut tasks, mut changes): (Vec<Task>, _) = (Vec::new(), Vec::new());
-    for start in starts {
-        if tasks.iter().any(|task| task.descriptor == start.descriptor) {
+    for new_task in new_tasks {
+        if tasks.iter().any(|task| task.descriptor == new_task.descriptor) {
             continue;
         }
-        let found = task::find_by_descriptor(snapshot, &connector.installation, &start.descriptor)?;
+        let found = task::find_by_descriptor(snapshot, &connector.installation, &new_task.descriptor)?;
         let (task, expected) = match found {
             None => {
                 let id = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;
                 // Each is a microsecond newer than the one before it, so that lists keep the order.
                 let created_at = Timestamp::from_micros(now.as_micros() + tasks.len() as i64);
-                let task = Task::new(id, connector, &start.descriptor, start.schedule, created_at);
+                let task = Task::new(id, connector, &new_task.descriptor, new_task.schedule, created_at);
                 (task, Expected::Absent)
             }
             Some(found) => {
-                if start.restart == Restart::Never || found.value.status == TaskStatus::Active {
+                if new_task.restart == Restart::Never || found.value.status == TaskStatus::Active {
                     continue;
                 }
                 let (status, error) = (TaskStatus::Active, String::new());
-                let again = Task { status, error, schedule: start.schedule, updated_at: now, ..found.value };
+                let again =
+                    Task { status, error, schedule: new_task.schedule, updated_at: now, ..found.value };
                 (again, Expected::Version(found.version))
             }
         };
@@ -419,16 +420,16 @@ pub(super) fn start_changes(
 pub(super) fn stop_changes(
     snapshot: &Snapshot,
     connector: &ConnectorId,
-    starts: &[Start],
+    new_tasks: &[NewTask],
     now: Timestamp,
 ) -> Result<Vec<DocumentChange>, ApiError> {
-    let is_begun = |task: &Task| starts.iter().any(|start| start.descriptor == task.descriptor);
-    let fetches = starts.iter().any(|start| start.schedule == Schedule::Periodic);
+    let is_begun = |task: &Task| new_tasks.iter().any(|new_task| new_task.descriptor == task.descriptor);
+    let fetches = new_tasks.iter().any(|new_task| new_task.schedule == Schedule::Periodic);
     let stops = |task: &Task| {
         task.status == TaskStatus::Active
             && !is_begun(task)
             && (task.schedule == Schedule::Periodic || !fetches)
-            && Subject::of_task(task).is_none()
+            && MoneyMovement::of_task(task).is_none()
     };
     let mut tasks = task::all(snapshot, &connector.installation)?;
     tasks.retain(stops);

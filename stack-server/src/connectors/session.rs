@@ -54,8 +54,8 @@ impl Session {
 /// Fails if the response contains no token that is a valid header value.
 pub(super) fn token_of(body: &[u8], name: &str) -> Result<String, Failure> {
     let answer: serde_json::Value =
-        serde_json::from_slice(body).map_err(|_| Failure::later("the answer to the login is no JSON"))?;
+        serde_json::from_slice(body).map_err(|_| Failure::retryable("the answer to the login is no JSON"))?;
     let token = answer[name].as_str().unwrap_or_default();
     let fits = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits { Ok(token.to_owned()) } else { Err(Failure::later("the answer to the login has no token")) }
+    if fits { Ok(token.to_owned()) } else { Err(Failure::retryable("the answer to the login has no token")) }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use ledger_core::Timestamp;
 use serde_json::value::RawValue;
 
-use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Definition, SLOTS};
+use crate::connectors::config::{Parameter, ParameterType, Values, optional, required, secret};
+use crate::connectors::definition::{Capabilities, Definition, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape};
 use crate::connectors::json_object::JsonObject;
 use crate::connectors::stripe_mapping::{self, id_of};
 use crate::connectors::stripe_timeline::Timeline;
 use crate::connectors::{
-    Connector, Failure, Order, Outcome, Page, Paid, Pending, Restart, Start, TaskContext, Transfer, currency,
-    object,
+    Connector, ConnectorFuture, Failure, NewTask, Order, OrderResult, OrderState, Page, Restart, TaskContext,
+    Transfer, currency, object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
@@ -37,16 +37,16 @@ pub(crate) const DEFINITION: Definition = Definition {
     parameters: PARAMETERS,
     period: "pollingPeriod",
     slots: SLOTS,
-    abilities: Abilities { pays: true, reverses: true, transfers: true, bank_accounts: false },
+    capabilities: Capabilities { pays: true, reverses: true, transfers: true, bank_accounts: false },
     build: &|values, tools| Ok(build(values, tools)),
     clean: None,
 };
 
 const PARAMETERS: &[Parameter] = &[
-    optional("name", Kind::Text, PROVIDER),
-    secret(required("apiKey", Kind::Text, "")),
-    optional("pollingPeriod", Kind::Duration, "2m0s"),
-    optional("pageSize", Kind::Number, "10"),
+    optional("name", ParameterType::Text, PROVIDER),
+    secret(required("apiKey", ParameterType::Text, "")),
+    optional("pollingPeriod", ParameterType::Duration, "2m0s"),
+    optional("pageSize", ParameterType::Number, "10"),
 ];
 
 /// Maximum number of rows per request that the provider accepts.
@@ -84,16 +84,16 @@ fn descriptor(name: &str, is_main: bool, account: &str) -> String {
     String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
 }
 
-fn once(name: &str, account: &str) -> Start {
-    Start::once(descriptor(name, false, account), Restart::IfNotActive)
+fn once(name: &str, account: &str) -> NewTask {
+    NewTask::once(descriptor(name, false, account), Restart::IfNotActive)
 }
 
 impl Connector for Stripe {
-    fn first_tasks(&self) -> Vec<Start> {
-        vec![Start::periodic(descriptor(MAIN, true, ""))]
+    fn first_tasks(&self) -> Vec<NewTask> {
+        vec![NewTask::periodic(descriptor(MAIN, true, ""))]
     }
 
-    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> ConnectorFuture<'a, Page> {
         Box::pin(async move {
             let account = context.descriptor_member("account");
             match context.descriptor_member("name").as_str() {
@@ -106,19 +106,19 @@ impl Connector for Stripe {
                 ROOT_BALANCE => self.balance(context, ROOT).await,
                 BALANCE => self.balance(context, &account).await,
                 EXTERNAL => self.external_accounts(context, &account).await,
-                other => Err(Failure::final_(format!("there is no task {other:?}"))),
+                other => Err(Failure::permanent(format!("there is no task {other:?}"))),
             }
         })
     }
 
-    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid> {
+    fn pay<'a>(&'a self, order: &'a Order) -> ConnectorFuture<'a, OrderResult> {
         Box::pin(async move {
             match order {
                 Order::Send(transfer) if transfer.kind == InitiationType::Transfer => {
                     self.transfer(transfer).await
                 }
                 Order::Send(transfer) => self.payout(transfer).await,
-                Order::Look { provider_id, source, .. } => {
+                Order::GetState { provider_id, source, .. } => {
                     let path = format!("/v1/payouts/{}", escape(provider_id));
                     payout_outcome(&record(&self.get(&path, source).await?)?)
                 }
@@ -171,7 +171,7 @@ impl Stripe {
             path.push_str(&format!("&starting_after={}", escape(&after)));
         }
         let answer = self.get(&path, "").await?;
-        let listed = Listed::of(&answer)?;
+        let listed = ListPage::of(&answer)?;
         let mut page = Page::default();
         for row in &listed.rows {
             read(row, row.text("id"), &mut page);
@@ -226,7 +226,7 @@ impl Stripe {
     async fn transactions(&self, context: &TaskContext, account: &str) -> Result<Page, Failure> {
         let state = Timeline::of(context);
         let answer = self.get(&state.path(context, self.page_size), account).await?;
-        let listed = Listed::of(&answer)?;
+        let listed = ListPage::of(&answer)?;
         let (state, goes_on) = state.after(&listed.rows, listed.has_more);
         let mut page = Page { state: Some(state.json()), has_more: goes_on, ..Page::default() };
         // The provider lists the newest transaction first. JsonObject the oldest first.
@@ -236,7 +236,7 @@ impl Stripe {
         Ok(page)
     }
 
-    async fn transfer(&self, transfer: &Transfer) -> Result<Paid, Failure> {
+    async fn transfer(&self, transfer: &Transfer) -> Result<OrderResult, Failure> {
         let (amount, code) = minor_amount(transfer)?;
         let mut form = vec![
             ("amount", &*amount),
@@ -251,15 +251,15 @@ impl Stripe {
         let answer = self.post("/v1/transfers", &transfer.source, &transfer.idempotency_key, &form).await?;
         let made = record(&answer)?;
         let reference = id_of(&made, "balance_transaction");
-        Ok(Paid {
-            outcome: Outcome::Done,
+        Ok(OrderResult {
+            outcome: OrderState::Done,
             payment: (!reference.is_empty()).then_some((PaymentType::Transfer, reference)),
             provider_id: made.text("id"),
             raw: made.raw(),
         })
     }
 
-    async fn payout(&self, transfer: &Transfer) -> Result<Paid, Failure> {
+    async fn payout(&self, transfer: &Transfer) -> Result<OrderResult, Failure> {
         let (amount, code) = minor_amount(transfer)?;
         let form = [
             ("amount", &*amount),
@@ -271,36 +271,41 @@ impl Stripe {
         payout_outcome(&record(&made)?)
     }
 
-    async fn reverse(&self, transfer: &Transfer, id: &str) -> Result<Paid, Failure> {
+    async fn reverse(&self, transfer: &Transfer, id: &str) -> Result<OrderResult, Failure> {
         let amount = transfer.amount.to_string();
         let path = format!("/v1/transfers/{}/reversals", escape(id));
         let form = [("amount", &*amount), ("description", &*transfer.description)];
         self.post(&path, &transfer.source, &transfer.idempotency_key, &form).await?;
-        Ok(Paid { outcome: Outcome::Done, payment: None, provider_id: id.to_owned(), raw: String::new() })
+        Ok(OrderResult {
+            outcome: OrderState::Done,
+            payment: None,
+            provider_id: id.to_owned(),
+            raw: String::new(),
+        })
     }
 }
 
 /// Returns the JSON text of a response, as the provider sent it.
 fn parsed(path: &str, body: &[u8]) -> Result<Box<RawValue>, Failure> {
     let path = path.split('?').next().unwrap_or_default();
-    serde_json::from_slice(body).map_err(|error| Failure::later(format!("{path}: {error}")))
+    serde_json::from_slice(body).map_err(|error| Failure::retryable(format!("{path}: {error}")))
 }
 
 fn record(answer: &RawValue) -> Result<JsonObject<'_>, Failure> {
-    JsonObject::of(answer).ok_or_else(|| Failure::later("the answer is no object"))
+    JsonObject::of(answer).ok_or_else(|| Failure::retryable("the answer is no object"))
 }
 
 /// A page of a list.
-struct Listed<'a> {
+struct ListPage<'a> {
     /// The records with an id. Without an id, the next page could not be requested.
     rows: Vec<JsonObject<'a>>,
     has_more: bool,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> ListPage<'a> {
     fn of(answer: &'a RawValue) -> Result<Self, Failure> {
         let answer = record(answer)?;
-        let rows = answer.list("data").ok_or_else(|| Failure::later("the answer holds no list"))?;
+        let rows = answer.list("data").ok_or_else(|| Failure::retryable("the answer holds no list"))?;
         let rows = rows.into_iter().filter_map(JsonObject::of).filter(|row| !row.text("id").is_empty());
         let rows: Vec<_> = rows.collect();
         Ok(Self { has_more: answer.flag("has_more") && !rows.is_empty(), rows })
@@ -337,24 +342,24 @@ fn account_of(row: &JsonObject<'_>, id: String, kind: AccountType, asset: &str) 
 /// Returns the amount and the currency of a transfer in the provider's form.
 fn minor_amount(transfer: &Transfer) -> Result<(String, String), Failure> {
     let code = currency::currency(&transfer.asset).filter(|code| stripe_mapping::is_supported(code));
-    let code = code.ok_or_else(|| Failure::final_(format!("{} is not supported", transfer.asset)))?;
+    let code = code.ok_or_else(|| Failure::permanent(format!("{} is not supported", transfer.asset)))?;
     Ok((transfer.amount.to_string(), code.to_ascii_lowercase()))
 }
 
-fn payout_outcome(made: &JsonObject<'_>) -> Result<Paid, Failure> {
+fn payout_outcome(made: &JsonObject<'_>) -> Result<OrderResult, Failure> {
     let id = made.text("id");
     if id.is_empty() {
-        return Err(Failure::later("the provider's payout has no id"));
+        return Err(Failure::retryable("the provider's payout has no id"));
     }
     let outcome = match &*made.text("status") {
-        "paid" => Outcome::Done,
-        "failed" => Outcome::Failed(made.text("failure_message")),
-        "canceled" => Outcome::Failed("the payout was cancelled".to_owned()),
-        _ => Outcome::UnderWay,
+        "paid" => OrderState::Done,
+        "failed" => OrderState::Failed(made.text("failure_message")),
+        "canceled" => OrderState::Failed("the payout was cancelled".to_owned()),
+        _ => OrderState::InProgress,
     };
     let reference = id_of(made, "balance_transaction");
     let payment = (!reference.is_empty()).then_some((PaymentType::Payout, reference));
-    Ok(Paid { outcome, payment, provider_id: id, raw: made.raw() })
+    Ok(OrderResult { outcome, payment, provider_id: id, raw: made.raw() })
 }
 
 #[cfg(test)]
@@ -364,25 +369,25 @@ mod tests {
 
     use super::*;
 
-    fn paid_of(made: &serde_json::Value) -> Result<Paid, Failure> {
+    fn order_result_of(made: &serde_json::Value) -> Result<OrderResult, Failure> {
         payout_outcome(&record(&to_raw_value(made).expect("JSON"))?)
     }
 
     #[test]
     fn a_payout_is_done_or_failed_or_under_way() {
         for (status, outcome) in [
-            ("paid", Outcome::Done),
-            ("in_transit", Outcome::UnderWay),
-            ("pending", Outcome::UnderWay),
-            ("canceled", Outcome::Failed("the payout was cancelled".to_owned())),
+            ("paid", OrderState::Done),
+            ("in_transit", OrderState::InProgress),
+            ("pending", OrderState::InProgress),
+            ("canceled", OrderState::Failed("the payout was cancelled".to_owned())),
         ] {
             let made = json!({"id": "po_1", "status": status, "balance_transaction": "txn_1"});
-            let paid = paid_of(&made).expect("it has an id");
+            let paid = order_result_of(&made).expect("it has an id");
             assert_eq!(
                 (paid.outcome, paid.payment),
                 (outcome, Some((PaymentType::Payout, "txn_1".to_owned())))
             );
         }
-        assert!(paid_of(&json!({"status": "paid"})).is_err());
+        assert!(order_result_of(&json!({"status": "paid"})).is_err());
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn id_of(row: &JsonObject<'_>, name: &str) -> String {
 }
 
 /// The payment to which a balance transaction belongs.
-struct About<'r, 'a> {
+struct ParentPayment<'r, 'a> {
     /// The charge, payout or transfer that is the payment.
     original: &'r JsonObject<'a>,
     kind: PaymentType,
@@ -48,28 +48,28 @@ pub(super) fn payment(row: &JsonObject<'_>, context: &TaskContext, account: &str
     // Skip the transaction if its source is missing or not expanded.
     let source = row.object("source")?;
     let charge = source.object("charge");
-    let about = about(row, &source, charge.as_ref())?;
+    let parent = parent_payment(row, &source, charge.as_ref())?;
     let id = row.text("id");
-    let reference = match about.adjustment {
+    let reference = match parent.adjustment {
         None => id.clone(),
-        Some(_) => id_of(about.original, "balance_transaction"),
+        Some(_) => id_of(parent.original, "balance_transaction"),
     };
-    let code = about.original.text("currency").to_ascii_uppercase();
+    let code = parent.original.text("currency").to_ascii_uppercase();
     if reference.is_empty() || id.is_empty() || !is_supported(&code) {
         return None;
     }
     let happened_at = date(row, "created")?;
-    let created_at = match about.adjustment {
+    let created_at = match parent.adjustment {
         None => happened_at,
-        Some(_) => date(about.original, "created")?,
+        Some(_) => date(parent.original, "created")?,
     };
-    let (source_account, destination) = sides(&about, context, account);
-    let mut metadata = about.original.object_or_empty("metadata").texts();
+    let (source_account, destination) = sides(&parent, context, account);
+    let mut metadata = parent.original.object_or_empty("metadata").texts();
     metadata.extend(source.object_or_empty("metadata").texts());
-    metadata.extend(about.original.object_or_empty("payment_intent").object_or_empty("metadata").texts());
+    metadata.extend(parent.original.object_or_empty("payment_intent").object_or_empty("metadata").texts());
     metadata.extend(source.object_or_empty("payment_intent").object_or_empty("metadata").texts());
     let raw = row.raw();
-    let adjustments = about.adjustment.map(|(status, amount)| Adjustment {
+    let adjustments = parent.adjustment.map(|(status, amount)| Adjustment {
         reference: id,
         created_at: happened_at,
         status,
@@ -77,14 +77,14 @@ pub(super) fn payment(row: &JsonObject<'_>, context: &TaskContext, account: &str
         raw: raw.clone(),
     });
     Some(NewPayment {
-        kind: about.kind,
+        kind: parent.kind,
         reference,
         source: source_account,
         destination,
-        status: about.status,
-        initial_amount: about.initial_amount,
-        amount: about.amount,
-        scheme: about.scheme,
+        status: parent.status,
+        initial_amount: parent.initial_amount,
+        amount: parent.amount,
+        scheme: parent.scheme,
         asset: currency::asset(&code),
         created_at,
         raw: Some(raw),
@@ -96,24 +96,24 @@ pub(super) fn payment(row: &JsonObject<'_>, context: &TaskContext, account: &str
 }
 
 fn sides(
-    about: &About<'_, '_>,
+    parent: &ParentPayment<'_, '_>,
     context: &TaskContext,
     account: &str,
 ) -> (Option<AccountId>, Option<AccountId>) {
-    match about.kind {
+    match parent.kind {
         PaymentType::PayIn => (None, context.account(account)),
         PaymentType::Transfer => {
-            (context.account(account), context.account(&id_of(about.original, "destination")))
+            (context.account(account), context.account(&id_of(parent.original, "destination")))
         }
         _ => (context.account(account), None),
     }
 }
 
-fn about<'r, 'a>(
+fn parent_payment<'r, 'a>(
     row: &JsonObject<'_>,
     source: &'r JsonObject<'a>,
     charged: Option<&'r JsonObject<'a>>,
-) -> Option<About<'r, 'a>> {
+) -> Option<ParentPayment<'r, 'a>> {
     let of_refund = |status| Some((status, source.whole("amount")));
     let of_row = |status| Some((status, row.whole("amount")));
     match &*row.text("type") {
@@ -145,7 +145,7 @@ fn about<'r, 'a>(
 }
 
 /// Returns the amount of a record minus another amount, which may be absent.
-fn left(row: &JsonObject<'_>, less: &str) -> Option<Balance> {
+fn remaining_amount(row: &JsonObject<'_>, less: &str) -> Option<Balance> {
     Some(row.whole("amount")? - row.whole(less).unwrap_or(Balance::ZERO))
 }
 
@@ -154,12 +154,12 @@ fn charge<'r, 'a>(
     scheme: Scheme,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
-) -> Option<About<'r, 'a>> {
-    Some(About {
+) -> Option<ParentPayment<'r, 'a>> {
+    Some(ParentPayment {
         original,
         kind: PaymentType::PayIn,
         status,
-        amount: left(original, "amount_refunded")?,
+        amount: remaining_amount(original, "amount_refunded")?,
         initial_amount: original.whole("amount")?,
         scheme,
         adjustment,
@@ -170,7 +170,7 @@ fn payout<'r, 'a>(
     original: &'r JsonObject<'a>,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
-) -> Option<About<'r, 'a>> {
+) -> Option<ParentPayment<'r, 'a>> {
     let amount = original.whole("amount")?;
     let scheme = match &*original.text("type") {
         "bank_account" => Scheme::SepaCredit,
@@ -178,7 +178,7 @@ fn payout<'r, 'a>(
         _ => Scheme::Unknown,
     };
     let (kind, initial_amount) = (PaymentType::Payout, amount.clone());
-    Some(About { original, kind, status, amount, initial_amount, scheme, adjustment })
+    Some(ParentPayment { original, kind, status, amount, initial_amount, scheme, adjustment })
 }
 
 fn payout_status(payout: &JsonObject<'_>) -> PaymentStatus {
@@ -195,12 +195,12 @@ fn transfer<'r, 'a>(
     original: &'r JsonObject<'a>,
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
-) -> Option<About<'r, 'a>> {
-    Some(About {
+) -> Option<ParentPayment<'r, 'a>> {
+    Some(ParentPayment {
         original,
         kind: PaymentType::Transfer,
         status,
-        amount: left(original, "amount_reversed")?,
+        amount: remaining_amount(original, "amount_reversed")?,
         initial_amount: original.whole("amount")?,
         scheme: Scheme::Other,
         adjustment,

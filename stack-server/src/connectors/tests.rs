@@ -9,12 +9,14 @@ use ledger_store::Store;
 
 use crate::connectors::clock::Clock as _;
 use crate::connectors::clock::manual::ManualClock;
-use crate::connectors::config::{Kind, Parameter, Values, optional};
-use crate::connectors::definition::{Abilities, Definition};
+use crate::connectors::config::{Parameter, ParameterType, Values, optional};
+use crate::connectors::definition::{Capabilities, Definition};
 use crate::connectors::engine::{Engine, Worker};
 use crate::connectors::http::Tools;
-use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, TaskContext};
-use crate::outbound::Outbound;
+use crate::connectors::{
+    Connector, ConnectorFuture, Failure, NewTask, Order, OrderResult, Page, Restart, TaskContext,
+};
+use crate::outbound::OutboundPolicy;
 use crate::payments::codec::Metadata;
 use crate::payments::event::Events;
 use crate::payments::ids::ConnectorId;
@@ -49,36 +51,38 @@ struct Script {
 struct Provider(Arc<Mutex<Script>>);
 
 impl Connector for Provider {
-    fn first_tasks(&self) -> Vec<Start> {
+    fn first_tasks(&self) -> Vec<NewTask> {
         if self.0.lock().expect("no panic").is_idle {
             return vec![];
         }
-        let mut starts = vec![Start::periodic("{\"name\":\"main\"}".to_owned())];
+        let mut new_tasks = vec![NewTask::periodic("{\"name\":\"main\"}".to_owned())];
         if self.0.lock().expect("no panic").has_setup {
-            let setup = Start::once("{\"name\":\"setup\"}".to_owned(), Restart::Never);
-            starts.insert(0, Start { is_synchronous: true, ..setup });
+            let setup = NewTask::once("{\"name\":\"setup\"}".to_owned(), Restart::Never);
+            new_tasks.insert(0, NewTask { is_synchronous: true, ..setup });
         }
-        starts
+        new_tasks
     }
 
-    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> ConnectorFuture<'a, Page> {
         let mut script = self.0.lock().expect("no panic");
         script.states.push(format!("{} {}", context.descriptor_member("name"), context.state));
         let answer = script.answers.pop_front().unwrap_or_else(|| Ok(Page::default()));
         Box::pin(async move { answer })
     }
 
-    fn pay<'a>(&'a self, _: &'a Order) -> Pending<'a, Paid> {
+    fn pay<'a>(&'a self, _: &'a Order) -> ConnectorFuture<'a, OrderResult> {
         self.0.lock().expect("no panic").orders += 1;
         Box::pin(std::future::pending())
     }
 }
 
-const PARAMETERS: &[Parameter] =
-    &[optional("name", Kind::Text, "TEST"), optional("pollingPeriod", Kind::Duration, "1m0s")];
+const PARAMETERS: &[Parameter] = &[
+    optional("name", ParameterType::Text, "TEST"),
+    optional("pollingPeriod", ParameterType::Duration, "1m0s"),
+];
 
 /// An engine on a store, with its provider and clock.
-struct Bench {
+struct Fixture {
     store: Store,
     engine: Engine,
     worker: Worker,
@@ -99,18 +103,18 @@ fn engine<C: Connector + 'static>(
         parameters: PARAMETERS,
         period: "pollingPeriod",
         slots: 2,
-        abilities: Abilities { pays: true, reverses: true, transfers: true, bank_accounts: true },
+        capabilities: Capabilities { pays: true, reverses: true, transfers: true, bank_accounts: true },
         build: Box::leak(Box::new(build)),
         clean: None,
     };
     let definitions: &'static [Definition] = Box::leak(Box::new([definition]));
     let events = Events::new(vec!["test"], String::new(), &store.snapshot(), clock.now());
     let payments = Payments::new(store.clone(), Sealer::of_secret(b"test"), events);
-    let tools = Tools::new(Outbound::Any, std::collections::BTreeMap::new(), Duration::from_secs(30));
+    let tools = Tools::new(OutboundPolicy::Any, std::collections::BTreeMap::new(), Duration::from_secs(30));
     Engine::new(Arc::new(payments), definitions, tools, Arc::new(clock.clone()))
 }
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
         Self::on(Store::in_memory(), Provider::default(), ManualClock::default())
     }
@@ -190,101 +194,101 @@ fn page(payments: &[NewPayment], state: &str, has_more: bool) -> Page {
 
 #[test]
 fn a_periodic_task_fetches_all_and_then_once_a_period() {
-    let bench = Bench::new();
-    bench.answer([
+    let fixture = Fixture::new();
+    fixture.answer([
         Ok(page(&[payment("a", 1), payment("b", 2), payment("a", 1)], "{\"at\":\"1\"}", true)),
         Ok(page(&[payment("b", 3)], "{\"at\":\"2\"}", false)),
     ]);
-    let id = bench.install();
-    bench.until("both pages are there", |bench| bench.clock.waiting() == 1);
-    let amounts: Vec<_> = bench.payments().iter().map(|payment| payment.amount.to_string()).collect();
+    let id = fixture.install();
+    fixture.until("both pages are there", |fixture| fixture.clock.waiting() == 1);
+    let amounts: Vec<_> = fixture.payments().iter().map(|payment| payment.amount.to_string()).collect();
     assert_eq!(amounts, ["1", "3"]);
-    let [task] = &bench.tasks(&id)[..] else { panic!("one task") };
+    let [task] = &fixture.tasks(&id)[..] else { panic!("one task") };
     assert_eq!((task.status, &*task.state, &*task.error), (TaskStatus::Active, "{\"at\":\"2\"}", ""));
-    bench.clock.advance(Duration::from_secs(59));
-    assert_eq!(bench.asked(), 2);
-    bench.clock.advance(Duration::from_secs(1));
-    bench.until("it is asked again", |bench| bench.asked() == 3);
-    let states = bench.provider.0.lock().expect("no panic").states.clone();
+    fixture.clock.advance(Duration::from_secs(59));
+    assert_eq!(fixture.asked(), 2);
+    fixture.clock.advance(Duration::from_secs(1));
+    fixture.until("it is asked again", |fixture| fixture.asked() == 3);
+    let states = fixture.provider.0.lock().expect("no panic").states.clone();
     assert_eq!(states, ["main {}", "main {\"at\":\"1\"}", "main {\"at\":\"2\"}"]);
-    bench.worker.stop();
+    fixture.worker.stop();
 }
 
 #[test]
 fn a_failure_is_shown_and_tried_again_later() {
-    let bench = Bench::new();
-    bench.answer([Err(Failure::later("down")), Ok(page(&[payment("a", 1)], "{}", false))]);
-    let id = bench.install();
-    bench.until("it waits", |bench| bench.clock.waiting() == 1);
-    let task = bench.tasks(&id).remove(0);
+    let fixture = Fixture::new();
+    fixture.answer([Err(Failure::retryable("down")), Ok(page(&[payment("a", 1)], "{}", false))]);
+    let id = fixture.install();
+    fixture.until("it waits", |fixture| fixture.clock.waiting() == 1);
+    let task = fixture.tasks(&id).remove(0);
     assert_eq!((task.status, &*task.error), (TaskStatus::Active, "down"));
     // The first pause is between 1 s and 1.2 s.
-    bench.clock.advance(Duration::from_millis(1_200));
-    bench.until("it has recovered", |bench| bench.tasks(&id)[0].error.is_empty());
-    assert_eq!(bench.payments().len(), 1);
-    bench.worker.stop();
+    fixture.clock.advance(Duration::from_millis(1_200));
+    fixture.until("it has recovered", |fixture| fixture.tasks(&id)[0].error.is_empty());
+    assert_eq!(fixture.payments().len(), 1);
+    fixture.worker.stop();
 }
 
 #[test]
 fn a_failure_for_good_ends_the_task() {
-    let bench = Bench::new();
-    bench.answer([Err(Failure::final_("a bad configuration"))]);
-    let id = bench.install();
-    bench.until("it has failed", |bench| bench.tasks(&id)[0].status == TaskStatus::Failed);
-    assert_eq!(bench.tasks(&id)[0].error, "a bad configuration");
-    bench.worker.stop();
+    let fixture = Fixture::new();
+    fixture.answer([Err(Failure::permanent("a bad configuration"))]);
+    let id = fixture.install();
+    fixture.until("it has failed", |fixture| fixture.tasks(&id)[0].status == TaskStatus::Failed);
+    assert_eq!(fixture.tasks(&id)[0].error, "a bad configuration");
+    fixture.worker.stop();
 }
 
 #[test]
 fn children_run_once_for_each_start() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let child = |restart| {
-        let start = Start::once("{\"name\":\"child\"}".to_owned(), restart);
+        let start = NewTask::once("{\"name\":\"child\"}".to_owned(), restart);
         Ok(Page { children: vec![start.clone(), start], ..Page::default() })
     };
-    bench.answer([child(Restart::IfNotActive)]);
-    let id = bench.install();
-    let is_done = |bench: &Bench| {
-        bench.tasks(&id).iter().any(|task| task.status == TaskStatus::Terminated)
-            && bench.clock.waiting() == 1
+    fixture.answer([child(Restart::IfNotActive)]);
+    let id = fixture.install();
+    let is_done = |fixture: &Fixture| {
+        fixture.tasks(&id).iter().any(|task| task.status == TaskStatus::Terminated)
+            && fixture.clock.waiting() == 1
     };
-    bench.until("the child has ended", is_done);
+    fixture.until("the child has ended", is_done);
     for (restart, asked) in [(Restart::IfNotActive, 4), (Restart::Never, 5)] {
-        bench.answer([child(restart)]);
-        bench.clock.advance(Duration::from_mins(1));
-        bench.until("all was asked", |bench| bench.asked() == asked && is_done(bench));
+        fixture.answer([child(restart)]);
+        fixture.clock.advance(Duration::from_mins(1));
+        fixture.until("all was asked", |fixture| fixture.asked() == asked && is_done(fixture));
     }
-    assert_eq!(bench.tasks(&id).len(), 2);
-    bench.worker.stop();
+    assert_eq!(fixture.tasks(&id).len(), 2);
+    fixture.worker.stop();
 }
 
 #[test]
 fn tasks_go_on_where_they_were_after_a_restart() {
-    let bench = Bench::new();
-    bench.answer([Ok(page(&[payment("a", 1)], "{\"at\":\"7\"}", false))]);
-    bench.install();
-    bench.until("the page is there", |bench| bench.clock.waiting() == 1);
-    let Bench { store, worker, provider, clock, .. } = bench;
+    let fixture = Fixture::new();
+    fixture.answer([Ok(page(&[payment("a", 1)], "{\"at\":\"7\"}", false))]);
+    fixture.install();
+    fixture.until("the page is there", |fixture| fixture.clock.waiting() == 1);
+    let Fixture { store, worker, provider, clock, .. } = fixture;
     worker.stop();
     let asked = provider.0.lock().expect("no panic").states.len();
-    let bench = Bench::on(store, provider, clock);
-    bench.until("it is asked", |bench| bench.asked() > asked);
-    let states = bench.provider.0.lock().expect("no panic").states.clone();
+    let fixture = Fixture::on(store, provider, clock);
+    fixture.until("it is asked", |fixture| fixture.asked() > asked);
+    let states = fixture.provider.0.lock().expect("no panic").states.clone();
     assert_eq!(states.last().map(String::as_str), Some("main {\"at\":\"7\"}"));
-    bench.worker.stop();
+    fixture.worker.stop();
 }
 
 #[test]
 fn removing_an_installation_removes_all_of_it() {
-    let bench = Bench::new();
-    bench.answer([Ok(page(&[payment("a", 1)], "{}", false))]);
-    let id = bench.install();
-    bench.until("the page is there", |bench| bench.clock.waiting() == 1);
-    bench.runtime.block_on(bench.engine.uninstall(&id)).expect("removed");
-    assert_eq!((bench.payments().len(), bench.tasks(&id).len()), (0, 0));
-    assert!(bench.runtime.block_on(bench.engine.uninstall(&id)).is_err());
+    let fixture = Fixture::new();
+    fixture.answer([Ok(page(&[payment("a", 1)], "{}", false))]);
+    let id = fixture.install();
+    fixture.until("the page is there", |fixture| fixture.clock.waiting() == 1);
+    fixture.runtime.block_on(fixture.engine.uninstall(&id)).expect("removed");
+    assert_eq!((fixture.payments().len(), fixture.tasks(&id).len()), (0, 0));
+    assert!(fixture.runtime.block_on(fixture.engine.uninstall(&id)).is_err());
     // The name can be used again.
-    let other = bench.install();
+    let other = fixture.install();
     assert_ne!(other, id);
-    bench.worker.stop();
+    fixture.worker.stop();
 }

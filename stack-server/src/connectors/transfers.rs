@@ -4,13 +4,15 @@ use ledger_core::{Balance, Timestamp};
 use ledger_store::{Expected, Snapshot};
 
 use crate::connectors::money::{self, Action, Next};
-use crate::connectors::{Failure, Order, Outcome, Paid, Restart, Retry, Start, Transfer, currency, object};
+use crate::connectors::{
+    Failure, NewTask, Order, OrderResult, OrderState, Restart, Retry, Transfer, currency, object,
+};
 use crate::http::error::ApiError;
 use crate::payments::account::Account;
 use crate::payments::codec::Metadata;
 use crate::payments::ids::{AccountId, ConnectorId, InitiationId};
 use crate::payments::record::{self, Versioned};
-use crate::payments::service::{Payments, installed};
+use crate::payments::service::{Payments, require_installation};
 use crate::payments::task::Task;
 use crate::payments::transfer as stored;
 use crate::payments::words::{AccountType, InitiationType, TransferStatus};
@@ -30,9 +32,9 @@ pub(crate) struct NewTransfer {
 }
 
 /// Returns the task that executes a transfer.
-pub(super) fn start(id: &Uuid) -> Start {
+pub(super) fn start(id: &Uuid) -> NewTask {
     let named = [("name", "Initiate transfer"), ("key", KEY), ("transferID", &*id.to_string())];
-    Start::once(object(&named), Restart::Never)
+    NewTask::once(object(&named), Restart::Never)
 }
 
 /// Returns the data of the order for the provider.
@@ -58,12 +60,12 @@ pub(super) fn order_of(
 
 /// The initiation or transfer that a task executes.
 #[derive(Clone, Debug)]
-pub(super) enum Subject {
+pub(super) enum MoneyMovement {
     Initiation(Action, InitiationId),
     Transfer(ConnectorId, Uuid),
 }
 
-impl Subject {
+impl MoneyMovement {
     /// Returns the subject of a task, or `None` if the task moves no money.
     pub(super) fn of_task(task: &Task) -> Option<Self> {
         if let Some((action, id)) = money::of_task(&task.descriptor) {
@@ -89,7 +91,7 @@ impl Subject {
         &self,
         payments: &Payments,
         task: &Task,
-        came: &Result<Paid, Failure>,
+        came: &Result<OrderResult, Failure>,
         now: Timestamp,
     ) -> Result<bool, ApiError> {
         match self {
@@ -123,7 +125,7 @@ fn prepare(
             return Ok((vec![record::put(&money::terminated(task, now), Expected::Anything)], Next::Nothing));
         };
         if transfer.is_sent {
-            let order = order(snapshot, transfer).map_err(money::undecided)?;
+            let order = order(snapshot, transfer).map_err(money::as_temporary)?;
             return Ok((vec![], Next::Ask(Box::new(order))));
         }
         // Record this before the provider is called. After a crash, it shows that the order may have been sent.
@@ -145,7 +147,7 @@ fn order(snapshot: &Snapshot, transfer: stored::Transfer) -> Result<Order, ApiEr
     };
     let source = transfer.source;
     if !transfer.provider_id.is_empty() {
-        return Ok(Order::Look { provider_id: transfer.provider_id, kind, source });
+        return Ok(Order::GetState { provider_id: transfer.provider_id, kind, source });
     }
     let source_metadata = if source.is_empty() {
         Metadata::new()
@@ -173,11 +175,11 @@ fn note(
     payments: &Payments,
     task: &Task,
     (connector, id): (&ConnectorId, &Uuid),
-    came: &Result<Paid, Failure>,
+    came: &Result<OrderResult, Failure>,
     now: Timestamp,
 ) -> Result<bool, ApiError> {
     payments.write(|snapshot| {
-        installed(snapshot, connector)?;
+        require_installation(snapshot, connector)?;
         let ended = || record::put(&money::terminated(task, now), Expected::Anything);
         let Some(Versioned { value, version }) = find(snapshot, connector, id)? else {
             return Ok((vec![ended()], true));
@@ -187,9 +189,9 @@ fn note(
             Ok(paid) => {
                 transfer.provider_id.clone_from(&paid.provider_id);
                 (transfer.status, transfer.error) = match &paid.outcome {
-                    Outcome::Done => (TransferStatus::Succeeded, String::new()),
-                    Outcome::UnderWay => (TransferStatus::Pending, String::new()),
-                    Outcome::Failed(reason) => (TransferStatus::Failed, reason.clone()),
+                    OrderState::Done => (TransferStatus::Succeeded, String::new()),
+                    OrderState::InProgress => (TransferStatus::Pending, String::new()),
+                    OrderState::Failed(reason) => (TransferStatus::Failed, reason.clone()),
                 };
             }
             Err(failure) => {

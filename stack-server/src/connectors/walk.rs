@@ -10,8 +10,8 @@ use std::time::Duration;
 use ledger_core::Timestamp;
 use serde_json::value::RawValue;
 
-use crate::connectors::json_object::{JsonObject, Unfit, elements};
-use crate::connectors::{Failure, Page, Restart, Start, TaskContext, object};
+use crate::connectors::json_object::{InvalidRecord, JsonObject, elements};
+use crate::connectors::{Failure, NewTask, Page, Restart, TaskContext, object};
 use crate::payments::task::NO_STATE;
 
 /// A list of a provider.
@@ -31,10 +31,11 @@ pub(super) struct List {
 }
 
 /// Adds a record to a page, and returns the date by which the list is filtered.
-pub(super) type Read = fn(&JsonObject<'_>, &TaskContext, &mut Page) -> Result<Option<Timestamp>, Unfit>;
+pub(super) type Read =
+    fn(&JsonObject<'_>, &TaskContext, &mut Page) -> Result<Option<Timestamp>, InvalidRecord>;
 
 /// Ends the walk after one response, which contains the whole list.
-pub(super) fn whole(_: Option<&JsonObject<'_>>, _: &PagePosition) -> bool {
+pub(super) fn single_page(_: Option<&JsonObject<'_>>, _: &PagePosition) -> bool {
     true
 }
 
@@ -45,10 +46,10 @@ pub(super) fn until_empty(_: Option<&JsonObject<'_>>, _: &PagePosition) -> bool 
 
 impl List {
     /// Returns the task that walks the list once.
-    pub(super) fn task(&self, members: &[(&str, &str)]) -> Start {
+    pub(super) fn task(&self, members: &[(&str, &str)]) -> NewTask {
         let named = [("name", self.name), ("key", self.key)];
         let all: Vec<_> = named.into_iter().chain(members.iter().copied()).collect();
-        Start::once(object(&all), Restart::IfNotActive)
+        NewTask::once(object(&all), Restart::IfNotActive)
     }
 }
 
@@ -116,7 +117,7 @@ impl PagePosition {
     ///
     /// Fails if the response contains no list.
     pub(super) fn read(self, list: &List, context: &TaskContext, body: &[u8]) -> Result<Page, Failure> {
-        let wrong = |reason: &str| Failure::later(format!("{}: {reason}", list.key));
+        let wrong = |reason: &str| Failure::retryable(format!("{}: {reason}", list.key));
         let raw: &RawValue = serde_json::from_slice(body).map_err(|error| wrong(&error.to_string()))?;
         let answer = JsonObject::of(raw);
         let rows = answer.as_ref().map_or_else(|| elements(raw), |answer| answer.list(list.rows));
@@ -136,10 +137,10 @@ impl PagePosition {
         let mut place = self;
         for raw in &rows {
             let read = JsonObject::of(raw)
-                .ok_or_else(|| Unfit("a row that is no object was passed over".to_owned()));
+                .ok_or_else(|| InvalidRecord("a row that is no object was passed over".to_owned()));
             match read.and_then(|row| (list.read)(&row, context, &mut page)) {
-                Ok(at) => place.meet(at.map(|at| at.min(context.now))),
-                Err(Unfit(reason)) => page.warning = page.warning.take().or(Some(reason)),
+                Ok(at) => place.note_date(at.map(|at| at.min(context.now))),
+                Err(InvalidRecord(reason)) => page.warning = page.warning.take().or(Some(reason)),
             }
         }
         place.digest = digest;
@@ -152,7 +153,7 @@ impl PagePosition {
         Ok(page)
     }
 
-    fn meet(&mut self, at: Option<Timestamp>) {
+    fn note_date(&mut self, at: Option<Timestamp>) {
         let Some(at) = at else { return };
         if Timestamp::parse(&self.newest).map_or(true, |newest| newest < at) {
             self.newest = at.to_string();
@@ -178,7 +179,11 @@ mod tests {
     use crate::payments::ids::ConnectorId;
     use crate::uuid::Uuid;
 
-    fn read_row(row: &JsonObject<'_>, _: &TaskContext, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    fn read_row(
+        row: &JsonObject<'_>,
+        _: &TaskContext,
+        page: &mut Page,
+    ) -> Result<Option<Timestamp>, InvalidRecord> {
         page.children.push(LIST.task(&[("row", &row.required("id")?)]));
         Ok(Some(row.required_date("at")?))
     }

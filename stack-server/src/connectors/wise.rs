@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use ledger_core::Timestamp;
 
-use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
-use crate::connectors::definition::{Abilities, Definition, SLOTS};
+use crate::connectors::config::{Parameter, ParameterType, Values, optional, required, secret};
+use crate::connectors::definition::{Capabilities, Definition, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape, parsed};
-use crate::connectors::json_object::{JsonObject, Unfit};
+use crate::connectors::json_object::{InvalidRecord, JsonObject};
 use crate::connectors::walk::{self, List, PagePosition};
 use crate::connectors::{
-    Connector, Failure, Order, Page, Paid, Pending, Start, TaskContext, Transfer, currency, object,
+    Connector, ConnectorFuture, Failure, NewTask, Order, OrderResult, Page, TaskContext, Transfer, currency,
+    object,
 };
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
@@ -38,22 +39,22 @@ pub(crate) const DEFINITION: Definition = Definition {
     parameters: PARAMETERS,
     period: "pollingPeriod",
     slots: SLOTS,
-    abilities: Abilities { pays: true, reverses: false, transfers: true, bank_accounts: false },
+    capabilities: Capabilities { pays: true, reverses: false, transfers: true, bank_accounts: false },
     build: &|values, tools| Ok(build(values, tools)),
     clean: None,
 };
 
 const PARAMETERS: &[Parameter] = &[
-    optional("name", Kind::Text, PROVIDER),
-    secret(required("apiKey", Kind::Text, "")),
-    optional("pollingPeriod", Kind::Duration, "2m0s"),
+    optional("name", ParameterType::Text, PROVIDER),
+    secret(required("apiKey", ParameterType::Text, "")),
+    optional("pollingPeriod", ParameterType::Duration, "2m0s"),
 ];
 
 const PROFILES: List = List {
     name: "Fetch profiles from client",
     key: "fetch-profiles",
     rows: "",
-    is_last: walk::whole,
+    is_last: walk::single_page,
     token: "",
     overlap: None,
     read: read_profile,
@@ -63,7 +64,7 @@ const BALANCES: List = List {
     name: "Fetch balances of a profile",
     key: "fetch-balances",
     rows: "",
-    is_last: walk::whole,
+    is_last: walk::single_page,
     token: "",
     overlap: None,
     read: read_balance,
@@ -102,12 +103,12 @@ fn build(values: &Values, tools: &Tools) -> Arc<dyn Connector> {
 }
 
 impl Connector for Wise {
-    fn first_tasks(&self) -> Vec<Start> {
+    fn first_tasks(&self) -> Vec<NewTask> {
         let main = [("name", "Main task to periodically fetch users and transactions"), ("key", "main")];
-        vec![Start::periodic(object(&main))]
+        vec![NewTask::periodic(object(&main))]
     }
 
-    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> ConnectorFuture<'a, Page> {
         Box::pin(async move {
             let profile = escape(&context.descriptor_member("profileID"));
             let place = PagePosition::of(context);
@@ -119,14 +120,14 @@ impl Connector for Wise {
                 }
                 "fetch-recipient-accounts" => (&RECIPIENTS, recipients(&profile, &place)),
                 "fetch-transfers" => (&TRANSFERS, transfers(&profile, &place)),
-                other => return Err(Failure::final_(format!("there is no task {other:?}"))),
+                other => return Err(Failure::permanent(format!("there is no task {other:?}"))),
             };
             let body = self.provider.get(&path, &[("authorization", &self.authorization)]).await?;
             place.read(list, context, &body)
         })
     }
 
-    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid> {
+    fn pay<'a>(&'a self, order: &'a Order) -> ConnectorFuture<'a, OrderResult> {
         Box::pin(async move {
             match order {
                 // Old transfers may have a profile as their source, which has no balance itself.
@@ -137,12 +138,12 @@ impl Connector for Wise {
                     self.move_between_balances(transfer).await
                 }
                 Order::Send(transfer) => self.send(transfer).await,
-                Order::Look { provider_id, .. } => {
+                Order::GetState { provider_id, .. } => {
                     let path = format!("/v1/transfers/{}", escape(provider_id));
                     let body = self.provider.get(&path, &[("authorization", &self.authorization)]).await?;
-                    paid(&parsed(&body)?)
+                    order_result(&parsed(&body)?)
                 }
-                Order::Reverse { .. } => Err(Failure::final_("WISE reverses no transfers")),
+                Order::Reverse { .. } => Err(Failure::permanent("WISE reverses no transfers")),
             }
         })
     }
@@ -161,7 +162,11 @@ fn transfers(profile: &str, place: &PagePosition) -> String {
     path
 }
 
-fn read_profile(row: &JsonObject<'_>, _: &TaskContext, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+fn read_profile(
+    row: &JsonObject<'_>,
+    _: &TaskContext,
+    page: &mut Page,
+) -> Result<Option<Timestamp>, InvalidRecord> {
     let id = row.required("id")?;
     page.children.extend([BALANCES, RECIPIENTS, TRANSFERS].map(|list| list.task(&[("profileID", &id)])));
     Ok(None)
@@ -171,7 +176,7 @@ fn read_balance(
     row: &JsonObject<'_>,
     context: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, Unfit> {
+) -> Result<Option<Timestamp>, InvalidRecord> {
     let (reference, code) = (row.required("id")?, row.required("currency")?);
     page.batch.accounts.push(NewAccount {
         reference: reference.clone(),
@@ -196,7 +201,7 @@ fn read_recipient(
     row: &JsonObject<'_>,
     context: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, Unfit> {
+) -> Result<Option<Timestamp>, InvalidRecord> {
     let code = row.text("currency");
     let name = row.object_or_empty("name").text("fullName");
     page.batch.accounts.push(NewAccount {
@@ -216,7 +221,7 @@ fn read_transfer(
     row: &JsonObject<'_>,
     context: &TaskContext,
     page: &mut Page,
-) -> Result<Option<Timestamp>, Unfit> {
+) -> Result<Option<Timestamp>, InvalidRecord> {
     let code = row.required("targetCurrency")?;
     let (amount, created_at) = (row.amount("targetValue", &code)?, row.required_date("created")?);
     page.batch.payments.push(NewPayment {
@@ -260,7 +265,7 @@ impl Wise {
 
     /// Sends money to a recipient: creates a quote and a transfer, and pays the transfer from the balance. The customer
     /// transaction id tells the provider that a transfer is a repetition. A transfer that is not funded was not paid.
-    async fn send(&self, transfer: &Transfer) -> Result<Paid, Failure> {
+    async fn send(&self, transfer: &Transfer) -> Result<OrderResult, Failure> {
         let profile = profile(transfer)?;
         let (amount, code) = transfer.decimal_amount()?;
         let key = transfer.idempotency_uuid();
@@ -277,24 +282,24 @@ impl Wise {
         let made = self.post("/v1/transfers", &key, written(json)).await?;
         let id = text(&made["id"]);
         if id.is_empty() {
-            return Err(Failure::later("the provider's transfer has no id"));
+            return Err(Failure::retryable("the provider's transfer has no id"));
         }
         if made["status"] != UNFUNDED {
-            return paid(&made);
+            return order_result(&made);
         }
         let path = format!("/v3/profiles/{profile}/transfers/{}/payments", escape(&id));
         let funded = self.post(&path, &key, "{\"type\":\"BALANCE\"}".to_owned()).await?;
         if funded["status"] == "REJECTED" {
-            return Err(Failure::final_(format!(
+            return Err(Failure::permanent(format!(
                 "the balance pays no transfer: {}",
                 text(&funded["errorCode"])
             )));
         }
-        paid(&made)
+        order_result(&made)
     }
 
     /// Moves money between two balances of a profile.
-    async fn move_between_balances(&self, transfer: &Transfer) -> Result<Paid, Failure> {
+    async fn move_between_balances(&self, transfer: &Transfer) -> Result<OrderResult, Failure> {
         let profile = profile(transfer)?;
         let (amount, code) = transfer.decimal_amount()?;
         let mut json = Json::new(Numbers::Plain);
@@ -308,9 +313,9 @@ impl Wise {
             "COMPLETED" => PaymentStatus::Succeeded,
             "CANCELLED" | "REVERSED" => PaymentStatus::Failed,
             // There is no route to read a movement. The response to a repeated request contains its state.
-            _ => return Err(Failure::later(format!("the movement is {state:?}"))),
+            _ => return Err(Failure::retryable(format!("the movement is {state:?}"))),
         };
-        Ok(Paid::of_status(id, status, &state))
+        Ok(OrderResult::of_status(id, status, &state))
     }
 }
 
@@ -318,7 +323,7 @@ impl Wise {
 fn profile(transfer: &Transfer) -> Result<String, Failure> {
     let known = transfer.source_metadata.get(PROFILE).unwrap_or(&transfer.source);
     if known.is_empty() {
-        return Err(Failure::final_("WISE needs a source account, which tells the profile"));
+        return Err(Failure::permanent("WISE needs a source account, which tells the profile"));
     }
     Ok(escape(known))
 }
@@ -326,7 +331,7 @@ fn profile(transfer: &Transfer) -> Result<String, Failure> {
 /// Checks an id of this provider, which must be a number.
 fn number(id: &str) -> Result<String, Failure> {
     let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { Ok(id.to_owned()) } else { Err(Failure::final_(format!("{id:?} is no id of WISE"))) }
+    if is_number { Ok(id.to_owned()) } else { Err(Failure::permanent(format!("{id:?} is no id of WISE"))) }
 }
 
 fn written(json: Json) -> String {
@@ -341,11 +346,11 @@ fn text(value: &serde_json::Value) -> String {
     }
 }
 
-fn paid(made: &serde_json::Value) -> Result<Paid, Failure> {
+fn order_result(made: &serde_json::Value) -> Result<OrderResult, Failure> {
     let (id, word) = (text(&made["id"]), text(&made["status"]));
     if id.is_empty() {
-        return Err(Failure::later("the provider's transfer has no id"));
+        return Err(Failure::retryable("the provider's transfer has no id"));
     }
     let payment = Some((PaymentType::Transfer, id.clone()));
-    Ok(Paid { payment, ..Paid::of_status(id, status(&word), &word) })
+    Ok(OrderResult { payment, ..OrderResult::of_status(id, status(&word), &word) })
 }

@@ -157,7 +157,7 @@ impl Authority {
 
 /// The hosts and origins that a server without tokens accepts.
 #[derive(Clone, Debug)]
-pub(crate) struct Gate {
+pub(crate) struct BrowserPolicy {
     address: IpAddr,
     /// Whether the server speaks TLS, so that its own pages have the scheme `https`.
     is_secure: bool,
@@ -165,7 +165,7 @@ pub(crate) struct Gate {
     origins: Vec<Origin>,
 }
 
-impl Gate {
+impl BrowserPolicy {
     /// Creates the gate of a server that listens on this address. It also accepts `hosts`, and pages of `origins`.
     pub(crate) fn new(
         address: SocketAddr,
@@ -284,23 +284,23 @@ mod tests {
 
     use super::*;
 
-    fn gate(address: &str) -> Gate {
+    fn policy(address: &str) -> BrowserPolicy {
         let hosts = HostName::parse_list("stack.example,10.1.1.1").expect("names");
         let origins = Origin::parse_list("https://app.example http://localhost:3000").expect("origins");
-        Gate::new(address.parse().expect("an address"), false, hosts, origins)
+        BrowserPolicy::new(address.parse().expect("an address"), false, hosts, origins)
     }
 
-    fn passes(gate: &Gate, target: &str, headers: &[(&str, &str)]) -> bool {
+    fn passes(policy: &BrowserPolicy, target: &str, headers: &[(&str, &str)]) -> bool {
         let mut request = Request::get(target);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        gate.check(&request.body(()).expect("a request").into_parts().0).is_ok()
+        policy.check(&request.body(()).expect("a request").into_parts().0).is_ok()
     }
 
     #[test]
     fn answers_to_its_own_hosts_only() {
-        let (own, open) = (gate("127.0.0.1:80"), gate("0.0.0.0:80"));
+        let (own, open) = (policy("127.0.0.1:80"), policy("0.0.0.0:80"));
         for (host, of_own, of_open) in [
             ("localhost", true, true),
             ("LOCALHOST:8080", true, true),
@@ -333,17 +333,17 @@ mod tests {
             assert_eq!(passes(&own, "/v2", &[("host", host)]), of_own, "{host} on loopback");
             assert_eq!(passes(&open, "/v2", &[("host", host)]), of_open, "{host} on every address");
         }
-        assert!(passes(&gate("10.0.0.9:80"), "/", &[("host", "10.0.0.9")]));
+        assert!(passes(&policy("10.0.0.9:80"), "/", &[("host", "10.0.0.9")]));
         // Whatever else the request names must be this server too.
         assert!(!passes(&own, "http://evil.example/v2", &[("host", "localhost")]));
         assert!(!passes(&own, "/v2", &[("host", "localhost"), ("host", "evil.example")]));
-        let any = Gate { hosts: HostName::parse_list("*").expect("names"), ..own };
+        let any = BrowserPolicy { hosts: HostName::parse_list("*").expect("names"), ..own };
         assert!(passes(&any, "/v2", &[("host", "evil.example")]));
     }
 
     #[test]
     fn takes_pages_of_its_own_and_listed_origins() {
-        let gate = gate("127.0.0.1:8080");
+        let policy = policy("127.0.0.1:8080");
         for (host, origin, is_allowed) in [
             ("localhost:8080", "http://localhost:8080", true),
             ("stack.example", "https://stack.example", true),
@@ -363,18 +363,18 @@ mod tests {
             ("localhost:8080", "file://", false),
             ("localhost:8080", "http://evil.example http://localhost:8080", false),
         ] {
-            assert_eq!(passes(&gate, "/", &[("host", host), ("origin", origin)]), is_allowed, "{origin}");
+            assert_eq!(passes(&policy, "/", &[("host", host), ("origin", origin)]), is_allowed, "{origin}");
         }
         let both = [("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://evil.example")];
-        assert!(!passes(&gate, "/", &both));
-        let secure = Gate { is_secure: true, ..gate };
+        assert!(!passes(&policy, "/", &both));
+        let secure = BrowserPolicy { is_secure: true, ..policy };
         assert!(!passes(&secure, "/", &[("host", "localhost"), ("origin", "http://localhost")]));
         assert!(passes(&secure, "/", &[("host", "localhost"), ("origin", "https://localhost")]));
     }
 
     #[test]
     fn refuses_hidden_requests_of_other_pages() {
-        let gate = gate("127.0.0.1:8080");
+        let policy = policy("127.0.0.1:8080");
         for (site, mode, dest, is_allowed) in [
             ("same-origin", "cors", "empty", true),
             ("none", "navigate", "document", true),
@@ -389,7 +389,7 @@ mod tests {
                 ("sec-fetch-mode", mode),
                 ("sec-fetch-dest", dest),
             ];
-            assert_eq!(passes(&gate, "/", &headers), is_allowed, "{site} {mode} {dest}");
+            assert_eq!(passes(&policy, "/", &headers), is_allowed, "{site} {mode} {dest}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-pub(crate) use self::pool::{Held, Pool};
+pub(crate) use self::pool::{Pool, Reservation};
 use crate::http::error::ApiError;
 use crate::limits::{ANSWER_WAIT, ANSWERS_WAITING_MAX, BODY_WAIT, DISCARDS_MAX, WORK_FACTOR, WORK_WAIT};
 
@@ -53,7 +53,7 @@ impl Memory {
     /// # Errors
     ///
     /// 503 if no memory is free within [`BODY_WAIT`].
-    pub(crate) async fn body(&self, bytes: usize) -> Result<Held, ApiError> {
+    pub(crate) async fn body(&self, bytes: usize) -> Result<Reservation, ApiError> {
         self.bodies.take(bytes, BODY_WAIT).await.ok_or_else(too_many_bodies)
     }
 
@@ -63,7 +63,7 @@ impl Memory {
     ///
     /// 503 if no memory is free within [`WORK_WAIT`], or if too many responses wait for their clients. The request has not
     /// changed anything then.
-    pub(crate) async fn request(&self, body: usize) -> Result<Held, ApiError> {
+    pub(crate) async fn request(&self, body: usize) -> Result<Reservation, ApiError> {
         if self.answers.is_full() {
             return Err(too_many_answers());
         }
@@ -75,7 +75,7 @@ impl Memory {
     /// # Errors
     ///
     /// 503 if no memory is free within [`WORK_WAIT`].
-    pub(crate) async fn work(&self, body: usize) -> Result<Held, ApiError> {
+    pub(crate) async fn work(&self, body: usize) -> Result<Reservation, ApiError> {
         let held = self.work.take(body.saturating_mul(WORK_FACTOR), WORK_WAIT).await;
         held.ok_or_else(|| ApiError::busy("too many large requests are at work"))
     }
@@ -85,8 +85,8 @@ impl Memory {
     /// # Errors
     ///
     /// 503 if no memory is free within [`ANSWER_WAIT`], or too many responses wait already.
-    pub(crate) async fn answer(&self, bytes: usize) -> Result<Held, ApiError> {
-        if let Some(held) = self.answers.try_take(bytes) {
+    pub(crate) async fn answer(&self, bytes: usize) -> Result<Reservation, ApiError> {
+        if let Some(held) = self.answers.try_reserve(bytes) {
             return Ok(held);
         }
         // A waiting response is in memory already, so only a few may wait.
@@ -111,7 +111,7 @@ mod tests {
     #[tokio::test]
     async fn few_answers_wait_for_memory() {
         let memory = Memory::new(16);
-        let all = memory.answers.take_anyway(3);
+        let all = memory.answers.reserve_beyond_limit(3);
         let waiting: Vec<_> = (0..ANSWERS_WAITING_MAX)
             .map(|_| {
                 let memory = memory.clone();

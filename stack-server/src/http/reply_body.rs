@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::http::memory::Held;
+use crate::http::memory::Reservation;
 
 /// The body of a response.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl ReplyBody {
     }
 
     /// Makes a complete body hold memory until it is sent.
-    pub(crate) fn hold(&mut self, held: Held) {
+    pub(crate) fn hold(&mut self, held: Reservation) {
         if let Self::Whole(bytes) = self {
             *bytes = held.keep(std::mem::take(bytes));
         }

@@ -11,7 +11,7 @@ use hyper::{StatusCode, Uri, Version};
 use ledger_core::{Timestamp, TimestampError};
 
 use crate::http::error::{ApiError, Profile};
-use crate::http::memory::{self, Held, Memory};
+use crate::http::memory::{self, Memory, Reservation};
 use crate::http::response::Numbers;
 use crate::limits::{
     BODY_READ_TIMEOUT, BODY_WAIT, DISCARD_BYTES_MAX, DISCARD_IMPORT_BYTES_MAX, DISCARD_IMPORT_TIMEOUT,
@@ -31,21 +31,21 @@ pub(crate) fn segments(path: &str) -> Result<Vec<Cow<'_, str>>, ApiError> {
         return Ok(Vec::new());
     }
     path.split('/')
-        .map(|segment| decode(segment, Plus::Itself))
+        .map(|segment| decode(segment, PlusDecoding::Literal))
         .collect::<Option<_>>()
         .ok_or_else(|| ApiError::validation("invalid escape in the path"))
 }
 
 /// How a `+` is decoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Plus {
-    Itself,
+enum PlusDecoding {
+    Literal,
     Space,
 }
 
 /// Decodes a value of a form, where a `+` is a space. Returns `None` for malformed escapes.
 pub(crate) fn decode_form(text: &str) -> Option<Cow<'_, str>> {
-    decode(text, Plus::Space)
+    decode(text, PlusDecoding::Space)
 }
 
 /// Escapes a value for a form or a path: everything but letters, digits and `-_.`.
@@ -62,8 +62,8 @@ pub(crate) fn encode_form(text: &str) -> String {
 }
 
 /// Decodes percent escapes. Returns `None` if an escape is malformed or the result is not UTF-8.
-fn decode(text: &str, plus: Plus) -> Option<Cow<'_, str>> {
-    if !text.contains('%') && (plus == Plus::Itself || !text.contains('+')) {
+fn decode(text: &str, plus: PlusDecoding) -> Option<Cow<'_, str>> {
+    if !text.contains('%') && (plus == PlusDecoding::Literal || !text.contains('+')) {
         return Some(Cow::Borrowed(text));
     }
     let mut out = Vec::with_capacity(text.len());
@@ -71,7 +71,7 @@ fn decode(text: &str, plus: Plus) -> Option<Cow<'_, str>> {
     while let Some(byte) = bytes.next() {
         out.push(match byte {
             b'%' => hex(bytes.next()?)? << 4 | hex(bytes.next()?)?,
-            b'+' if plus == Plus::Space => b' ',
+            b'+' if plus == PlusDecoding::Space => b' ',
             byte => byte,
         });
     }
@@ -95,7 +95,7 @@ impl<'a> Query<'a> {
     pub(crate) fn parse(text: &'a str) -> Self {
         let pairs = text.split('&').filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name, Plus::Space)?, decode(value, Plus::Space)?))
+            Some((decode(name, PlusDecoding::Space)?, decode(value, PlusDecoding::Space)?))
         });
         Self(pairs.filter(|(name, _)| !name.is_empty()).collect())
     }
@@ -239,7 +239,7 @@ fn is_secret(name: &str) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct ReadBody {
     pub(crate) bytes: Bytes,
-    _held: Option<Held>,
+    _held: Option<Reservation>,
 }
 
 /// Reads a body.
@@ -269,39 +269,39 @@ pub(crate) async fn body(
     let reading = tokio::time::timeout(BODY_READ_TIMEOUT, collect(&mut incoming, limit, memory));
     match reading.await {
         Ok(Ok(body)) => Ok(body),
-        Ok(Err(Unread::TooLarge)) => {
+        Ok(Err(BodyError::TooLarge)) => {
             discard(incoming).await;
             Err(too_large())
         }
-        Ok(Err(Unread::Refused(error))) => {
+        Ok(Err(BodyError::Refused(error))) => {
             if let Ok(_slot) = memory.discards.try_acquire() {
                 discard(incoming).await;
             }
             Err(error)
         }
-        Ok(Err(Unread::BrokenOff)) => Err(ApiError::validation("the body breaks off")),
+        Ok(Err(BodyError::Incomplete)) => Err(ApiError::validation("the body breaks off")),
         Err(_) => Err(ApiError::refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
     }
 }
 
 /// Why a body was not read to its end.
-enum Unread {
+enum BodyError {
     TooLarge,
-    BrokenOff,
+    Incomplete,
     Refused(ApiError),
 }
 
 /// Joins the frames of a body. A body of one frame, which is the usual case, is not copied.
-async fn collect(incoming: &mut Incoming, limit: usize, memory: &Memory) -> Result<ReadBody, Unread> {
+async fn collect(incoming: &mut Incoming, limit: usize, memory: &Memory) -> Result<ReadBody, BodyError> {
     let announced = incoming.size_hint().exact().and_then(|length| usize::try_from(length).ok());
     let mut first = Bytes::new();
     let mut joined: Vec<u8> = Vec::new();
-    let mut held: Option<Held> = None;
+    let mut held: Option<Reservation> = None;
     while let Some(frame) = incoming.frame().await {
         // Trailers are ignored.
-        let Ok(data) = frame.map_err(|_| Unread::BrokenOff)?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|_| BodyError::Incomplete)?.into_data() else { continue };
         if first.len().max(joined.len()) + data.len() > limit {
-            return Err(Unread::TooLarge);
+            return Err(BodyError::TooLarge);
         }
         if first.is_empty() {
             first = data;
@@ -310,7 +310,7 @@ async fn collect(incoming: &mut Incoming, limit: usize, memory: &Memory) -> Resu
             {
                 // Reserve the whole length at once. If each body reserved only what has arrived, several bodies could wait
                 // for each other forever.
-                held = Some(memory.body(length).await.map_err(Unread::Refused)?);
+                held = Some(memory.body(length).await.map_err(BodyError::Refused)?);
             }
             continue;
         }
@@ -322,8 +322,8 @@ async fn collect(incoming: &mut Incoming, limit: usize, memory: &Memory) -> Resu
         if wanted > joined.capacity() {
             let capacity = wanted.max(2 * joined.capacity()).min(limit);
             let held = held.get_or_insert_with(|| memory.bodies.nothing());
-            if !held.reach(capacity, BODY_WAIT).await {
-                return Err(Unread::Refused(memory::too_many_bodies()));
+            if !held.grow_to(capacity, BODY_WAIT).await {
+                return Err(BodyError::Refused(memory::too_many_bodies()));
             }
             joined.reserve_exact(capacity - joined.len());
         }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use memchr::memchr;
 
-use crate::http::memory::{Held, Pool};
+use crate::http::memory::{Pool, Reservation};
 use crate::limits::UNCOUNTED_BYTES_MAX;
 
 /// Number of bytes that a connection reads at once. All connections of an HTTP thread share one buffer of this size.
@@ -45,7 +45,7 @@ enum Part {
 }
 
 /// The framing of a request is malformed.
-struct Unframed;
+struct FramingError;
 
 /// The state of the framing of a connection.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Lines {
         };
         let before = if at == 0 { self.last } else { bytes[at - 1] };
         let ended = if before != b'\r' {
-            Err(Unframed)
+            Err(FramingError)
         } else if self.kept.is_empty() {
             self.end_line(&bytes[..at.saturating_sub(1)])
         } else {
@@ -138,7 +138,7 @@ impl Lines {
     }
 
     /// Handles a complete line, given without its line end.
-    fn end_line(&mut self, line: &[u8]) -> Result<(), Unframed> {
+    fn end_line(&mut self, line: &[u8]) -> Result<(), FramingError> {
         self.part = match self.part {
             Part::RequestLine | Part::Trailer if line.is_empty() => Part::RequestLine,
             Part::RequestLine => {
@@ -150,9 +150,9 @@ impl Lines {
                 0 => Part::RequestLine,
                 left => Part::Body { left, is_chunk: false },
             },
-            Part::ChunkSize => match chunk_size(line, self.is_cut).ok_or(Unframed)? {
+            Part::ChunkSize => match chunk_size(line, self.is_cut).ok_or(FramingError)? {
                 0 => Part::Trailer,
-                size => Part::Body { left: size.checked_add(2).ok_or(Unframed)?, is_chunk: true },
+                size => Part::Body { left: size.checked_add(2).ok_or(FramingError)?, is_chunk: true },
             },
             part => {
                 if part == Part::Header {
@@ -164,7 +164,7 @@ impl Lines {
         Ok(())
     }
 
-    fn read_header(&mut self, line: &[u8]) -> Result<(), Unframed> {
+    fn read_header(&mut self, line: &[u8]) -> Result<(), FramingError> {
         // Fast path: only `Content-Length` and `Transfer-Encoding` matter here.
         let Some(b'c' | b'C' | b't' | b'T') = line.first() else { return Ok(()) };
         let Some(colon) = memchr(b':', line) else { return Ok(()) };
@@ -172,11 +172,11 @@ impl Lines {
         let is_length = name.eq_ignore_ascii_case(b"content-length");
         let is_coding = name.eq_ignore_ascii_case(b"transfer-encoding");
         if (is_length || is_coding) && self.is_cut {
-            return Err(Unframed);
+            return Err(FramingError);
         }
         if is_length {
-            let digits = std::str::from_utf8(value).ok().ok_or(Unframed)?.trim_matches([' ', '\t']);
-            self.length = digits.parse().ok().ok_or(Unframed)?;
+            let digits = std::str::from_utf8(value).ok().ok_or(FramingError)?.trim_matches([' ', '\t']);
+            self.length = digits.parse().ok().ok_or(FramingError)?;
         }
         // hyper refuses every transfer coding other than `chunked` at the end.
         self.is_chunked |= is_coding;
@@ -197,7 +197,7 @@ pub(crate) struct StrictLines<T> {
     lines: Lines,
     heads: Pool,
     /// The reservation for the current head, if it is long.
-    held: Option<Held>,
+    held: Option<Reservation>,
 }
 
 impl<T> StrictLines<T> {
@@ -214,7 +214,7 @@ impl<T> StrictLines<T> {
             return Ok(());
         }
         let mut held = self.held.take().unwrap_or_else(|| self.heads.nothing());
-        if !held.try_reach(long) {
+        if !held.try_grow_to(long) {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         self.held = Some(held);

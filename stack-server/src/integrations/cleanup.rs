@@ -13,13 +13,13 @@ use ledger_store::{ReadError, Store, WriteError};
 use thiserror::Error;
 
 use crate::http::error::ApiError;
-use crate::integrations::pipelines::{Live, stored};
+use crate::integrations::pipelines::{PipelineMonitor, stored};
 use crate::log::{self, Level};
 use crate::schedule::Schedule;
 use crate::settings::Settings;
 
 /// Maximum time between two checks of the clock. Bounds the delay when somebody sets the clock.
-const LOOK: Duration = Duration::from_mins(1);
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(1);
 
 /// A run that failed. The next run continues.
 #[derive(Debug, Error)]
@@ -45,13 +45,17 @@ impl Cleanup {
     /// # Errors
     ///
     /// Fails if the operating system cannot start a thread.
-    pub(crate) fn start(store: &Store, settings: &Settings, pipelines: Arc<Live>) -> io::Result<Self> {
+    pub(crate) fn start(
+        store: &Store,
+        settings: &Settings,
+        pipelines: Arc<PipelineMonitor>,
+    ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (store, stopped) = (store.clone(), Arc::clone(&stop));
         let (schedule, retention) = (settings.cleanup_schedule.clone(), settings.cleanup_retention);
         let thread = std::thread::Builder::new().name("cleanup".to_owned()).spawn(move || {
             let should_stop = || stopped.load(Ordering::Relaxed);
-            look(&schedule, &should_stop, || run(&store, retention, &pipelines, &should_stop));
+            run_on_schedule(&schedule, &should_stop, || run(&store, retention, &pipelines, &should_stop));
         })?;
         Ok(Self { stop, thread })
     }
@@ -66,7 +70,7 @@ impl Cleanup {
 }
 
 /// Runs the work at the times of the schedule, until it must stop.
-fn look(schedule: &Schedule, should_stop: &dyn Fn() -> bool, work: impl Fn()) {
+fn run_on_schedule(schedule: &Schedule, should_stop: &dyn Fn() -> bool, work: impl Fn()) {
     let mut after = log::now();
     while let Some(due) = schedule.next(after) {
         loop {
@@ -75,7 +79,7 @@ fn look(schedule: &Schedule, should_stop: &dyn Fn() -> bool, work: impl Fn()) {
                 break;
             }
             let left = Duration::from_micros(now.as_micros().abs_diff(due.as_micros()));
-            std::thread::park_timeout(left.min(LOOK));
+            std::thread::park_timeout(left.min(CLOCK_CHECK_INTERVAL));
             if should_stop() {
                 return;
             }
@@ -90,7 +94,7 @@ fn look(schedule: &Schedule, should_stop: &dyn Fn() -> bool, work: impl Fn()) {
 }
 
 /// Removes the buckets whose retention period has passed, with their pipelines, and reclaims their space.
-fn run(store: &Store, retention: Duration, pipelines: &Live, should_stop: &dyn Fn() -> bool) {
+fn run(store: &Store, retention: Duration, pipelines: &PipelineMonitor, should_stop: &dyn Fn() -> bool) {
     if let Err(error) = try_run(store, retention, pipelines, should_stop) {
         log::event(Level::Error, "cleanup", &[("reason", &error)]);
     }
@@ -99,7 +103,7 @@ fn run(store: &Store, retention: Duration, pipelines: &Live, should_stop: &dyn F
 fn try_run(
     store: &Store,
     retention: Duration,
-    pipelines: &Live,
+    pipelines: &PipelineMonitor,
     should_stop: &dyn Fn() -> bool,
 ) -> Result<(), CleanupError> {
     let removed = store.remove_deleted(retention).map_err(CleanupError::Remove)?;
@@ -113,7 +117,7 @@ fn try_run(
     }
     // Also delete pipelines that an interrupted run left behind.
     if stored::delete_orphans(store).map_err(CleanupError::DeletePipelines)? {
-        pipelines.call();
+        pipelines.wake();
     }
     let reclaimed = store.reclaim(should_stop).map_err(CleanupError::Reclaim)?;
     if reclaimed.ledgers > 0 {

@@ -30,7 +30,7 @@ impl Line {
     }
 
     /// Adds a field whose value is a word of this program, which needs no escapes.
-    pub(super) fn word(&mut self, key: &str, value: &dyn Display) -> &mut Self {
+    pub(super) fn plain_field(&mut self, key: &str, value: &dyn Display) -> &mut Self {
         self.key(key);
         let quote = if self.format == Format::Json { "\"" } else { "" };
         // Writing to a String cannot fail.
@@ -95,7 +95,7 @@ mod tests {
 
     fn line(format: Format, reason: &str) -> String {
         let mut line = Line::new(format);
-        line.word("level", &"error").value("reason", &reason);
+        line.plain_field("level", &"error").value("reason", &reason);
         line.end()
     }
 

@@ -4,9 +4,9 @@
 //! Lines that are written while a request is handled contain the id of the request (`request_id.rs`).
 
 mod line;
-pub(crate) mod rarely;
 pub(crate) mod refusals;
 pub(crate) mod request_id;
+pub(crate) mod warning_limiter;
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -38,7 +38,7 @@ impl Level {
     pub const WORDS: [(&'static str, Self); 4] =
         [("debug", Self::Debug), ("info", Self::Info), ("warning", Self::Warning), ("error", Self::Error)];
 
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         Self::WORDS[self as usize].0
     }
 }
@@ -68,7 +68,7 @@ pub fn event(level: Level, name: &str, fields: &[(&str, &dyn Display)]) {
     }
     let is_json = FORMAT.load(Ordering::Relaxed) == Format::Json as u8;
     let mut line = Line::new(if is_json { Format::Json } else { Format::Text });
-    line.word("time", &now()).word("level", &level.word()).word("event", &name);
+    line.plain_field("time", &now()).plain_field("level", &level.name()).plain_field("event", &name);
     for (key, value) in fields {
         line.value(key, value);
     }

@@ -16,19 +16,19 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::error::{OutboundError, RequestFailure};
-use super::policy::Outbound;
+use super::policy::OutboundPolicy;
 use super::target::Target;
-use super::tls::{Identity, secured};
+use super::tls::{Identity, connect_tls};
 use crate::limits::{DELIVERY_ANSWER_BYTES_MAX, DELIVERY_IDLE_MAX, DELIVERY_TIMEOUT};
 
 type Sender = SendRequest<Full<Bytes>>;
 
 /// The status and the body of a response. The body is `None` if it is too long or incomplete.
-type Answer = (StatusCode, Option<Vec<u8>>);
+type DeliveryResponse = (StatusCode, Option<Vec<u8>>);
 
 /// A request to another server whose response matters.
 #[derive(Clone, Debug)]
-pub(crate) struct Question {
+pub(crate) struct OutboundRequest {
     pub(crate) method: Method,
     pub(crate) target: Target,
     /// All headers except `host`. The client does not add the credentials of the target.
@@ -42,9 +42,9 @@ pub(crate) struct Question {
     pub(crate) timeout: Duration,
 }
 
-/// The response to a [`Question`].
+/// The response to a [`OutboundRequest`].
 #[derive(Clone, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct OutboundResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -54,7 +54,7 @@ pub(crate) struct Answered {
 #[derive(Debug)]
 pub(crate) struct Client {
     /// The policy for addresses.
-    policy: Outbound,
+    policy: OutboundPolicy,
     /// The client certificate for servers that request one.
     identity: Option<Identity>,
     /// Idle connections and their servers.
@@ -63,12 +63,12 @@ pub(crate) struct Client {
 
 impl Client {
     /// Creates a client without a certificate. It connects only to addresses that the policy allows.
-    pub(crate) fn new(policy: Outbound) -> Self {
+    pub(crate) fn new(policy: OutboundPolicy) -> Self {
         Self { policy, identity: None, idle: Mutex::default() }
     }
 
     /// Creates a client with a certificate, for mutual TLS.
-    pub(crate) fn with_identity(policy: Outbound, identity: Identity) -> Self {
+    pub(crate) fn with_identity(policy: OutboundPolicy, identity: Identity) -> Self {
         Self { identity: Some(identity), ..Self::new(policy) }
     }
 
@@ -79,7 +79,7 @@ impl Client {
     /// Fails if the client cannot connect in time.
     pub(crate) async fn open(&self, target: &Target) -> Result<(), OutboundError> {
         let opening = async {
-            let sender = match self.kept(target) {
+            let sender = match self.take_idle(target) {
                 Some(sender) => sender,
                 None => self.connect(target).await?,
             };
@@ -133,10 +133,10 @@ impl Client {
         target: &Target,
         headers: &HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, RequestFailure> {
+    ) -> Result<DeliveryResponse, RequestFailure> {
         // The other server may close an idle connection at any time. So ignore the error of an idle connection, and try
         // the next one. Only the error of a new connection is final.
-        while let Some(sender) = self.kept(target) {
+        while let Some(sender) = self.take_idle(target) {
             if let Ok(answer) = self.exchange(target, sender, headers, body.clone()).await {
                 return Ok(answer);
             }
@@ -150,31 +150,35 @@ impl Client {
     /// # Errors
     ///
     /// Fails if the client cannot connect, if the response is not complete in time, or if it is too long.
-    pub(crate) async fn ask(&self, question: &Question) -> Result<Answered, OutboundError> {
-        let asking = tokio::time::timeout(question.timeout, self.ask_once_or_twice(question));
+    pub(crate) async fn ask(&self, outgoing: &OutboundRequest) -> Result<OutboundResponse, OutboundError> {
+        let asking = tokio::time::timeout(outgoing.timeout, self.ask_with_retry(outgoing));
         let answered = asking.await.unwrap_or(Err(RequestFailure::AnswerTimeout));
-        answered.map_err(|reason| OutboundError { target: question.target.clone(), reason })
+        answered.map_err(|reason| OutboundError { target: outgoing.target.clone(), reason })
     }
 
-    async fn ask_once_or_twice(&self, question: &Question) -> Result<Answered, RequestFailure> {
+    async fn ask_with_retry(&self, outgoing: &OutboundRequest) -> Result<OutboundResponse, RequestFailure> {
         // Use an idle connection only for GET. If the connection fails, the server may or may not have received the
         // request. Repeating a request that changes data could change them twice.
-        if question.method == Method::GET
-            && let Some(sender) = self.kept(&question.target)
-            && let Ok(answered) = self.ask_over(question, sender).await
+        if outgoing.method == Method::GET
+            && let Some(sender) = self.take_idle(&outgoing.target)
+            && let Ok(answered) = self.ask_over(outgoing, sender).await
         {
             return Ok(answered);
         }
-        let connecting = tokio::time::timeout(question.connect_timeout, self.connect(&question.target));
+        let connecting = tokio::time::timeout(outgoing.connect_timeout, self.connect(&outgoing.target));
         let sender = connecting.await.map_err(|_| RequestFailure::ConnectTimeout)??;
-        self.ask_over(question, sender).await
+        self.ask_over(outgoing, sender).await
     }
 
-    async fn ask_over(&self, question: &Question, mut sender: Sender) -> Result<Answered, RequestFailure> {
-        let target = &question.target;
-        let request = Request::builder().method(question.method.clone()).uri(target.path());
-        let mut request = request.body(Full::new(question.body.clone()))?;
-        *request.headers_mut() = question.headers.clone();
+    async fn ask_over(
+        &self,
+        outgoing: &OutboundRequest,
+        mut sender: Sender,
+    ) -> Result<OutboundResponse, RequestFailure> {
+        let target = &outgoing.target;
+        let request = Request::builder().method(outgoing.method.clone()).uri(target.path());
+        let mut request = request.body(Full::new(outgoing.body.clone()))?;
+        *request.headers_mut() = outgoing.headers.clone();
         request.headers_mut().insert(HOST, HeaderValue::from_str(&target.host_header())?);
         let response = sender.send_request(request).await?;
         let (parts, mut body) = response.into_parts();
@@ -182,17 +186,17 @@ impl Client {
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(RequestFailure::AnswerBreaksOff)?;
             let data = frame.data_ref().map_or(&[][..], |data| data);
-            if read.len() + data.len() > question.bytes_max {
-                return Err(RequestFailure::AnswerTooLong { bytes_max: question.bytes_max });
+            if read.len() + data.len() > outgoing.bytes_max {
+                return Err(RequestFailure::AnswerTooLong { bytes_max: outgoing.bytes_max });
             }
             read.extend_from_slice(data);
         }
         self.keep_when_ready(target, sender).await;
-        Ok(Answered { status: parts.status, headers: parts.headers, body: Bytes::from(read) })
+        Ok(OutboundResponse { status: parts.status, headers: parts.headers, body: Bytes::from(read) })
     }
 
     /// Returns an idle connection to the server of a target. Drops closed connections.
-    fn kept(&self, target: &Target) -> Option<Sender> {
+    fn take_idle(&self, target: &Target) -> Option<Sender> {
         let mut idle = self.idle.lock().ok()?;
         idle.retain(|(_, sender)| !sender.is_closed());
         let at =
@@ -217,7 +221,7 @@ impl Client {
         mut sender: Sender,
         headers: &HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, RequestFailure> {
+    ) -> Result<DeliveryResponse, RequestFailure> {
         let mut request = Request::post(target.path()).body(Full::new(body))?;
         *request.headers_mut() = headers.clone();
         request.headers_mut().insert(HOST, HeaderValue::from_str(&target.host_header())?);
@@ -228,7 +232,7 @@ impl Client {
         let response = sender.send_request(request).await?;
         let status = response.status();
         // A connection is only reusable after the response was read to its end.
-        let answer_body = said(response).await;
+        let answer_body = read_delivery_body(response).await;
         if answer_body.is_some() {
             self.keep_when_ready(target, sender).await;
         }
@@ -245,8 +249,8 @@ impl Client {
             return handshake(TokioIo::new(stream)).await;
         }
         let secured = match &self.identity {
-            None => secured(stream, target.host()).await?,
-            Some(identity) => identity.secured(stream, target.host()).await?,
+            None => connect_tls(stream, target.host()).await?,
+            Some(identity) => identity.connect_tls(stream, target.host()).await?,
         };
         handshake(TokioIo::new(secured)).await
     }
@@ -280,7 +284,7 @@ where
 }
 
 /// Reads the response body of a delivery. Returns `None` if it is too long or incomplete.
-async fn said(response: Response<hyper::body::Incoming>) -> Option<Vec<u8>> {
+async fn read_delivery_body(response: Response<hyper::body::Incoming>) -> Option<Vec<u8>> {
     let mut body = response.into_body();
     let mut said = Vec::new();
     while let Some(frame) = body.frame().await {

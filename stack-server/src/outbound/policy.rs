@@ -7,7 +7,7 @@ use super::target::Target;
 
 /// The addresses to which requests on behalf of API clients may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outbound {
+pub enum OutboundPolicy {
     /// Any address, over http or https.
     Any,
     /// Public addresses over https on the usual ports. This excludes the machine itself, its private networks, and
@@ -18,7 +18,7 @@ pub enum Outbound {
 /// The ports on which https is common.
 const PUBLIC_PORTS: [u16; 2] = [443, 8443];
 
-impl Outbound {
+impl OutboundPolicy {
     /// Checks the parts of a target that are known before its name is resolved.
     ///
     /// # Errors
@@ -124,19 +124,23 @@ mod tests {
             "2001:db8::1",
         ] {
             let address: IpAddr = text.parse().expect("an address");
-            assert!(Outbound::Public.allow_address(address).is_err(), "{text}");
-            assert!(Outbound::Any.allow_address(address).is_ok(), "{text}");
+            assert!(OutboundPolicy::Public.allow_address(address).is_err(), "{text}");
+            assert!(OutboundPolicy::Any.allow_address(address).is_ok(), "{text}");
         }
         for text in
             ["1.1.1.1", "172.32.0.1", "100.128.0.1", "192.169.0.1", "2606:4700::1111", "::ffff:1.1.1.1"]
         {
-            assert!(Outbound::Public.allow_address(text.parse().expect("an address")).is_ok(), "{text}");
+            assert!(
+                OutboundPolicy::Public.allow_address(text.parse().expect("an address")).is_ok(),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn the_public_policy_wants_https_on_its_ports() {
-        let allowed = |url: &str| Outbound::Public.allow(&Target::parse(url).expect("a target")).is_ok();
+        let allowed =
+            |url: &str| OutboundPolicy::Public.allow(&Target::parse(url).expect("a target")).is_ok();
         assert!(allowed("https://sink.example/x") && allowed("https://sink.example:8443"));
         for url in [
             "http://sink.example",
@@ -148,6 +152,6 @@ mod tests {
         ] {
             assert!(!allowed(url), "{url}");
         }
-        assert!(Outbound::Any.allow(&Target::parse("http://127.0.0.1:1").expect("a target")).is_ok());
+        assert!(OutboundPolicy::Any.allow(&Target::parse("http://127.0.0.1:1").expect("a target")).is_ok());
     }
 }

@@ -19,7 +19,7 @@ use super::error::{IdentityError, TlsError};
 /// # Errors
 ///
 /// Fails if this machine trusts no certificate authorities, or does not trust this host.
-pub(crate) async fn secured(stream: TcpStream, host: &str) -> Result<TlsStream<TcpStream>, TlsError> {
+pub(crate) async fn connect_tls(stream: TcpStream, host: &str) -> Result<TlsStream<TcpStream>, TlsError> {
     let name = match host.parse::<IpAddr>() {
         Ok(address) => ServerName::IpAddress(address.into()),
         Err(_) => ServerName::try_from(host.to_owned())?,
@@ -52,12 +52,12 @@ impl Identity {
         Ok(Self(Arc::new(config?)))
     }
 
-    /// Performs a TLS handshake like [`secured`], with this certificate.
+    /// Performs a TLS handshake like [`connect_tls`], with this certificate.
     ///
     /// # Errors
     ///
     /// Fails if this machine does not trust the host, or the host does not trust this certificate.
-    pub(super) async fn secured(
+    pub(super) async fn connect_tls(
         &self,
         stream: TcpStream,
         host: &str,

@@ -100,8 +100,8 @@ pub(crate) struct NewAccount {
 impl NewAccount {
     /// Merges this account into the stored one. Returns `None` if nothing changes. The type, the date of creation and
     /// the raw record keep their first values.
-    pub(crate) fn merged(self, connector: &ConnectorId, stored: Option<Account>) -> Option<Account> {
-        let Some(stored) = stored else { return Some(self.first(connector)) };
+    pub(crate) fn merge_into(self, connector: &ConnectorId, stored: Option<Account>) -> Option<Account> {
+        let Some(stored) = stored else { return Some(self.into_new_record(connector)) };
         let mut merged = stored.clone();
         merged.name = self.name;
         merged.metadata = self.metadata;
@@ -112,15 +112,15 @@ impl NewAccount {
     }
 
     /// Replaces the stored account with that of a request. The raw record is the last request.
-    pub(crate) fn replaced(self, connector: &ConnectorId, stored: Option<Account>) -> Account {
-        let first = self.first(connector);
+    pub(crate) fn replace(self, connector: &ConnectorId, stored: Option<Account>) -> Account {
+        let first = self.into_new_record(connector);
         match stored {
             None => first,
             Some(stored) => Account { kind: stored.kind, created_at: stored.created_at, ..first },
         }
     }
 
-    fn first(self, connector: &ConnectorId) -> Account {
+    fn into_new_record(self, connector: &ConnectorId) -> Account {
         Account {
             id: AccountId { connector: connector.clone(), reference: self.reference },
             created_at: self.created_at,
@@ -168,7 +168,7 @@ mod tests {
         ConnectorId { provider: "GENERIC".into(), installation: Uuid::from_bytes([7; 16]) }
     }
 
-    fn news(name: &str, kind: AccountType) -> NewAccount {
+    fn fetched(name: &str, kind: AccountType) -> NewAccount {
         NewAccount {
             reference: "a".to_owned(),
             created_at: Timestamp::from_micros(5),
@@ -182,12 +182,15 @@ mod tests {
 
     #[test]
     fn a_known_account_keeps_its_type_and_raw_record() {
-        let first = news("one", AccountType::Internal).merged(&connector(), None).expect("a new account");
-        assert_eq!(news("one", AccountType::External).merged(&connector(), Some(first.clone())), None);
-        let renamed = NewAccount { raw: Some("{\"x\":1}".to_owned()), ..news("two", AccountType::External) };
-        let merged = renamed.clone().merged(&connector(), Some(first.clone())).expect("a changed account");
+        let first =
+            fetched("one", AccountType::Internal).merge_into(&connector(), None).expect("a new account");
+        assert_eq!(fetched("one", AccountType::External).merge_into(&connector(), Some(first.clone())), None);
+        let renamed =
+            NewAccount { raw: Some("{\"x\":1}".to_owned()), ..fetched("two", AccountType::External) };
+        let merged =
+            renamed.clone().merge_into(&connector(), Some(first.clone())).expect("a changed account");
         assert_eq!((merged.kind, merged.raw.as_deref()), (AccountType::Internal, Some("{}")));
-        let replaced = renamed.replaced(&connector(), Some(first));
+        let replaced = renamed.replace(&connector(), Some(first));
         assert_eq!((replaced.kind, replaced.raw.as_deref()), (AccountType::Internal, Some("{\"x\":1}")));
         let mut out = Encoder::default();
         merged.encode(&mut out);

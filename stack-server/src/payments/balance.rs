@@ -121,7 +121,7 @@ pub(crate) fn newest(
 impl NewBalance {
     /// Returns the records that change. The newest record is extended to this time. If the balance has changed, there
     /// is also a new record.
-    pub(crate) fn merged(
+    pub(crate) fn merge_into(
         self,
         connector: &ConnectorId,
         newest: Option<AccountBalance>,
@@ -170,7 +170,7 @@ mod tests {
         ConnectorId { provider: "GENERIC".into(), installation: Uuid::from_bytes([7; 16]) }
     }
 
-    fn news(micros: i64, balance: i64) -> NewBalance {
+    fn fetched(micros: i64, balance: i64) -> NewBalance {
         NewBalance {
             account: "a".to_owned(),
             asset: "EUR/2".to_owned(),
@@ -181,21 +181,21 @@ mod tests {
 
     #[test]
     fn only_a_change_makes_another_record() {
-        let first = news(1, 5).merged(&connector(), None);
+        let first = fetched(1, 5).merge_into(&connector(), None);
         assert_eq!(first.len(), 1);
-        let same = news(4, 5).merged(&connector(), first.first().cloned());
+        let same = fetched(4, 5).merge_into(&connector(), first.first().cloned());
         assert_eq!((same[0].created_at, same[0].last_updated_at, same.len()), (at(1), at(4), 1));
-        let changed = news(9, -2).merged(&connector(), same.first().cloned());
+        let changed = fetched(9, -2).merge_into(&connector(), same.first().cloned());
         assert_eq!((changed[0].last_updated_at, changed[0].balance.clone()), (at(9), 5.into()));
         assert_eq!((changed[1].created_at, changed[1].balance.clone()), (at(9), (-2).into()));
-        for late in [news(8, 5), news(9, -2)] {
-            assert_eq!(late.merged(&connector(), changed.last().cloned()), []);
+        for late in [fetched(8, 5), fetched(9, -2)] {
+            assert_eq!(late.merge_into(&connector(), changed.last().cloned()), []);
         }
     }
 
     #[test]
     fn a_balance_is_read_as_it_was_written() {
-        let balance = news(-3, 12).merged(&connector(), None).remove(0);
+        let balance = fetched(-3, 12).merge_into(&connector(), None).remove(0);
         let mut out = Encoder::default();
         balance.encode(&mut out);
         let bytes = out.into_bytes();

@@ -91,7 +91,7 @@ impl Record for BankAccount {
         out.text(&self.swift_bic_code).metadata(&self.metadata).count(self.related.len());
         for related in &self.related {
             out.raw(related.id.bytes()).time(related.created_at);
-            encode_link(out, Some(&related.account), &home());
+            encode_link(out, Some(&related.account), &no_installation());
         }
     }
 
@@ -111,7 +111,7 @@ impl Record for BankAccount {
 
 /// Returns the id of no installation. A bank account belongs to no installation, so its links to accounts are stored in
 /// full.
-fn home() -> ConnectorId {
+fn no_installation() -> ConnectorId {
     ConnectorId { provider: "".into(), installation: Uuid::from_bytes([0; 16]) }
 }
 
@@ -119,7 +119,7 @@ fn decode_related(input: &mut Decoder<'_>) -> Option<RelatedAccount> {
     Some(RelatedAccount {
         id: Uuid::from_bytes(input.raw()?.try_into().ok()?),
         created_at: input.time()?,
-        account: decode_link(input, &home())??,
+        account: decode_link(input, &no_installation())??,
     })
 }
 

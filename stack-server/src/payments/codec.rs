@@ -147,7 +147,7 @@ pub(crate) fn text_key(text: &str) -> Vec<u8> {
 }
 
 /// Returns the key of a text with an end mark, so that a date can follow.
-pub(crate) fn ended_text_key(text: &str) -> Vec<u8> {
+pub(crate) fn terminated_text_key(text: &str) -> Vec<u8> {
     let mut key = text_key(text);
     key.push(0);
     key

@@ -11,9 +11,9 @@ use crate::payments::balance::{self, AccountBalance, NewBalance};
 use crate::payments::event::Event;
 use crate::payments::ids::{AccountId, ConnectorId, PaymentId, REFERENCE_BYTES_MAX};
 use crate::payments::payment::{NewPayment, Payment};
-use crate::payments::postings::write::Recorded;
+use crate::payments::postings::write::PaymentChanges;
 use crate::payments::record::{self, CHANGES_MAX, Record};
-use crate::payments::service::{Payments, installed};
+use crate::payments::service::{Payments, require_installation};
 
 /// Records that a connector fetched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Batch {
     }
 
     /// Removes the items that do not fit into a document. Returns a message about the first removed item.
-    pub(crate) fn remove_unfit(&mut self) -> Option<String> {
+    pub(crate) fn remove_oversized(&mut self) -> Option<String> {
         let mut removed: Option<String> = None;
         let mut note = |fits: bool, what: &str, reference: &str| {
             if !fits && removed.is_none() {
@@ -100,29 +100,30 @@ pub(crate) fn ingest<T>(
     while batch.len() > ITEMS_MAX {
         let part = batch.take(ITEMS_MAX);
         payments.write_payments(connector, now, |snapshot| {
-            installed(snapshot, connector)?;
-            recorded(payments, snapshot, connector, &part, now)
+            require_installation(snapshot, connector)?;
+            merge_batch(payments, snapshot, connector, &part, now)
         })?;
     }
     payments.write_payments(connector, now, |snapshot| {
-        installed(snapshot, connector)?;
-        let Recorded { mut changes, payments, .. } = recorded(payments, snapshot, connector, &batch, now)?;
+        require_installation(snapshot, connector)?;
+        let PaymentChanges { mut changes, payments, .. } =
+            merge_batch(payments, snapshot, connector, &batch, now)?;
         let (last, answer) = finish(snapshot)?;
         changes.extend(last);
         debug_assert!(changes.len() + payments.len() <= CHANGES_MAX + 100, "{} changes", changes.len());
-        Ok(Recorded { changes, payments, answer })
+        Ok(PaymentChanges { changes, payments, answer })
     })
 }
 
 /// Returns the changes of documents for a batch, including their events, and the changed payments.
-fn recorded(
+fn merge_batch(
     payments: &Payments,
     snapshot: &Snapshot,
     connector: &ConnectorId,
     batch: &Batch,
     now: Timestamp,
-) -> Result<Recorded<()>, ApiError> {
-    let mut merged = Merged::new(connector, snapshot);
+) -> Result<PaymentChanges<()>, ApiError> {
+    let mut merged = MergedBatch::new(connector, snapshot);
     for account in &batch.accounts {
         merged.account(account.clone())?;
     }
@@ -134,7 +135,7 @@ fn recorded(
     }
     let changes = merged.take_changes(payments, now);
     let payments = merged.payments.into_values().map(|changed| changed.record).collect();
-    Ok(Recorded { changes, payments, answer: () })
+    Ok(PaymentChanges { changes, payments, answer: () })
 }
 
 /// A changed record.
@@ -145,13 +146,13 @@ struct Changed<R> {
     /// The content of its document.
     content: Vec<u8>,
     /// Whether an event is published for it.
-    is_news: bool,
+    is_new: bool,
 }
 
 impl<R: Record> Changed<R> {
-    fn new(expected: Expected, record: R, is_news: bool) -> Self {
+    fn new(expected: Expected, record: R, is_new: bool) -> Self {
         let content = record::content(&record);
-        Self { expected, record, content, is_news }
+        Self { expected, record, content, is_new }
     }
 
     /// Returns the change that stores the record. Takes the content, so it can be called once.
@@ -161,25 +162,25 @@ impl<R: Record> Changed<R> {
 }
 
 /// Changed records by key.
-type Changing<R> = BTreeMap<Vec<u8>, Changed<R>>;
+type ChangedRecords<R> = BTreeMap<Vec<u8>, Changed<R>>;
 
 /// The changed records of a batch. A record that occurs twice in the batch is merged twice and written once.
-struct Merged<'a> {
+struct MergedBatch<'a> {
     connector: &'a ConnectorId,
     snapshot: &'a Snapshot,
-    accounts: Changing<Account>,
-    balances: Changing<AccountBalance>,
+    accounts: ChangedRecords<Account>,
+    balances: ChangedRecords<AccountBalance>,
     newest: BTreeMap<(String, String), AccountBalance>,
-    payments: Changing<Payment>,
+    payments: ChangedRecords<Payment>,
 }
 
 /// Returns the current state of a record: from an earlier item of the batch, or as stored.
-fn known<R: Record + Clone>(
-    changing: &Changing<R>,
+fn current<R: Record + Clone>(
+    changed_records: &ChangedRecords<R>,
     snapshot: &Snapshot,
     key: &[u8],
 ) -> Result<(Expected, Option<R>), ApiError> {
-    if let Some(changed) = changing.get(key) {
+    if let Some(changed) = changed_records.get(key) {
         return Ok((changed.expected, Some(changed.record.clone())));
     }
     Ok(match record::find::<R>(snapshot, key)? {
@@ -188,7 +189,7 @@ fn known<R: Record + Clone>(
     })
 }
 
-impl<'a> Merged<'a> {
+impl<'a> MergedBatch<'a> {
     fn new(connector: &'a ConnectorId, snapshot: &'a Snapshot) -> Self {
         Self {
             connector,
@@ -200,23 +201,23 @@ impl<'a> Merged<'a> {
         }
     }
 
-    fn account(&mut self, news: NewAccount) -> Result<(), ApiError> {
-        let id = AccountId { connector: self.connector.clone(), reference: news.reference.clone() };
-        let (expected, stored) = known(&self.accounts, self.snapshot, &id.key())?;
-        if let Some(account) = news.merged(self.connector, stored) {
+    fn account(&mut self, fetched: NewAccount) -> Result<(), ApiError> {
+        let id = AccountId { connector: self.connector.clone(), reference: fetched.reference.clone() };
+        let (expected, stored) = current(&self.accounts, self.snapshot, &id.key())?;
+        if let Some(account) = fetched.merge_into(self.connector, stored) {
             self.accounts.insert(account.key(), Changed::new(expected, account, true));
         }
         Ok(())
     }
 
-    fn payment(&mut self, news: NewPayment, now: Timestamp) -> Result<(), ApiError> {
+    fn payment(&mut self, fetched: NewPayment, now: Timestamp) -> Result<(), ApiError> {
         let id = PaymentId {
             connector: self.connector.clone(),
-            kind: news.kind,
-            reference: news.reference.clone(),
+            kind: fetched.kind,
+            reference: fetched.reference.clone(),
         };
-        let (expected, stored) = known(&self.payments, self.snapshot, &id.key())?;
-        if let Some(payment) = news.merged(self.connector, stored, now) {
+        let (expected, stored) = current(&self.payments, self.snapshot, &id.key())?;
+        if let Some(payment) = fetched.merge_into(self.connector, stored, now) {
             let changed = Changed::new(expected, payment, true);
             // A payment that would become too long stays unchanged, so that it does not block other records.
             if changed.content.len() <= DOCUMENT_BYTES_MAX {
@@ -226,19 +227,19 @@ impl<'a> Merged<'a> {
         Ok(())
     }
 
-    fn balance(&mut self, news: NewBalance) -> Result<(), ApiError> {
-        let place = (news.account.clone(), news.asset.clone());
+    fn balance(&mut self, fetched: NewBalance) -> Result<(), ApiError> {
+        let place = (fetched.account.clone(), fetched.asset.clone());
         let account = AccountId { connector: self.connector.clone(), reference: place.0.clone() };
         let newest = match self.newest.get(&place) {
             Some(newest) => Some(newest.clone()),
             None => balance::newest(self.snapshot, &account, &place.1)?.map(|found| found.value),
         };
-        for balance in news.merged(self.connector, newest) {
+        for balance in fetched.merge_into(self.connector, newest) {
             let key = balance.key();
-            let (expected, _) = known(&self.balances, self.snapshot, &key)?;
-            let is_news = expected == Expected::Absent;
+            let (expected, _) = current(&self.balances, self.snapshot, &key)?;
+            let is_new = expected == Expected::Absent;
             self.newest.insert(place.clone(), balance.clone());
-            self.balances.insert(key, Changed::new(expected, balance, is_news));
+            self.balances.insert(key, Changed::new(expected, balance, is_new));
         }
         Ok(())
     }
@@ -248,11 +249,11 @@ impl<'a> Merged<'a> {
         let mut events = Vec::new();
         if payments.events.copies() > 0 {
             events.extend(self.accounts.values().map(|changed| Event::Account(&changed.record)));
-            let news = self.balances.values().filter(|changed| changed.is_news);
-            events.extend(news.map(|changed| Event::Balance(&changed.record)));
+            let fetched = self.balances.values().filter(|changed| changed.is_new);
+            events.extend(fetched.map(|changed| Event::Balance(&changed.record)));
             events.extend(self.payments.values().map(|changed| Event::Payment(&changed.record)));
         }
-        let mut changes = payments.tell(&events, now);
+        let mut changes = payments.event_changes(&events, now);
         changes.extend(self.accounts.values_mut().map(Changed::take_change));
         changes.extend(self.balances.values_mut().map(Changed::take_change));
         changes.extend(self.payments.values_mut().map(Changed::take_change));

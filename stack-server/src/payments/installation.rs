@@ -24,7 +24,7 @@ pub(crate) struct Installation {
     /// The configuration as encrypted JSON.
     pub(crate) config: Vec<u8>,
     /// Whether the installation is being removed with all of its records. Clients no longer see it.
-    pub(crate) is_leaving: bool,
+    pub(crate) is_being_removed: bool,
 }
 
 impl Record for Installation {
@@ -38,7 +38,7 @@ impl Record for Installation {
     fn keys(&self) -> Vec<DocumentKey> {
         let mut keys = vec![ordered(BY_DATE, date_key(self.created_at))];
         // An installation that is being removed no longer uses its name.
-        if !self.is_leaving {
+        if !self.is_being_removed {
             keys.push(unique(BY_NAME, self.name.as_bytes()));
         }
         keys
@@ -46,7 +46,7 @@ impl Record for Installation {
 
     fn encode(&self, out: &mut Encoder) {
         out.text(&self.id.provider).text(&self.name).time(self.created_at).raw(&self.config);
-        out.byte(u8::from(self.is_leaving));
+        out.byte(u8::from(self.is_being_removed));
     }
 
     fn decode(key: &[u8], input: &mut Decoder<'_>) -> Option<Self> {
@@ -57,7 +57,7 @@ impl Record for Installation {
             name: input.string()?,
             created_at: input.time()?,
             config: input.raw()?.to_vec(),
-            is_leaving: input.byte()? != 0,
+            is_being_removed: input.byte()? != 0,
         })
     }
 }
@@ -68,7 +68,7 @@ pub(crate) fn find(
     id: &ConnectorId,
 ) -> Result<Option<Versioned<Installation>>, ReadError> {
     let found = record::find::<Installation>(snapshot, id.installation.bytes())?;
-    Ok(found.filter(|found| found.value.id == *id && !found.value.is_leaving))
+    Ok(found.filter(|found| found.value.id == *id && !found.value.is_being_removed))
 }
 
 /// Returns all installations, oldest first, including those that are being removed.
@@ -80,6 +80,6 @@ pub(crate) fn all(snapshot: &Snapshot) -> Result<Vec<Installation>, ReadError> {
 /// Returns the installations of a provider, oldest first.
 pub(crate) fn of_provider(snapshot: &Snapshot, provider: &str) -> Result<Vec<Installation>, ReadError> {
     let mut found = all(snapshot)?;
-    found.retain(|found| !found.is_leaving && *found.id.provider == *provider);
+    found.retain(|found| !found.is_being_removed && *found.id.provider == *provider);
     Ok(found)
 }

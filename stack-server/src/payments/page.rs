@@ -13,11 +13,11 @@ use std::ops::Bound;
 use ledger_store::{Collection, DOCUMENTS_PAGE_MAX, Direction, Document, DocumentRange, ReadError, Snapshot};
 
 use crate::payments::codec::DATE_KEY_BYTES;
-use crate::payments::record::{DATED, further_key, prefixed};
+use crate::payments::record::{DATED, prefixed, secondary_key};
 
 /// A sort key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OrderKey {
+pub(crate) struct SortKey {
     /// The index with the values of the key.
     pub(crate) index: u32,
     pub(crate) direction: Direction,
@@ -32,7 +32,7 @@ pub(crate) struct Position {
 
 /// The start or end of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum PageBound {
     Start,
     After(Position),
     /// The page ends before this position.
@@ -46,18 +46,18 @@ pub(crate) struct Listing {
     /// The common prefix of the secondary keys of all rows.
     pub(crate) prefix: Vec<u8>,
     /// The sort keys; at least one.
-    pub(crate) order: Vec<OrderKey>,
-    pub(crate) from: From,
+    pub(crate) order: Vec<SortKey>,
+    pub(crate) from: PageBound,
     pub(crate) size: usize,
     /// Whether some documents are skipped, so that a page may read many more than it contains.
     pub(crate) is_filtered: bool,
     /// An additional key that a filter requires of all rows.
-    pub(crate) narrowed: Option<Narrowed>,
+    pub(crate) index_filter: Option<IndexFilter>,
 }
 
 /// An additional key that a filter requires of all rows: the number of its index, and the key or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Narrowed {
+pub(crate) enum IndexFilter {
     /// All rows have this key.
     Key(u32, Vec<u8>),
     /// All rows have this value in a dated index. Only for lists of a whole collection in the order of these dates.
@@ -89,7 +89,7 @@ impl Listing {
         snapshot: &Snapshot,
         accept: impl FnMut(&Document) -> Result<Option<T>, ReadError>,
     ) -> Result<Page<T>, ReadError> {
-        let is_backward = matches!(self.from, From::Before(_));
+        let is_backward = matches!(self.from, PageBound::Before(_));
         let mut order = self.order.clone();
         if is_backward {
             for key in &mut order {
@@ -97,10 +97,10 @@ impl Listing {
             }
         }
         let after = match &self.from {
-            From::Start => None,
-            From::After(position) | From::Before(position) => Some(position.clone()),
+            PageBound::Start => None,
+            PageBound::After(position) | PageBound::Before(position) => Some(position.clone()),
         };
-        let mut walk = Walk { listing: self, order, after, accept, found: Vec::new() };
+        let mut walk = PageReader { listing: self, order, after, accept, found: Vec::new() };
         walk.run(snapshot)?;
         let mut found = walk.found;
         let has_more = found.len() > self.size;
@@ -111,9 +111,9 @@ impl Listing {
         let first = found.first().map(|(position, _)| position.clone());
         let last = found.last().map(|(position, _)| position.clone());
         let (has_previous, has_next) = match self.from {
-            From::Start => (false, has_more),
-            From::After(_) => (true, has_more),
-            From::Before(_) => (has_more, true),
+            PageBound::Start => (false, has_more),
+            PageBound::After(_) => (true, has_more),
+            PageBound::Before(_) => (has_more, true),
         };
         Ok(Page {
             rows: found.into_iter().map(|(_, row)| row).collect(),
@@ -128,20 +128,20 @@ impl Listing {
 const READ_GROWTH: usize = 2;
 
 /// Reads the documents of a listing, up to one row more than a page contains.
-struct Walk<'a, T, A> {
+struct PageReader<'a, T, A> {
     listing: &'a Listing,
-    order: Vec<OrderKey>,
+    order: Vec<SortKey>,
     after: Option<Position>,
     accept: A,
     found: Vec<(Position, T)>,
 }
 
-impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
+impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> PageReader<'_, T, A> {
     fn run(&mut self, snapshot: &Snapshot) -> Result<(), ReadError> {
-        let (index, prefix) = match &self.listing.narrowed {
-            Some(Narrowed::Key(index, key)) => return self.run_narrowed(snapshot, *index, key),
-            Some(Narrowed::Value(index, value)) => (*index, value),
-            Some(Narrowed::Nothing) => return Ok(()),
+        let (index, prefix) = match &self.listing.index_filter {
+            Some(IndexFilter::Key(index, key)) => return self.read_one_key(snapshot, *index, key),
+            Some(IndexFilter::Value(index, value)) => (*index, value),
+            Some(IndexFilter::Nothing) => return Ok(()),
             None => (self.order[0].index, &self.listing.prefix),
         };
         let wanted = self.listing.size + 1;
@@ -167,7 +167,7 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
                 if let Some(row) = (self.accept)(document)? {
                     if is_grouped {
                         group.push((position, row));
-                        self.bound_group(&mut group);
+                        self.trim_group(&mut group);
                     } else {
                         self.found.push((position, row));
                     }
@@ -180,14 +180,14 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
                 self.end_group(&mut group);
                 return Ok(());
             };
-            let further = further_key(last, index).unwrap_or_default();
+            let further = secondary_key(last, index).unwrap_or_default();
             range.beyond = Some((further, last.key.clone()));
             range.limit = (range.limit * READ_GROWTH).min(DOCUMENTS_PAGE_MAX);
         }
     }
 
     /// Reads the documents with this key in an index as one group.
-    fn run_narrowed(&mut self, snapshot: &Snapshot, index: u32, key: &[u8]) -> Result<(), ReadError> {
+    fn read_one_key(&mut self, snapshot: &Snapshot, index: u32, key: &[u8]) -> Result<(), ReadError> {
         let mut range = DocumentRange {
             from: Bound::Included(key.to_vec()),
             to: Bound::Included(key.to_vec()),
@@ -201,7 +201,7 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
                 let is_after = self.after.as_ref().is_none_or(|after| self.compare(&position, after).is_gt());
                 if is_after && let Some(row) = (self.accept)(document)? {
                     group.push((position, row));
-                    self.bound_group(&mut group);
+                    self.trim_group(&mut group);
                 }
             }
             match documents.last() {
@@ -220,14 +220,14 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
     fn begin(&self, range: &mut DocumentRange, is_grouped: bool) {
         let Some(after) = &self.after else { return };
         if !is_grouped {
-            let value = match &self.listing.narrowed {
-                Some(Narrowed::Value(_, value)) => &value[..],
+            let value = match &self.listing.index_filter {
+                Some(IndexFilter::Value(_, value)) => &value[..],
                 _ => &[],
             };
             range.beyond = Some(([value, &after.keys[0]].concat(), after.document.clone()));
             return;
         }
-        let OrderKey { index, direction } = self.order[0];
+        let SortKey { index, direction } = self.order[0];
         let group = if index >= DATED {
             prefixed(&after.keys[0], direction)
         } else {
@@ -241,8 +241,8 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
     }
 
     fn position(&self, document: &Document) -> Position {
-        let key = |key: &OrderKey| {
-            let mut found = further_key(document, key.index).unwrap_or_default();
+        let key = |key: &SortKey| {
+            let mut found = secondary_key(document, key.index).unwrap_or_default();
             // The next key of the order sorts equal values, not the date.
             if self.order.len() > 1 && key.index >= DATED {
                 found.truncate(found.len().saturating_sub(DATE_KEY_BYTES));
@@ -264,7 +264,7 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
     }
 
     /// Removes the rows of a large group that cannot be on the page.
-    fn bound_group(&self, group: &mut Vec<(Position, T)>) {
+    fn trim_group(&self, group: &mut Vec<(Position, T)>) {
         let wanted = self.listing.size + 1;
         if group.len() >= 2 * wanted {
             group.sort_by(|(one, _), (other, _)| self.compare(one, other));
@@ -320,15 +320,15 @@ mod tests {
     }
 
     fn listing(order: &[(u32, Direction)], size: usize) -> Listing {
-        let order = order.iter().map(|(index, direction)| OrderKey { index: *index, direction: *direction });
+        let order = order.iter().map(|(index, direction)| SortKey { index: *index, direction: *direction });
         Listing {
             collection: COLLECTION,
             prefix: vec![7],
             order: order.collect(),
-            from: From::Start,
+            from: PageBound::Start,
             size,
             is_filtered: true,
-            narrowed: None,
+            index_filter: None,
         }
     }
 
@@ -351,7 +351,7 @@ mod tests {
         listing.is_filtered = false;
         let row = |document: &Document| Ok(Some(document.key.clone()));
         let first = listing.page(&store.snapshot(), row).expect("a page");
-        listing.from = From::After(first.next.expect("there are more"));
+        listing.from = PageBound::After(first.next.expect("there are more"));
         let second = listing.page(&store.snapshot(), row).expect("a page");
         assert_eq!((first.rows.len(), second.rows.len()), (1_000, 500));
         assert!(second.next.is_none());
@@ -365,15 +365,15 @@ mod tests {
             let page = listing.page(snapshot, row).expect("a page");
             forward.extend(page.rows);
             match page.next {
-                Some(next) => listing.from = From::After(next),
-                None => break From::Before(page.previous.expect("several pages")),
+                Some(next) => listing.from = PageBound::After(next),
+                None => break PageBound::Before(page.previous.expect("several pages")),
             }
         };
         loop {
             let page = listing.page(snapshot, row).expect("a page");
             backward.splice(..0, page.rows);
             match page.previous {
-                Some(previous) => listing.from = From::Before(previous),
+                Some(previous) => listing.from = PageBound::Before(previous),
                 None => return (forward, backward),
             }
         }
@@ -385,7 +385,7 @@ mod tests {
         for direction in [Direction::Ascending, Direction::Descending] {
             let mut listing = listing(&[(BY_DATE, direction)], 7);
             listing.prefix = vec![];
-            listing.narrowed = Some(Narrowed::Value(DATED, vec![7, 2]));
+            listing.index_filter = Some(IndexFilter::Value(DATED, vec![7, 2]));
             let (forward, backward) = read(&mut listing, &store.snapshot());
             let mut expected: Vec<u8> = (0..200).filter(|number| number % 4 == 2).collect();
             expected.sort_by_key(|number| (date(*number), *number));
@@ -430,10 +430,10 @@ mod tests {
     fn narrowed_pages_have_the_rows_with_the_key() {
         let store = filled();
         let mut listing = listing(&[(1, Direction::Ascending)], 50);
-        listing.narrowed = Some(Narrowed::Key(0, vec![7, 2]));
+        listing.index_filter = Some(IndexFilter::Key(0, vec![7, 2]));
         let row = |document: &Document| Ok(Some(document.key[0]));
         let first = listing.page(&store.snapshot(), row).expect("a page");
-        listing.from = From::After(first.next.expect("there are more"));
+        listing.from = PageBound::After(first.next.expect("there are more"));
         let second = listing.page(&store.snapshot(), row).expect("a page");
         let all = [first.rows, second.rows].concat();
         assert!(all.iter().all(|number| number % 3 == 2) && all.len() == 66);
@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn page_of_nothing_reads_no_document() {
         let mut listing = listing(&[(1, Direction::Ascending)], 5);
-        listing.narrowed = Some(Narrowed::Nothing);
+        listing.index_filter = Some(IndexFilter::Nothing);
         let page = listing.page::<()>(&filled().snapshot(), |document| panic!("{document:?} is read"));
         assert!(page.is_ok_and(|page| page.rows.is_empty() && page.next.is_none()));
     }
@@ -480,10 +480,10 @@ mod tests {
                 forward.extend(page.rows.clone());
                 pages.push(page.rows);
                 let Some(next) = page.next else {
-                    listing.from = From::Before(page.previous.expect("many pages"));
+                    listing.from = PageBound::Before(page.previous.expect("many pages"));
                     break;
                 };
-                listing.from = From::After(next);
+                listing.from = PageBound::After(next);
             }
             assert_eq!(forward, expected, "{order:?}");
             pages.pop();
@@ -492,7 +492,7 @@ mod tests {
                 assert_eq!((page.rows, page.next.is_some()), (expected, true), "{order:?}");
                 assert_eq!(page.previous.is_none(), pages.is_empty());
                 if let Some(previous) = page.previous {
-                    listing.from = From::Before(previous);
+                    listing.from = PageBound::Before(previous);
                 }
             }
         }

@@ -7,7 +7,9 @@ use ledger_store::{Collection, DocumentKey};
 
 use crate::collections::PAYMENTS;
 use crate::payments::account::{decode_link, encode_link};
-use crate::payments::codec::{Decoder, Encoder, Metadata, date_key, ended_text_key, number_key, text_key};
+use crate::payments::codec::{
+    Decoder, Encoder, Metadata, date_key, number_key, terminated_text_key, text_key,
+};
 use crate::payments::filter::{KeyKind, Keys, Row, Value};
 use crate::payments::ids::{AccountId, ConnectorId, PaymentId};
 use crate::payments::record::{DATED, Record, dated, ordered};
@@ -90,7 +92,7 @@ pub(crate) fn dated_value(field: &str, text: &str) -> Option<(u32, Vec<u8>)> {
     Some(match field {
         "status" => (BY_STATUS, vec![PaymentStatus::parse(text)?.number()]),
         "type" => (BY_TYPE, vec![PaymentType::parse(text)?.number()]),
-        "asset" => (BY_ASSET, ended_text_key(text)),
+        "asset" => (BY_ASSET, terminated_text_key(text)),
         "connectorID" => (BY_CONNECTOR, ConnectorId::parse(text)?.installation.bytes().to_vec()),
         _ => return None,
     })
@@ -133,8 +135,8 @@ impl Record for Payment {
             ordered(BY_CHANGE, date_key(self.changed_at)),
             dated(BY_STATUS, &[self.status.number()], date),
             dated(BY_TYPE, &[self.id.kind.number()], date),
-            dated(BY_SCHEME, &ended_text_key(self.scheme.name()), date),
-            dated(BY_ASSET, &ended_text_key(&self.asset), date),
+            dated(BY_SCHEME, &terminated_text_key(self.scheme.name()), date),
+            dated(BY_ASSET, &terminated_text_key(&self.asset), date),
             dated(BY_CONNECTOR, self.id.connector.installation.bytes(), date),
         ]
     }
@@ -230,15 +232,16 @@ pub(crate) struct NewPayment {
 
 impl NewPayment {
     /// Merges this payment into the stored one. Returns `None` if nothing changes.
-    pub(crate) fn merged(
+    pub(crate) fn merge_into(
         self,
         connector: &ConnectorId,
         stored: Option<Payment>,
         now: Timestamp,
     ) -> Option<Payment> {
-        let Some(stored) = stored else { return Some(self.first(connector, now)) };
+        let Some(stored) = stored else { return Some(self.into_new_record(connector, now)) };
         let mut merged = stored.clone();
-        let is_older = matches!((stored.revision, self.revision), (Some(have), Some(news)) if news < have);
+        let is_older =
+            matches!((stored.revision, self.revision), (Some(have), Some(fetched)) if fetched < have);
         // Add new adjustments always, but take the other fields only from the most recent record.
         for adjustment in self.adjustments {
             add_adjustment(&mut merged.adjustments, adjustment);
@@ -263,7 +266,7 @@ impl NewPayment {
         Some(merged)
     }
 
-    fn first(self, connector: &ConnectorId, now: Timestamp) -> Payment {
+    fn into_new_record(self, connector: &ConnectorId, now: Timestamp) -> Payment {
         let mut adjustments = Vec::with_capacity(self.adjustments.len());
         for adjustment in self.adjustments {
             add_adjustment(&mut adjustments, adjustment);
@@ -303,7 +306,7 @@ mod tests {
         ConnectorId { provider: "GENERIC".into(), installation: Uuid::from_bytes([7; 16]) }
     }
 
-    fn news(amount: i64) -> NewPayment {
+    fn fetched(amount: i64) -> NewPayment {
         NewPayment {
             kind: PaymentType::PayIn,
             reference: "p".to_owned(),
@@ -338,12 +341,12 @@ mod tests {
 
     #[test]
     fn a_payment_is_read_as_it_was_written() {
-        let mut news = news(1_200);
-        news.adjustments = vec![refund("r"), Adjustment { amount: None, ..refund("s") }];
-        news.revision = Some(at(3));
+        let mut fetched = fetched(1_200);
+        fetched.adjustments = vec![refund("r"), Adjustment { amount: None, ..refund("s") }];
+        fetched.revision = Some(at(3));
         let elsewhere = ConnectorId { provider: "STRIPE".into(), installation: Uuid::from_bytes([8; 16]) };
-        news.source = Some(AccountId { connector: elsewhere, reference: "x".to_owned() });
-        let payment = news.merged(&connector(), None, at(1)).expect("it is new");
+        fetched.source = Some(AccountId { connector: elsewhere, reference: "x".to_owned() });
+        let payment = fetched.merge_into(&connector(), None, at(1)).expect("it is new");
         let mut out = Encoder::default();
         payment.encode(&mut out);
         let bytes = out.into_bytes();
@@ -352,30 +355,30 @@ mod tests {
 
     #[test]
     fn merging_keeps_first_facts_and_takes_changes() {
-        let first = news(10).merged(&connector(), None, at(1)).expect("it is new");
-        assert_eq!(news(10).merged(&connector(), Some(first.clone()), at(2)), None);
-        let mut later = news(4);
+        let first = fetched(10).merge_into(&connector(), None, at(1)).expect("it is new");
+        assert_eq!(fetched(10).merge_into(&connector(), Some(first.clone()), at(2)), None);
+        let mut later = fetched(4);
         later.raw = Some("{\"id\":2}".to_owned());
         later.metadata = Metadata::from([("l".to_owned(), "w".to_owned())]);
         later.adjustments = vec![refund("r"), refund("r")];
-        let merged = later.clone().merged(&connector(), Some(first), at(2)).expect("it changed");
+        let merged = later.clone().merge_into(&connector(), Some(first), at(2)).expect("it changed");
         assert_eq!((merged.initial_amount.clone(), merged.amount.clone()), (10.into(), 4.into()));
         assert_eq!(merged.raw.as_deref(), Some("{\"id\":1}"));
         assert_eq!(merged.metadata.len(), 2);
         assert_eq!((merged.adjustments.len(), merged.changed_at), (1, at(2)));
-        assert_eq!(later.merged(&connector(), Some(merged), at(3)), None);
+        assert_eq!(later.merge_into(&connector(), Some(merged), at(3)), None);
     }
 
     #[test]
     fn older_news_are_passed_over() {
-        let dated = |amount, revision| NewPayment { revision: Some(at(revision)), ..news(amount) };
-        let first = dated(10, 5).merged(&connector(), None, at(1)).expect("it is new");
-        assert_eq!(dated(9, 4).merged(&connector(), Some(first.clone()), at(2)), None);
-        assert_eq!(dated(10, 6).merged(&connector(), Some(first.clone()), at(2)), None);
-        assert!(dated(9, 5).merged(&connector(), Some(first.clone()), at(2)).is_some());
+        let dated = |amount, revision| NewPayment { revision: Some(at(revision)), ..fetched(amount) };
+        let first = dated(10, 5).merge_into(&connector(), None, at(1)).expect("it is new");
+        assert_eq!(dated(9, 4).merge_into(&connector(), Some(first.clone()), at(2)), None);
+        assert_eq!(dated(10, 6).merge_into(&connector(), Some(first.clone()), at(2)), None);
+        assert!(dated(9, 5).merge_into(&connector(), Some(first.clone()), at(2)).is_some());
         // Adjustments of older records are added.
         let told = NewPayment { adjustments: vec![refund("r")], ..dated(9, 4) };
-        let merged = told.merged(&connector(), Some(first), at(2)).expect("it has an adjustment");
+        let merged = told.merge_into(&connector(), Some(first), at(2)).expect("it has an adjustment");
         assert_eq!((merged.amount, merged.adjustments.len()), (10.into(), 1));
     }
 }

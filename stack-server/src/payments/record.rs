@@ -119,7 +119,7 @@ pub(crate) fn with_prefix<R: Record>(
         }
         match documents.last() {
             Some(last) if documents.len() == range.limit => {
-                let further = index.and_then(|index| further_key(last, index)).unwrap_or_default();
+                let further = index.and_then(|index| secondary_key(last, index)).unwrap_or_default();
                 range.beyond = Some((further, last.key.clone()));
             }
             _ => return Ok(found),
@@ -128,7 +128,7 @@ pub(crate) fn with_prefix<R: Record>(
 }
 
 /// Returns the additional key of a document in an index.
-pub(crate) fn further_key(document: &Document, index: u32) -> Option<Vec<u8>> {
+pub(crate) fn secondary_key(document: &Document, index: u32) -> Option<Vec<u8>> {
     document.keys.iter().find(|key| key.index == index).map(|key| key.key.clone())
 }
 

@@ -19,12 +19,12 @@ pub(crate) struct Payments {
     pub(crate) events: Events,
     /// Writers of an installation's records hold this lock for reading. The installation or removal of a connector
     /// holds it for writing, so that nothing is written into a removed installation. A store has only one process.
-    gate: RwLock<()>,
+    lock: RwLock<()>,
 }
 
 impl Payments {
     pub(crate) fn new(store: Store, sealer: Sealer, events: Events) -> Self {
-        Self { store, sealer, events, gate: RwLock::new(()) }
+        Self { store, sealer, events, lock: RwLock::new(()) }
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
@@ -32,13 +32,13 @@ impl Payments {
     }
 
     /// Prevents installations and removals of connectors while the guard exists.
-    pub(crate) fn keep_installations(&self) -> RwLockReadGuard<'_, ()> {
-        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn read_lock(&self) -> RwLockReadGuard<'_, ()> {
+        self.lock.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Prevents all other writes while the guard exists.
-    pub(crate) fn change_installations(&self) -> RwLockWriteGuard<'_, ()> {
-        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn write_lock(&self) -> RwLockWriteGuard<'_, ()> {
+        self.lock.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Commits changes that depend on the current state. No connector is installed or removed meanwhile.
@@ -50,12 +50,12 @@ impl Payments {
         &self,
         changes: impl FnMut(&Snapshot) -> Result<(Vec<DocumentChange>, T), ApiError>,
     ) -> Result<T, ApiError> {
-        let _gate = self.keep_installations();
+        let _guard = self.read_lock();
         record::change(&self.store, changes)
     }
 
     /// Returns the changes that store events, for the commit of the change that caused them.
-    pub(crate) fn tell(&self, events: &[Event<'_>], now: Timestamp) -> Vec<DocumentChange> {
+    pub(crate) fn event_changes(&self, events: &[Event<'_>], now: Timestamp) -> Vec<DocumentChange> {
         self.events.changes(events, now)
     }
 }
@@ -65,7 +65,10 @@ impl Payments {
 /// # Errors
 ///
 /// `VALIDATION` if it is not installed.
-pub(crate) fn installed(snapshot: &Snapshot, id: &ConnectorId) -> Result<Versioned<Installation>, ApiError> {
+pub(crate) fn require_installation(
+    snapshot: &Snapshot,
+    id: &ConnectorId,
+) -> Result<Versioned<Installation>, ApiError> {
     installation::find(snapshot, id)?.ok_or_else(not_installed)
 }
 

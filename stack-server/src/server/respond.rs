@@ -19,9 +19,9 @@ use crate::api::routes::{Mount, Route, STREAM};
 use crate::api::routing::{self, EnabledParts, Match};
 use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
 use crate::auth::authority;
-use crate::auth::guard::{Admission, LastToken, Pass};
+use crate::auth::guard::{Admission, LastToken, VerifiedToken};
 use crate::http::error::{ApiError, Code, Profile};
-use crate::http::memory::Held;
+use crate::http::memory::Reservation;
 use crate::http::request::{self, Query, ReadBody};
 use crate::http::response::{self, Reply};
 use crate::limits::{INLINE_BODY_BYTES_MAX, UNCOUNTED_BYTES_MAX};
@@ -93,17 +93,17 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
             (profile, found_route) = (app.settings().profile.unwrap_or(*of_mount), Some(*route));
         }
         request::check_host(&parts)?;
-        if let Some(gate) = app.gate() {
-            gate.check(&parts)?;
+        if let Some(policy) = app.browser_policy() {
+            policy.check(&parts)?;
         }
         let (route, variables) = match found {
             Match::Found { route, variables, .. } => (route, variables),
             Match::WrongMethod(allow) => return Ok(response::method_not_allowed(&allow)),
             Match::NoSuchPath(text) => return Ok(response::no_such_path(text)),
         };
-        let pass = match admission(app, &parts, last_token, route).await {
+        let token = match admission(app, &parts, last_token, route).await {
             Admission::Open => None,
-            Admission::By(pass) => Some(pass),
+            Admission::By(token) => Some(token),
             Admission::Refused => return Ok(unauthorized(route)),
         };
         if app.settings().read_only && route.may_write() {
@@ -120,10 +120,10 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
         };
         let is_large = body.bytes.len() > UNCOUNTED_BYTES_MAX;
         let work = if is_large { Some(app.memory().request(body.bytes.len()).await?) } else { None };
-        let admitted = Admitted { app, profile, peer, pass, body: body.bytes.clone(), stream };
+        let admitted = Admitted { app, profile, peer, token, body: body.bytes.clone(), stream };
         if body.bytes.len() > INLINE_BODY_BYTES_MAX {
             // Box the future, because it would make the future of every request as large.
-            return Box::pin(apart(large, route, admitted, (body, work), parts.clone())).await;
+            return Box::pin(run_on_large_thread(large, route, admitted, (body, work), parts.clone())).await;
         }
         operate(route.operation, &admitted.context(&parts, variables)).await
     };
@@ -146,7 +146,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
 /// Returns the segments of the request's path as in the routing table.
 fn segments<'a>(app: &App, head: &'a Head) -> Result<Vec<Cow<'a, str>>, ApiError> {
     let segments = request::segments(head.uri.path())?;
-    Ok(routing::unmoved(segments, &app.settings().generic_mount))
+    Ok(routing::canonical_segments(segments, &app.settings().generic_mount))
 }
 
 /// Decides whether a caller may use a route. Routes of the generic connector API also accept its fixed keys.
@@ -191,7 +191,7 @@ struct Admitted<'a> {
     app: &'a App,
     profile: Profile,
     peer: IpAddr,
-    pass: Option<Pass>,
+    token: Option<VerifiedToken>,
     body: Bytes,
     /// The unread body, for routes that read it as a stream.
     stream: Option<Incoming>,
@@ -206,7 +206,7 @@ impl<'a> Admitted<'a> {
             query: Query::of(&head.uri),
             target: head.uri.path_and_query().map_or("", |target| target.as_str()),
             peer: self.peer,
-            pass: self.pass,
+            token: self.token,
             headers: &head.headers,
             body: self.body,
             stream: Mutex::new(self.stream),
@@ -216,14 +216,14 @@ impl<'a> Admitted<'a> {
 
 /// Handles a request with a large body on the thread for large requests. If the client disconnects, the request
 /// continues and keeps its memory.
-async fn apart(
+async fn run_on_large_thread(
     large: &LargeRequests,
     route: &'static Route,
     admitted: Admitted<'_>,
-    memory: (ReadBody, Option<Held>),
+    memory: (ReadBody, Option<Reservation>),
     head: Head,
 ) -> Result<Reply, ApiError> {
-    let Admitted { app, profile, peer, pass, body, stream } = admitted;
+    let Admitted { app, profile, peer, token, body, stream } = admitted;
     let (app, id) = (app.clone(), RequestId::current());
     let handling = async move {
         let _memory = memory;
@@ -232,7 +232,7 @@ async fn apart(
         let Match::Found { variables, .. } = found else {
             return Err(ApiError::fault("a route was found only once"));
         };
-        let admitted = Admitted { app: &app, profile, peer, pass, body, stream };
+        let admitted = Admitted { app: &app, profile, peer, token, body, stream };
         let context = admitted.context(&head, variables);
         let operating = pin!(operate(route.operation, &context));
         RequestId::scope_if(id, operating).await
@@ -250,8 +250,11 @@ async fn hold_answer(app: &App, reply: &mut Reply, changes_nothing: bool) -> Res
     let bytes = reply.body().len();
     if bytes > UNCOUNTED_BYTES_MAX {
         let memory = app.memory();
-        let held =
-            if changes_nothing { memory.answer(bytes).await? } else { memory.answers.take_anyway(bytes) };
+        let held = if changes_nothing {
+            memory.answer(bytes).await?
+        } else {
+            memory.answers.reserve_beyond_limit(bytes)
+        };
         reply.body_mut().hold(held);
     }
     Ok(())
@@ -260,7 +263,7 @@ async fn hold_answer(app: &App, reply: &mut Reply, changes_nothing: bool) -> Res
 /// Answers a preflight request: a browser asks whether a page may send a request.
 fn preflight(app: &App, parts: &Head) -> Reply {
     let host = request::check_host(parts);
-    let refused = host.and_then(|()| app.gate().map_or(Ok(()), |gate| gate.check(parts))).err();
+    let refused = host.and_then(|()| app.browser_policy().map_or(Ok(()), |policy| policy.check(parts))).err();
     if let Some(error) = refused {
         return response::refusal(&error, app.settings().profile.unwrap_or(Profile::Ledger));
     }
@@ -272,9 +275,9 @@ fn preflight(app: &App, parts: &Head) -> Reply {
 /// Allows pages of other origins to read the response. A server with tokens allows all pages, because a page without a
 /// token gets no data.
 fn allow_origin(app: &App, request: &HeaderMap, reply: &mut Reply) {
-    let allowed = match app.gate() {
+    let allowed = match app.browser_policy() {
         None => request.get(ORIGIN).map(|_| HeaderValue::from_static("*")),
-        Some(gate) => gate.listed_origin(request).cloned(),
+        Some(policy) => policy.listed_origin(request).cloned(),
     };
     if let Some(origin) = allowed {
         response::allow_origin(origin, reply);
@@ -291,13 +294,13 @@ fn boxed<'a>(
 /// Calls the handler of an operation.
 async fn operate(operation: Operation, context: &Context<'_>) -> Result<Reply, ApiError> {
     match operation {
-        Operation::V1(operation) => Ok(ledger_v1::answer(operation, context).await),
-        Operation::V2(operation) => ledger_v2::answer(operation, context).await,
+        Operation::V1(operation) => Ok(ledger_v1::handle(operation, context).await),
+        Operation::V2(operation) => ledger_v2::handle(operation, context).await,
         // Box these futures. They are several times as large as those of ledgers, and would make the future of every
         // request as large, which is copied several times.
-        Operation::Auth(operation) => boxed(auth::answer(operation, context)).await,
-        Operation::Payments(operation) => boxed(payments::answer(operation, context)).await,
-        Operation::Generic(operation) => generic::answer(operation, context).await,
+        Operation::Auth(operation) => boxed(auth::handle(operation, context)).await,
+        Operation::Payments(operation) => boxed(payments::handle(operation, context)).await,
+        Operation::Generic(operation) => generic::handle(operation, context).await,
         Operation::Info(form) => service::info(context, form).await,
         Operation::Health(form) => Ok(service::health(context, form).await),
         Operation::Versions => Ok(service::versions(context)),

@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use crate::connectors::config::Values;
 use crate::connectors::http::Tools;
 use crate::connectors::{Connector, Order, Page, TaskContext, Transfer, registry};
-use crate::outbound::Outbound;
+use crate::outbound::OutboundPolicy;
 use crate::payments::codec::Metadata;
 use crate::payments::ids::ConnectorId;
 use crate::payments::words::InitiationType;
@@ -73,8 +73,8 @@ impl Providers {
         let url = serve(answer.clone());
         let names = registry::DEFINITIONS.iter().map(|row| row.provider);
         let addresses = names.map(|name| (name.to_owned(), url.clone())).collect();
-        let tools =
-            Tools::new(Outbound::Any, addresses, Duration::from_secs(10)).within(Some(folder.to_owned()));
+        let tools = Tools::new(OutboundPolicy::Any, addresses, Duration::from_secs(10))
+            .with_folder(Some(folder.to_owned()));
         let config = serde_json::json!({
             "name": "fuzz", "apiKey": "key", "apiSecret": "secret", "loginID": "me", "username": "me",
             "password": "password", "endpoint": url, "authorizationEndpoint": url, "directory": folder,

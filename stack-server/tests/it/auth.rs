@@ -156,7 +156,7 @@ fn every_route_asks_for_its_scope() {
     let none = token("openid");
     assert_eq!(status(&server, "POST", "/v2/main", &token("ledger:write")), 204);
     for route in routes() {
-        let word = route.mount.service().word();
+        let word = route.mount.service().scope_prefix();
         let (read, write) = (token(&format!("{word}:read openid")), token(&format!("{word}:write")));
         let other_word = if word == "ledger" { "payments" } else { "ledger" };
         let other = token(&format!("{other_word}:write {word}:reader x{word}:write"));

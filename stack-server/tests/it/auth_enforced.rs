@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ledger_store::Store;
 use serde_json::{Value, json};
 use stack_server::{
-    AuthSettings, FixedKeys, Outbound, Route, Scope, Server, Service, Settings, StaticClient, routes,
+    AuthSettings, FixedKeys, OutboundPolicy, Route, Scope, Server, Service, Settings, StaticClient, routes,
 };
 
 use crate::auth::{Issuer, ONE, Signer};
@@ -106,10 +106,11 @@ fn every_route_wants_a_token_of_its_service() {
     assert_eq!(status(&server, "POST", "/v2/main", &token("ledger:write")), 204);
     for route in routes() {
         let service = route.mount.service();
-        let word = service.word();
+        let word = service.scope_prefix();
         let others =
             [Service::Ledger, Service::Payments, Service::Auth].into_iter().filter(|other| *other != service);
-        let foreign: Vec<String> = others.map(|other| format!("{0}:read {0}:write", other.word())).collect();
+        let foreign: Vec<String> =
+            others.map(|other| format!("{0}:read {0}:write", other.scope_prefix())).collect();
         let (none, read, write) =
             (token("openid"), token(&format!("{word}:read")), token(&format!("{word}:write")));
         let foreign = token(&foreign.join(" "));
@@ -234,7 +235,7 @@ fn tokens_and_proxies_keep_requests_public() {
     authorization.clients =
         StaticClient::parse("clients: [{id: root, secrets: [root], scopes: [openid]}]").expect("a client");
     assert_eq!(asks(&settings), 400, "with tokens");
-    settings.outbound = Some(Outbound::Any);
+    settings.outbound = Some(OutboundPolicy::Any);
     assert_eq!(asks(&settings), 201, "as the operator says");
     let mut open = Settings::default();
     open.experimental_exporters = true;

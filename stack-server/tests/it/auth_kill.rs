@@ -17,7 +17,7 @@ const PUBLIC: &str = "https://stack.example";
 
 /// The responses of the servers of all rounds.
 #[derive(Default)]
-struct Told {
+struct Responses {
     /// Clients with a secret that must be valid.
     made: Vec<(String, String)>,
     /// Clients with a secret that must be deleted.
@@ -70,10 +70,10 @@ fn use_assertion(address: &str, assertion: &str) -> Option<u16> {
 fn work(
     address: &str,
     assertion: impl Fn(usize) -> String,
-    told: &Mutex<Told>,
+    responses: &Mutex<Responses>,
     answered: &AtomicUsize,
 ) -> Option<()> {
-    let lock = || told.lock().expect("no worker panics");
+    let lock = || responses.lock().expect("no worker panics");
     for attempt in 0.. {
         let (id, first) = make(address)?;
         // Record the secrets only after the response, because both are valid between rotation and deletion.
@@ -101,20 +101,20 @@ fn work(
 }
 
 /// Checks that the changes that earlier servers confirmed are in effect.
-fn judge(address: &str, told: &Told) {
-    for (id, secret) in &told.made {
+fn judge(address: &str, responses: &Responses) {
+    for (id, secret) in &responses.made {
         assert_eq!(token(address, id, secret).expect("an answer").0, 200, "a secret was lost");
     }
-    for (id, secret) in &told.rotated {
+    for (id, secret) in &responses.rotated {
         assert_eq!(token(address, id, secret).expect("an answer").0, 401, "a deleted secret came back");
     }
-    for (id, secret, token) in &told.kept {
+    for (id, secret, token) in &responses.kept {
         assert_eq!(is_active(address, id, secret, token), Some(true), "a good token is refused");
     }
-    for (id, secret, token) in &told.revoked {
+    for (id, secret, token) in &responses.revoked {
         assert_eq!(is_active(address, id, secret, token), Some(false), "a revoked token came back");
     }
-    for assertion in &told.used {
+    for assertion in &responses.used {
         assert_eq!(use_assertion(address, assertion), Some(400), "an assertion was used twice");
     }
 }
@@ -136,7 +136,7 @@ fn acknowledged_changes_survive_kills() {
     let data = home.path().join("store");
     let signer = Signer::new(ONE, Some("one"));
     let issuer = crate::auth::Issuer::start(vec![signer.public()]);
-    let told = Mutex::new(Told::default());
+    let responses = Mutex::new(Responses::default());
     for round in 0..rounds {
         let mut running = start(&data, &issuer.name());
         let address = running.address.clone();
@@ -145,8 +145,8 @@ fn acknowledged_changes_survive_kills() {
         std::thread::scope(|scope| {
             let mut workers = Vec::new();
             for worker in 0..WORKERS {
-                let (address, told, answered, signer, issuer) =
-                    (&address, &told, &answered, &signer, &issuer);
+                let (address, responses, answered, signer, issuer) =
+                    (&address, &responses, &answered, &signer, &issuer);
                 workers.push(scope.spawn(move || {
                     let assertion = |attempt: usize| {
                         signer.token(
@@ -155,7 +155,7 @@ fn acknowledged_changes_survive_kills() {
                         )
                     };
                     // The worker ends when the server is killed.
-                    let _ = work(address, assertion, told, answered);
+                    let _ = work(address, assertion, responses, answered);
                 }));
             }
             // If all workers failed, no more responses will arrive.
@@ -168,12 +168,12 @@ fn acknowledged_changes_survive_kills() {
             running.child.wait().expect("the process ends");
         });
         let running = start(&data, &issuer.name());
-        judge(&running.address, &told.lock().expect("no panic"));
-        let mut told = told.lock().expect("no panic");
-        assert!(!told.made.is_empty() && !told.used.is_empty());
+        judge(&running.address, &responses.lock().expect("no panic"));
+        let mut responses = responses.lock().expect("no panic");
+        assert!(!responses.made.is_empty() && !responses.used.is_empty());
         // Keep only some of the earlier responses. Otherwise the last of many rounds would take hours.
         let keep = 24;
-        let Told { made, rotated, revoked, kept, used } = &mut *told;
+        let Responses { made, rotated, revoked, kept, used } = &mut *responses;
         made.drain(..made.len().saturating_sub(keep));
         rotated.drain(..rotated.len().saturating_sub(keep));
         revoked.drain(..revoked.len().saturating_sub(keep));

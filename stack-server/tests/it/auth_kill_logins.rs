@@ -24,7 +24,7 @@ struct Tokens {
 
 /// The responses of servers since the last check.
 #[derive(Default)]
-struct Told {
+struct Responses {
     /// Exchanged codes with their tokens.
     used: Vec<(String, Tokens)>,
     /// Codes whose exchange got no response. Each can be used at most once.
@@ -110,10 +110,10 @@ fn work(
     app: &App,
     provider: &Provider,
     worker: usize,
-    told: &Mutex<Told>,
+    responses: &Mutex<Responses>,
     answered: &AtomicUsize,
 ) -> Option<()> {
-    let lock = || told.lock().expect("no worker panics");
+    let lock = || responses.lock().expect("no worker panics");
     for attempt in 0.. {
         let from = format!("10.{worker}.{}.{}", attempt / 250, attempt % 250);
         let log_in = || {
@@ -141,32 +141,32 @@ fn work(
 
 /// Checks that the changes that the previous server confirmed are in effect. Each check uses a code or a token, so each
 /// response can be checked only once.
-fn judge(address: &str, app: &App, told: Told) {
+fn judge(address: &str, app: &App, responses: Responses) {
     let exchange = |code: &str| app.exchange(address, code).expect("an answer");
     let refresh = |tokens: &Tokens| app.refresh(address, tokens).expect("an answer");
-    for (code, tokens) in told.used {
+    for (code, tokens) in responses.used {
         assert!(app.is_active(address, &tokens), "the tokens of a code were lost");
         assert_eq!(exchange(&code).err(), Some(400), "a code was used twice");
         assert!(!app.is_active(address, &tokens), "a code that two have ends its session");
     }
-    for code in told.begun {
+    for code in responses.begun {
         let first = exchange(&code);
         assert_eq!(exchange(&code).err(), Some(400), "a code was used twice: {first:?} before");
     }
-    for (before, after) in told.rotated {
+    for (before, after) in responses.rotated {
         assert!(!app.is_active(address, &before), "a token before a refresh is good");
         assert!(app.is_active(address, &after), "a token after a refresh was lost");
         let next = refresh(&after).expect("a refresh token that was granted is good");
         assert_eq!(refresh(&before).err(), Some(400), "a refresh token was used twice");
         assert!(!app.is_active(address, &next), "a refresh token that two have ends its session");
     }
-    for tokens in told.refreshing {
+    for tokens in responses.refreshing {
         if let Ok(next) = refresh(&tokens) {
             assert!(!app.is_active(address, &tokens) && app.is_active(address, &next));
         }
         assert_eq!(refresh(&tokens).err(), Some(400), "a refresh token was used twice");
     }
-    for tokens in told.ended {
+    for tokens in responses.ended {
         assert_eq!(refresh(&tokens).err(), Some(400), "a session that was ended goes on");
         assert!(!app.is_active(address, &tokens), "a token of an ended session is good");
     }
@@ -190,17 +190,17 @@ fn logins_outlive_kills() {
     let mut running = start(&data, &provider);
     let app = App::make(&running.address);
     for round in 0..rounds {
-        let told = Mutex::new(Told::default());
+        let responses = Mutex::new(Responses::default());
         let answered = AtomicUsize::new(0);
         let enough = 1 + round * 5 % 7;
         let address = running.address.clone();
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..WORKERS)
                 .map(|worker| {
-                    let (address, app, provider, told, answered) =
-                        (&address, &app, &provider, &told, &answered);
+                    let (address, app, provider, responses, answered) =
+                        (&address, &app, &provider, &responses, &answered);
                     // The worker ends when the server is killed.
-                    scope.spawn(move || work(address, app, provider, worker, told, answered))
+                    scope.spawn(move || work(address, app, provider, worker, responses, answered))
                 })
                 .collect();
             // If all workers failed, no more responses will arrive.
@@ -213,10 +213,10 @@ fn logins_outlive_kills() {
             running.child.wait().expect("the process ends");
         });
         running = start(&data, &provider);
-        let told = told.into_inner().expect("no panic");
-        assert!(!told.ended.is_empty(), "the workers were refused");
-        let open = told.begun.len() + told.refreshing.len();
-        judge(&running.address, &app, told);
+        let responses = responses.into_inner().expect("no panic");
+        assert!(!responses.ended.is_empty(), "the workers were refused");
+        let open = responses.begun.len() + responses.refreshing.len();
+        judge(&running.address, &app, responses);
         println!("round {round}: what was answered holds, {open} uses without an answer");
     }
 }

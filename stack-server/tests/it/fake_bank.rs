@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::provider::{Asked, Provider, Reply};
+use crate::provider::{Provider, ReceivedRequest, Reply};
 
 /// Number of rows on a page, regardless of the request, so that the lists of a test have several pages.
 const PAGE: usize = 3;
@@ -90,7 +90,7 @@ impl FakeBank {
     }
 
     /// Returns the response to a request, or `None` if the route is not a list.
-    pub(crate) fn reply(&self, asked: &Asked) -> Option<Reply> {
+    pub(crate) fn reply(&self, asked: &ReceivedRequest) -> Option<Reply> {
         let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
         let mut state = self.state.lock().expect("no panic");
         if let Some(reply) = self.log_in(path, asked, &mut state) {
@@ -122,7 +122,7 @@ impl FakeBank {
         matches!(self.bank, Bank::CurrencyCloud | Bank::BankingCircle)
     }
 
-    fn log_in(&self, path: &str, asked: &Asked, state: &mut State) -> Option<Reply> {
+    fn log_in(&self, path: &str, asked: &ReceivedRequest, state: &mut State) -> Option<Reply> {
         let (is_right, member) = match (self.bank, path) {
             (Bank::CurrencyCloud, "/v2/authenticate/api") => {
                 (asked.body == "login_id=me&api_key=canary-key", "auth_token")
@@ -140,7 +140,7 @@ impl FakeBank {
         Some(Reply::Whole(200, json!({ member: format!("token-{}", state.logins) }).to_string()))
     }
 
-    fn is_authorized(&self, asked: &Asked, logins: usize) -> bool {
+    fn is_authorized(&self, asked: &ReceivedRequest, logins: usize) -> bool {
         match self.bank {
             Bank::Wise => asked.header("authorization") == "Bearer canary-key",
             Bank::Modulr => is_signed(asked),
@@ -188,7 +188,7 @@ impl FakeBank {
 }
 
 /// Returns whether a request carries the parts of a signature. The unit tests of the connector check its value.
-fn is_signed(asked: &Asked) -> bool {
+fn is_signed(asked: &ReceivedRequest) -> bool {
     let authorization = asked.header("authorization");
     authorization.starts_with("Signature keyId=\"canary-id\",algorithm=\"hmac-sha512\"")
         && asked.header("date").ends_with(" GMT")

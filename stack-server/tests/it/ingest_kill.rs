@@ -13,7 +13,7 @@ use ledger_core::Timestamp;
 use serde_json::{Value, json};
 
 use crate::kill::{Running, ask, start_with};
-use crate::provider::{Asked, Provider, Reply};
+use crate::provider::{Provider, ReceivedRequest, Reply};
 
 const KEY: &str = "canary-of-the-campaign";
 
@@ -78,7 +78,7 @@ fn number(query: &str, name: &str) -> Option<usize> {
     query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }
 
-fn answer(books: &Mutex<Books>, is_faulty: &AtomicBool, asked: &Asked) -> Reply {
+fn answer(books: &Mutex<Books>, is_faulty: &AtomicBool, asked: &ReceivedRequest) -> Reply {
     let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
     if path != "/transactions" {
         return Reply::Whole(200, "[]".to_owned());

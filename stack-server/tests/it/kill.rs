@@ -96,13 +96,13 @@ pub(crate) fn ask_with(
 
 /// References of transactions, grouped by outcome.
 #[derive(Default)]
-struct Told {
+struct Outcomes {
     done: BTreeSet<String>,
     refused: BTreeSet<String>,
     unknown: BTreeSet<String>,
 }
 
-fn round(data: &Path, number: usize, told: &Mutex<Told>) {
+fn round(data: &Path, number: usize, outcomes: &Mutex<Outcomes>) {
     let mut running = start(data);
     let address = running.address.clone();
     ask(&address, "POST", "/v2/main", "");
@@ -120,17 +120,17 @@ fn round(data: &Path, number: usize, told: &Mutex<Told>) {
                         r#"{{"postings":[{{"source":"{source}","destination":"users:{client}","amount":7,"asset":"USD/2"}}],"reference":"{reference}"}}"#
                     );
                     let answer = ask(address, "POST", "/v2/main/transactions", &body);
-                    let mut told = told.lock().expect("no client panics");
+                    let mut outcomes = outcomes.lock().expect("no client panics");
                     match answer {
                         Some((200, _)) => {
-                            told.done.insert(reference);
+                            outcomes.done.insert(reference);
                             acknowledged.fetch_add(1, Ordering::Relaxed);
                         }
                         Some((400, _)) => {
-                            told.refused.insert(reference);
+                            outcomes.refused.insert(reference);
                         }
                         _ => {
-                            told.unknown.insert(reference);
+                            outcomes.unknown.insert(reference);
                             return;
                         }
                     }
@@ -170,19 +170,21 @@ fn acknowledged_writes_survive_sigkill() {
     let rounds = std::env::var("KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("data");
-    let told = Mutex::new(Told::default());
+    let outcomes = Mutex::new(Outcomes::default());
     for number in 0..rounds {
-        round(&data, number, &told);
+        round(&data, number, &outcomes);
         let mut running = start(&data);
         let (references, ids) = recorded(&running.address);
         {
-            let told = told.lock().expect("no client panics");
-            let lost: Vec<_> = told.done.difference(&references).collect();
+            let outcomes = outcomes.lock().expect("no client panics");
+            let lost: Vec<_> = outcomes.done.difference(&references).collect();
             assert!(lost.is_empty(), "acknowledged and lost in round {number}: {lost:?}");
-            let unwanted: Vec<_> = told.refused.intersection(&references).collect();
+            let unwanted: Vec<_> = outcomes.refused.intersection(&references).collect();
             assert!(unwanted.is_empty(), "refused and recorded in round {number}: {unwanted:?}");
-            let invented: Vec<_> =
-                references.iter().filter(|r| !told.done.contains(*r) && !told.unknown.contains(*r)).collect();
+            let invented: Vec<_> = references
+                .iter()
+                .filter(|r| !outcomes.done.contains(*r) && !outcomes.unknown.contains(*r))
+                .collect();
             assert!(invented.is_empty(), "recorded and never sent in round {number}: {invented:?}");
         }
         let expected: Vec<u64> = (1..=ids.len() as u64).rev().collect();

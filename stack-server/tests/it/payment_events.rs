@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use ledger_store::Store;
 use serde_json::{Value, json};
-use stack_server::{Publishers, Publishing, Server, Settings, Topics};
+use stack_server::{PublishSettings, Publishers, Server, Settings, Topics};
 
 use crate::client::TestServer;
 use crate::payments::{get, install, manual, pay, post, until};
@@ -16,7 +16,7 @@ use crate::receiver::{Received, Receiver};
 fn published(provider: &Provider) -> (TestServer, Publishers, Receiver) {
     let (store, receiver) = (Store::in_memory(), Receiver::start());
     let topics = Topics::parse(&format!("*:{}", receiver.url("/in"))).expect("pairs");
-    let publishing = Publishing { topics, http: true, ..Publishing::default() };
+    let publishing = PublishSettings { topics, http: true, ..PublishSettings::default() };
     let mut settings = Settings::default();
     settings.payment_publishers = publishing.publishers();
     settings.provider_addresses.insert("STRIPE".to_owned(), provider.url());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ledger_store::Store;
 use serde_json::{Value, json};
-use stack_server::{Outbound, Server, Settings};
+use stack_server::{OutboundPolicy, Server, Settings};
 
 use crate::client::TestServer;
 use crate::receiver::{Received, Receiver};
@@ -171,7 +171,7 @@ fn exporters_are_made_read_changed_and_removed() {
 #[test]
 fn refuses_invalid_exporter_without_changes() {
     let mut public = settings();
-    public.outbound = Some(Outbound::Public);
+    public.outbound = Some(OutboundPolicy::Public);
     for (server, bodies) in [
         (
             server_with(settings()),
@@ -213,7 +213,7 @@ fn refuses_invalid_exporter_without_changes() {
 #[test]
 fn refuses_host_name_of_private_address() {
     let mut public = settings();
-    public.outbound = Some(Outbound::Public);
+    public.outbound = Some(OutboundPolicy::Public);
     let server = server_with(public);
     let body =
         r#"{"driver":"http","config":{"url":"https://localhost/","batching":{"flushInterval":"1ms"}}}"#;

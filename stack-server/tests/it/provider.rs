@@ -9,13 +9,13 @@ use serde_json::Value;
 
 /// A received request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) path: String,
     pub(crate) body: String,
     headers: BTreeMap<String, String>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// Returns a header, or an empty text if the request does not have it.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
@@ -32,12 +32,12 @@ pub(crate) enum Reply {
     Hanging,
 }
 
-type Handler = dyn Fn(&Asked) -> Option<Reply> + Send + Sync;
+type Handler = dyn Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync;
 
 #[derive(Default)]
 struct State {
     answers: BTreeMap<String, (u16, String)>,
-    asked: Vec<Asked>,
+    asked: Vec<ReceivedRequest>,
     handler: Option<Arc<Handler>>,
 }
 
@@ -80,16 +80,16 @@ impl Provider {
     }
 
     /// Sets a function that may return the response to a request. It precedes the responses by path.
-    pub(crate) fn handle(&self, handler: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static) {
+    pub(crate) fn handle(&self, handler: impl Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync + 'static) {
         self.state.lock().expect("no panic").handler = Some(Arc::new(handler));
     }
 
     /// Returns all requests so far.
-    pub(crate) fn requests(&self) -> Vec<Asked> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.state.lock().expect("no panic").asked.clone()
     }
 
-    fn reply(&self, asked: &Asked) -> Reply {
+    fn reply(&self, asked: &ReceivedRequest) -> Reply {
         let (handler, found) = {
             let mut state = self.state.lock().expect("no panic");
             state.asked.push(asked.clone());
@@ -120,7 +120,7 @@ impl Provider {
             let mut body = vec![0; length];
             reader.read_exact(&mut body).ok()?;
             let body = String::from_utf8_lossy(&body).into_owned();
-            let asked = Asked { path, body, headers };
+            let asked = ReceivedRequest { path, body, headers };
             let (status, answer, length) = match self.reply(&asked) {
                 Reply::Whole(status, answer) => {
                     let length = answer.len();

@@ -7,7 +7,7 @@ use stack_server::Settings;
 use crate::client::TestServer;
 use crate::fake_bank::Bank;
 use crate::payments::{get, install, until};
-use crate::provider::{Asked, Provider, Reply};
+use crate::provider::{Provider, ReceivedRequest, Reply};
 
 /// Members that would change if JSON were parsed and written again.
 const ODD: &str = r#" "z":1 , "note" :"\u00e9 \/ é",  "rate":1.50,"exponent":1E+2,"big":123456789012345678901234567890 ,"a":[ ]"#;
@@ -45,7 +45,7 @@ fn record(name: &str) -> String {
 }
 
 /// Returns the response of a provider to a request: a page with the record, or a response that leads to the record.
-fn reply(name: &str, asked: &Asked) -> Reply {
+fn reply(name: &str, asked: &ReceivedRequest) -> Reply {
     let path = asked.path.split('?').next().unwrap_or_default();
     let is_later = ["&page=2", "offset=1", "PageNumber=2", "starting_after", "ending_before"];
     let rows =

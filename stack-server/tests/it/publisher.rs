@@ -9,14 +9,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ledger_store::Store;
 use serde_json::Value;
-use stack_server::{Publishers, Publishing, Topics};
+use stack_server::{PublishSettings, Publishers, Topics};
 
 use crate::receiver::{Received, Receiver};
 use crate::skipping::skipped;
 
-fn http(receiver: &Receiver) -> Publishing {
+fn http(receiver: &Receiver) -> PublishSettings {
     let topics = Topics::parse(&format!("*:{}", receiver.url("/in"))).expect("pairs");
-    Publishing { topics, http: true, ..Publishing::default() }
+    PublishSettings { topics, http: true, ..PublishSettings::default() }
 }
 
 fn pay(store: &Store, ledger: &str, amount: u64) {
@@ -112,8 +112,11 @@ fn posts_types_to_their_topics_and_skips_the_rest() {
     let (store, receiver) = (Store::in_memory(), Receiver::start());
     let url = |path: &str| receiver.url(path);
     let mapping = format!("SAVED_METADATA:{},COMMITTED_TRANSACTIONS:{}", url("/meta"), url("/tx"));
-    let publishing =
-        Publishing { topics: Topics::parse(&mapping).expect("pairs"), http: true, ..Publishing::default() };
+    let publishing = PublishSettings {
+        topics: Topics::parse(&mapping).expect("pairs"),
+        http: true,
+        ..PublishSettings::default()
+    };
     let publishers = Publishers::start(&store, &publishing).expect("the publishers start");
     let ledger = store.ledger("one").expect("a name");
     let paid = ledger.transaction().posting("world", "a", 1, "USD").commit().expect("recorded");
@@ -127,7 +130,7 @@ fn posts_types_to_their_topics_and_skips_the_rest() {
         [(true, false, "*:events"), (true, false, ""), (false, true, "*:a.>"), (false, true, "*:a..b")]
     {
         let topics = Topics::parse(mapping).expect("pairs");
-        let publishing = Publishing { topics, http, nats, ..Publishing::default() };
+        let publishing = PublishSettings { topics, http, nats, ..PublishSettings::default() };
         let started = Publishers::start(&store, &publishing);
         assert!(started.is_err(), "{mapping}");
     }
@@ -139,7 +142,7 @@ fn signs_events_for_http_receivers() {
     let directory = tempfile::tempdir().expect("a directory");
     let secrets = directory.path().join("secrets");
     std::fs::write(&secrets, "new-secret\nold-secret\n").expect("written");
-    let publishing = Publishing { http_secrets: Some(secrets.clone()), ..http(&receiver) };
+    let publishing = PublishSettings { http_secrets: Some(secrets.clone()), ..http(&receiver) };
     let publishers = Publishers::start(&store, &publishing).expect("the publishers start");
     pay(&store, "one", 1);
     let taken = receiver.taken(1).remove(0);
@@ -305,7 +308,7 @@ impl Drop for Broker {
 fn events_go_to_nats_with_their_acknowledgements() {
     let Some(mut broker) = Broker::start() else { return };
     let store = Store::in_memory();
-    let mut publishing = Publishing { nats: true, ..Publishing::default() };
+    let mut publishing = PublishSettings { nats: true, ..PublishSettings::default() };
     publishing.topics = Topics::parse("*:stack.ledger,SAVED_METADATA:meta").expect("pairs");
     publishing.nats_settings.url = broker.url();
     publishing.nats_settings.reconnect_wait = Duration::from_millis(20);
@@ -348,7 +351,7 @@ fn events_go_to_nats_with_their_acknowledgements() {
 #[test]
 fn nats_streams_are_there_before_the_first_event() {
     let Some(broker) = Broker::start() else { return };
-    let mut publishing = Publishing { nats: true, ..Publishing::default() };
+    let mut publishing = PublishSettings { nats: true, ..PublishSettings::default() };
     publishing.topics = Topics::parse("*:stack.ledger,SAVED_METADATA:meta").expect("pairs");
     publishing.nats_settings.url = broker.url();
     // The first attempt to connect does not wait for this pause.
@@ -365,7 +368,7 @@ fn first_event_to_nats_waits_for_its_stream() {
     // With this subscription the broker does not report to the publisher that no stream accepts the event.
     let mut subscription = broker.subscribe("stack.ledger");
     let store = Store::in_memory();
-    let mut publishing = Publishing { nats: true, ..Publishing::default() };
+    let mut publishing = PublishSettings { nats: true, ..PublishSettings::default() };
     publishing.topics = Topics::parse("*:stack.ledger").expect("pairs");
     publishing.nats_settings.url = broker.url();
     let publishers = Publishers::start(&store, &publishing).expect("the publishers start");
@@ -383,7 +386,7 @@ fn connects_to_receivers_before_the_first_event() {
     let mapping = format!("*:http://{}/a,SAVED_METADATA:http://{}/b", address(&first), address(&second));
     let store = Store::in_memory();
     let topics = Topics::parse(&mapping).expect("pairs");
-    let publishing = Publishing { topics, http: true, ..Publishing::default() };
+    let publishing = PublishSettings { topics, http: true, ..PublishSettings::default() };
     let publishers = Publishers::start(&store, &publishing).expect("the publishers start");
     let (mut used, _idle) = (accepted(&first), accepted(&second));
     pay(&store, "one", 1);
@@ -421,7 +424,8 @@ fn stopping_does_not_wait_for_a_dead_receiver() {
     let store = Store::in_memory();
     let topics =
         Topics::parse(&format!("*:http://{}/", silent.local_addr().expect("an address"))).expect("pairs");
-    let publishers = Publishers::start(&store, &Publishing { topics, http: true, ..Publishing::default() });
+    let publishers =
+        Publishers::start(&store, &PublishSettings { topics, http: true, ..PublishSettings::default() });
     let publishers = publishers.expect("the publishers start");
     pay(&store, "one", 1);
     let (mut waiting, _) = silent.accept().expect("a connection");

@@ -5,7 +5,7 @@
 //! script's constraints unify; two different names for one variable are a finding.
 
 mod assets;
-mod emptied;
+mod emptied_accounts;
 mod expressions;
 mod hover;
 mod shares;
@@ -16,7 +16,7 @@ mod versions;
 use smol_str::SmolStr;
 
 use self::assets::AssetVar;
-use self::emptied::Emptied;
+use self::emptied_accounts::EmptiedAccounts;
 pub use self::hover::TypedRange;
 pub(super) use self::typed::{ExprId, ExprKind, Origin, Part, Script, Statement, Variable};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Version};
@@ -121,7 +121,7 @@ struct Checker<'t> {
     sends_all: bool,
     /// Whether an unbounded source precedes the current one.
     after_unbounded: bool,
-    emptied: Emptied<'t>,
+    emptied: EmptiedAccounts<'t>,
 }
 
 impl<'t> Checker<'t> {
@@ -139,7 +139,7 @@ impl<'t> Checker<'t> {
             sent: None,
             sends_all: false,
             after_unbounded: false,
-            emptied: Emptied::default(),
+            emptied: EmptiedAccounts::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::assets::AssetVar;
-use super::typed::{Act, ExprId, Statement};
+use super::typed::{ActionCall, ExprId, Statement};
 use crate::diagnostic::{DiagnosticKind, Misplaced};
 use crate::options::Flag;
 use crate::tree::{
@@ -30,13 +30,13 @@ impl<'t> Checker<'t> {
                 let (amount, _) = self.amount(amount);
                 Statement::Save { amount, account: self.account(account) }
             }
-            StatementKind::Call(call) => Statement::Act(self.act(call)),
+            StatementKind::Call(call) => Statement::ActionCall(self.action_call(call)),
             StatementKind::Print(expr) => Statement::Print(self.infer(expr, None).id),
             StatementKind::Fail => Statement::Fail(statement.span),
         }
     }
 
-    fn act(&mut self, call: &'t tree::Call) -> Act<'t> {
+    fn action_call(&mut self, call: &'t tree::Call) -> ActionCall<'t> {
         let name = &call.name.text;
         let action = Action::from_name(name);
         let arguments = match action {
@@ -44,7 +44,7 @@ impl<'t> Checker<'t> {
             None if Function::from_name(name).is_some() => self.unknown_function(call, Misplaced::InOrigin),
             None => self.unknown_function(call, Misplaced::Unknown),
         };
-        Act { span: call.span, name, action, arguments }
+        ActionCall { span: call.span, name, action, arguments }
     }
 
     /// Checks an amount and returns it with its asset.

@@ -95,7 +95,7 @@ pub(crate) enum Origin {
 pub(crate) enum Statement<'t> {
     Send(Send<ExprId>),
     Save { amount: Amount<ExprId>, account: ExprId },
-    Act(Act<'t>),
+    ActionCall(ActionCall<'t>),
     Print(ExprId),
     Fail(Span),
 }
@@ -105,7 +105,7 @@ pub(crate) type Arguments = SmallVec<[ExprId; 4]>;
 
 /// A function call that is a statement.
 #[derive(Debug)]
-pub(crate) struct Act<'t> {
+pub(crate) struct ActionCall<'t> {
     pub(crate) span: Span,
     pub(crate) name: &'t SmolStr,
     /// The function, or `None` if no statement has this name.

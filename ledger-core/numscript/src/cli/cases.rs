@@ -10,7 +10,7 @@ use crate::{Flag, Flags, Variables};
 use ledger_values::Balance;
 
 use super::data::{Data, Fault};
-use super::world::{Key, World};
+use super::ledger_state::{Key, LedgerState};
 
 /// A script with its input and its expected result.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) script: String,
     pub(crate) flags: Flags,
-    pub(crate) world: World,
+    pub(crate) state: LedgerState,
     pub(crate) variables: Variables,
     /// Metadata that the request sends along with the script.
     pub(crate) request_metadata: Option<BTreeMap<String, String>>,
@@ -184,16 +184,16 @@ fn case(name: &str, script: &str, file: &Members<'_>, own: &Members<'_>) -> Resu
         }
     }
     // The balances of the case override those of the file.
-    let mut world = World::default();
+    let mut state = LedgerState::default();
     let mut variables = Variables::new();
     for members in [file, own] {
         if let Some(rows) = members.get("balances") {
-            world.balances.extend(balances(*rows)?);
+            state.balances.extend(balances(*rows)?);
         }
         if let Some(accounts) = members.get("metadata") {
             for (account, values) in accounts.object()? {
                 let values = texts(values)?;
-                world.metadata.entry(account).or_default().extend(values);
+                state.metadata.entry(account).or_default().extend(values);
             }
         }
         if let Some(values) = members.get("variables") {
@@ -204,7 +204,7 @@ fn case(name: &str, script: &str, file: &Members<'_>, own: &Members<'_>) -> Resu
         name: format!("{name} {label}"),
         script: script.to_owned(),
         flags,
-        world,
+        state,
         variables,
         request_metadata: own.get("x-inputMetadata").map(|values| texts(*values)).transpose()?,
         expect: expect(own)?,

@@ -9,7 +9,7 @@ use crate::{Profile, Severity, check, format, parse};
 
 use super::cases;
 use super::compare::compare;
-use super::console::{Console, Ended, Stopped, load};
+use super::console::{CommandError, CommandStatus, Console, load};
 use super::execute;
 use super::show::{Paint, finding, syntax_error};
 use super::suggestion::suggestion;
@@ -59,10 +59,10 @@ pub fn main(program: &str, arguments: impl IntoIterator<Item = OsString>) -> Exi
         Ok(ended)
     });
     match ended {
-        Ok(Ended::Well) => ExitCode::SUCCESS,
+        Ok(CommandStatus::Success) => ExitCode::SUCCESS,
         // A reader of the output may close it early.
-        Ok(Ended::Badly) | Err(Stopped::Output) => ExitCode::from(1),
-        Err(Stopped::Misused(reason)) => {
+        Ok(CommandStatus::Failure) | Err(CommandError::Output) => ExitCode::from(1),
+        Err(CommandError::Usage(reason)) => {
             eprintln!("{program}: {reason}");
             ExitCode::from(2)
         }
@@ -73,7 +73,7 @@ fn run(
     program: &str,
     arguments: impl IntoIterator<Item = OsString>,
     console: &mut Console<'_>,
-) -> Result<Ended, Stopped> {
+) -> Result<CommandStatus, CommandError> {
     let mut arguments = arguments.into_iter();
     let command = arguments.next().map(|word| word.to_string_lossy().into_owned());
     let rest: Vec<OsString> = arguments.collect();
@@ -84,29 +84,29 @@ fn run(
         Some("test") => test(rest, console),
         Some("--help" | "-h" | "help") => {
             console.out.write_all(help(program).as_bytes())?;
-            Ok(Ended::Well)
+            Ok(CommandStatus::Success)
         }
         Some(other) => {
             let meant = suggestion(other, ["check", "run", "fmt", "test", "help"]);
-            Err(Stopped::Misused(format!("unknown command {other:?}{meant}; see {program} --help")))
+            Err(CommandError::Usage(format!("unknown command {other:?}{meant}; see {program} --help")))
         }
-        None => Err(Stopped::Misused(format!("check, run, fmt or test? See {program} --help"))),
+        None => Err(CommandError::Usage(format!("check, run, fmt or test? See {program} --help"))),
     }
 }
 
-fn check_files(paths: &[OsString], console: &mut Console<'_>) -> Result<Ended, Stopped> {
+fn check_files(paths: &[OsString], console: &mut Console<'_>) -> Result<CommandStatus, CommandError> {
     if paths.is_empty() {
-        return Err(Stopped::Misused("check: no file".to_owned()));
+        return Err(CommandError::Usage("check: no file".to_owned()));
     }
     let paint = Paint::new(console.colored);
-    let mut ended = Ended::Well;
+    let mut ended = CommandStatus::Success;
     for path in paths {
         let path = Path::new(path);
         let (name, text) = (path.display().to_string(), load(path)?);
         let (tree, errors) = parse(&text);
         for error in &errors {
             console.out.write_all(syntax_error(&name, &text, error, paint).as_bytes())?;
-            ended = Ended::Badly;
+            ended = CommandStatus::Failure;
         }
         // Findings in half a script would be misleading.
         if !errors.is_empty() {
@@ -115,7 +115,7 @@ fn check_files(paths: &[OsString], console: &mut Console<'_>) -> Result<Ended, S
         for found in check(&tree, &text) {
             console.out.write_all(finding(&name, &text, &found, paint).as_bytes())?;
             if found.fatal || found.kind.severity() == Severity::Error {
-                ended = Ended::Badly;
+                ended = CommandStatus::Failure;
             }
         }
     }
@@ -123,11 +123,11 @@ fn check_files(paths: &[OsString], console: &mut Console<'_>) -> Result<Ended, S
 }
 
 /// Formats a file, or checks that it is formatted.
-fn format_file(arguments: &[OsString], console: &mut Console<'_>) -> Result<Ended, Stopped> {
+fn format_file(arguments: &[OsString], console: &mut Console<'_>) -> Result<CommandStatus, CommandError> {
     let is_flag = |argument: &&OsString| argument.to_string_lossy().starts_with("--");
     let flags: Vec<&OsString> = arguments.iter().filter(is_flag).collect();
     let files: Vec<&OsString> = arguments.iter().filter(|argument| !is_flag(argument)).collect();
-    let [file] = files.as_slice() else { return Err(Stopped::Misused("fmt: one file".to_owned())) };
+    let [file] = files.as_slice() else { return Err(CommandError::Usage("fmt: one file".to_owned())) };
     let (mut only_check, mut write) = (false, false);
     for flag in flags {
         match flag.to_string_lossy().as_ref() {
@@ -135,7 +135,7 @@ fn format_file(arguments: &[OsString], console: &mut Console<'_>) -> Result<Ende
             "--write" => write = true,
             other => {
                 let meant = suggestion(other, ["--check", "--write"]);
-                return Err(Stopped::Misused(format!("fmt: unknown flag {other}{meant}")));
+                return Err(CommandError::Usage(format!("fmt: unknown flag {other}{meant}")));
             }
         }
     }
@@ -149,19 +149,19 @@ fn format_file(arguments: &[OsString], console: &mut Console<'_>) -> Result<Ende
                 let report = syntax_error(&name, &text, error, Paint::new(console.colored));
                 console.errors.write_all(report.as_bytes())?;
             }
-            return Ok(Ended::Badly);
+            return Ok(CommandStatus::Failure);
         }
     };
     if only_check {
-        return Ok(if formatted == text { Ended::Well } else { Ended::Badly });
+        return Ok(if formatted == text { CommandStatus::Success } else { CommandStatus::Failure });
     }
     if write && formatted != text {
         std::fs::write(path, &formatted)
-            .map_err(|error| Stopped::Misused(format!("{}: {error}", path.display())))?;
+            .map_err(|error| CommandError::Usage(format!("{}: {error}", path.display())))?;
     } else if !write {
         console.out.write_all(formatted.as_bytes())?;
     }
-    Ok(Ended::Well)
+    Ok(CommandStatus::Success)
 }
 
 /// Parses the arguments of `test`.
@@ -185,12 +185,12 @@ fn read_test(arguments: Vec<OsString>) -> Result<(Profile, Vec<PathBuf>), lexopt
 }
 
 /// Runs the cases at the paths.
-fn test(arguments: Vec<OsString>, console: &mut Console<'_>) -> Result<Ended, Stopped> {
+fn test(arguments: Vec<OsString>, console: &mut Console<'_>) -> Result<CommandStatus, CommandError> {
     let (profile, paths) =
-        read_test(arguments).map_err(|fault| Stopped::Misused(format!("test: {fault}")))?;
+        read_test(arguments).map_err(|fault| CommandError::Usage(format!("test: {fault}")))?;
     let (mut passed, mut failed) = (0_usize, 0_usize);
     for path in &paths {
-        for file in cases::files(path).map_err(Stopped::Misused)? {
+        for file in cases::files(path).map_err(CommandError::Usage)? {
             let tests = match cases::read(&file) {
                 Ok(tests) => tests,
                 Err(fault) => {
@@ -212,5 +212,5 @@ fn test(arguments: Vec<OsString>, console: &mut Console<'_>) -> Result<Ended, St
         }
     }
     writeln!(console.out, "{passed} passed, {failed} failed")?;
-    Ok(if failed == 0 { Ended::Well } else { Ended::Badly })
+    Ok(if failed == 0 { CommandStatus::Success } else { CommandStatus::Failure })
 }

@@ -8,7 +8,7 @@ use crate::{
 use ledger_values::Balance;
 
 use super::cases::{Case, Comparison, Expect, ExpectedError, Row, Test, sum_of};
-use super::world::{Key, balances_after, run};
+use super::ledger_state::{Key, balances_after, run};
 
 /// A test with another result than expected.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ fn compare_case(case: &Case, profile: Profile) -> Option<Result<(), Mismatch>> {
     }
     let options = Options { profile, flags: case.flags, trace: Tracing::Off, ..Options::default() };
     let outcome = Program::compile(&case.script, profile).and_then(|program| {
-        run(&program, &case.variables, options, &mut case.world.clone()).map_err(|failed| failed.error)
+        run(&program, &case.variables, options, &mut case.state.clone()).map_err(|failed| failed.error)
     });
     Some(match outcome {
         Ok(outcome) => compare_outcome(case, expect, &outcome),
@@ -195,7 +195,7 @@ fn compare_outcome(case: &Case, expect: &Expect, outcome: &Outcome) -> Result<()
             .collect();
         same("account metadata", expected, &got)?;
     }
-    let balances = balances_after(&case.world, outcome);
+    let balances = balances_after(&case.state, outcome);
     if let Some(expected) = &expect.end_balances {
         same("end balances", expected, &balances)?;
     }

@@ -5,11 +5,11 @@ use std::path::Path;
 
 /// Result of a verb that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum CommandStatus {
     /// Every script and case is in order.
-    Well,
+    Success,
     /// At least one script or case has a fault.
-    Badly,
+    Failure,
 }
 
 /// The outputs of the verbs.
@@ -23,26 +23,26 @@ pub(super) struct Console<'a> {
 }
 
 /// Reason why a verb cannot go on.
-pub(super) enum Stopped {
+pub(super) enum CommandError {
     /// The command line is invalid, or names a file that does not exist.
-    Misused(String),
+    Usage(String),
     /// The output cannot be written. Its reader may have closed it, so the error cannot be reported.
     Output,
 }
 
-impl From<std::io::Error> for Stopped {
+impl From<std::io::Error> for CommandError {
     fn from(_: std::io::Error) -> Self {
         Self::Output
     }
 }
 
 /// Reads a file, or the standard input for `-`.
-pub(super) fn load(path: &Path) -> Result<String, Stopped> {
+pub(super) fn load(path: &Path) -> Result<String, CommandError> {
     let read = if path.as_os_str() == "-" {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map(|_| text)
     } else {
         std::fs::read_to_string(path)
     };
-    read.map_err(|error| Stopped::Misused(format!("{}: {error}", path.display())))
+    read.map_err(|error| CommandError::Usage(format!("{}: {error}", path.display())))
 }

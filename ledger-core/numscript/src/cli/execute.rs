@@ -10,37 +10,40 @@ use crate::{
 };
 use ledger_values::Balance;
 
-use super::console::{Console, Ended, Stopped, load};
+use super::console::{CommandError, CommandStatus, Console, load};
+use super::ledger_state::{Failed, Key, LedgerState, balances_after, run as run_in};
 use super::render::Json;
 use super::show::{Paint, script_error};
 use super::suggestion::suggestion;
-use super::world::{Failed, Key, World, balances_after, run as run_in};
 
 /// The parsed arguments of `run`.
 struct Request {
     file: PathBuf,
     variables: Variables,
-    world: World,
+    state: LedgerState,
     options: Options,
     json: bool,
 }
 
 /// Runs a script and prints its result.
-pub(super) fn run(arguments: Vec<OsString>, console: &mut Console<'_>) -> Result<Ended, Stopped> {
-    let mut request = read(arguments).map_err(|fault| Stopped::Misused(format!("run: {fault}")))?;
+pub(super) fn run(
+    arguments: Vec<OsString>,
+    console: &mut Console<'_>,
+) -> Result<CommandStatus, CommandError> {
+    let mut request = read(arguments).map_err(|fault| CommandError::Usage(format!("run: {fault}")))?;
     let text = load(&request.file)?;
     let outcome = Program::compile(&text, request.options.profile)
         .map_err(|error| Box::new(Failed { error, trace: None }))
-        .and_then(|program| run_in(&program, &request.variables, request.options, &mut request.world));
+        .and_then(|program| run_in(&program, &request.variables, request.options, &mut request.state));
     match outcome {
         Ok(outcome) => {
-            let balances = balances_after(&request.world, &outcome);
+            let balances = balances_after(&request.state, &outcome);
             if request.json {
                 writeln!(console.out, "{}", json_outcome(&outcome, &balances))?;
             } else {
                 print_outcome(&outcome, &balances, &text, console)?;
             }
-            Ok(Ended::Well)
+            Ok(CommandStatus::Success)
         }
         Err(failed) => {
             let Failed { error, trace } = *failed;
@@ -54,7 +57,7 @@ pub(super) fn run(arguments: Vec<OsString>, console: &mut Console<'_>) -> Result
                     print_short(trace, &text, Paint::new(console.colored), console.errors)?;
                 }
             }
-            Ok(Ended::Badly)
+            Ok(CommandStatus::Failure)
         }
     }
 }
@@ -65,7 +68,7 @@ fn read(arguments: Vec<OsString>) -> Result<Request, lexopt::Error> {
     let mut parser = lexopt::Parser::from_args(arguments);
     let mut file = None;
     let mut flags = None;
-    let (mut variables, mut world) = (Variables::new(), World::default());
+    let (mut variables, mut state) = (Variables::new(), LedgerState::default());
     let (mut options, mut json) = (Options::default(), false);
     while let Some(argument) = parser.next()? {
         let name = match argument {
@@ -90,13 +93,13 @@ fn read(arguments: Vec<OsString>) -> Result<Request, lexopt::Error> {
                     "balance" => {
                         let form = "ACCOUNT=ASSET:N";
                         let (key, amount) = balance(&value).ok_or_else(|| wrong(form))?;
-                        world.balances.insert(key, amount);
+                        state.balances.insert(key, amount);
                     }
                     "meta" => {
                         let form = "ACCOUNT.KEY=VALUE";
                         let (target, text) = value.split_once('=').ok_or_else(|| wrong(form))?;
                         let (account, key) = target.split_once('.').ok_or_else(|| wrong(form))?;
-                        let account = world.metadata.entry(account.trim_start_matches('@').to_owned());
+                        let account = state.metadata.entry(account.trim_start_matches('@').to_owned());
                         account.or_default().insert(key.to_owned(), text.to_owned());
                     }
                     "profile" => {
@@ -125,7 +128,7 @@ fn read(arguments: Vec<OsString>) -> Result<Request, lexopt::Error> {
     }
     options.flags = flags.unwrap_or_default();
     let file = file.ok_or("no file")?;
-    Ok(Request { file, variables, world, options, json })
+    Ok(Request { file, variables, state, options, json })
 }
 
 /// Parses `account=ASSET:n`, with `ASSET\COLOR` for coloured funds.

@@ -6,10 +6,10 @@ mod compare;
 mod console;
 mod data;
 mod execute;
+mod ledger_state;
 mod render;
 mod show;
 mod suggestion;
-mod world;
 
 pub use commands::main;
 pub use suggestion::suggestion;

@@ -8,7 +8,7 @@ use crate::error::ErrorKind;
 use crate::fault::Fault;
 use crate::options::Flag;
 use crate::program::{Call, Origin, Variable};
-use crate::switches::{NegativeVariable, Surplus};
+use crate::switches::{ExtraVariables, NegativeVariable};
 use crate::types::Type;
 use crate::value::{Literal, Value, excerpt};
 use ledger_values::typed_text;
@@ -37,7 +37,7 @@ impl<'a> Run<'a> {
         if missing {
             return Err(Stop::Missing);
         }
-        self.refuse_surplus()
+        self.refuse_extra_variables()
     }
 
     fn value_of(&mut self, variable: &'a Variable) -> Step<Value> {
@@ -123,9 +123,9 @@ impl<'a> Run<'a> {
     }
 
     /// Refuses values for variables that take none: most likely, the caller mistyped a name.
-    fn refuse_surplus(&self) -> Step<()> {
+    fn refuse_extra_variables(&self) -> Step<()> {
         let declared = self.program.variables.iter().filter(|variable| variable.origin.is_none()).count();
-        if self.switches.surplus == Surplus::Ignore || declared == self.variables.len() {
+        if self.switches.extra_variables == ExtraVariables::Ignore || declared == self.variables.len() {
             return Ok(());
         }
         let is_declared = |name: &str| {

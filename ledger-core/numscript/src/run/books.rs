@@ -51,7 +51,7 @@ pub(super) struct Flow {
 pub(super) struct Books {
     pub(super) holdings: Vec<Holding>,
     /// The holdings of each account, indexed by the number of the account.
-    by_account: Vec<Held>,
+    by_account: Vec<HoldingList>,
     /// Index of the holdings of accounts that have too many for a linear search.
     index: BTreeMap<(AccountId, AssetId, u32), usize>,
     /// Funds in the order in which sources gave them. Those before `head` are delivered.
@@ -62,13 +62,13 @@ pub(super) struct Books {
 
 /// Linked list of the holdings of an account.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HoldingList {
     first: u32,
     last: u32,
     count: u32,
 }
 
-impl Held {
+impl HoldingList {
     const NONE: Self = Self { first: u32::MAX, last: u32::MAX, count: 0 };
 }
 
@@ -111,7 +111,7 @@ impl Books {
         let at = self.holdings.len();
         let number = account.0 as usize;
         if number >= self.by_account.len() {
-            self.by_account.resize(number + 1, Held::NONE);
+            self.by_account.resize(number + 1, HoldingList::NONE);
         }
         let held = &mut self.by_account[number];
         match held.count {

@@ -6,7 +6,7 @@ use super::{Run, Step};
 use crate::options::Flag;
 use crate::program::{AssetId, Expr};
 use crate::span::Span;
-use crate::switches::Kept;
+use crate::switches::KeptFunds;
 use crate::tree::{Destination, DestinationKind, Target};
 
 impl<'a> Run<'a> {
@@ -62,7 +62,7 @@ impl<'a> Run<'a> {
             Target::To(destination) => self.give(destination, asset, amount),
             Target::Kept(_) => {
                 // Otherwise the amount is only counted, and the end of the send returns it.
-                if self.switches.kept == Kept::InPlace {
+                if self.switches.kept == KeptFunds::InPlace {
                     self.scratch.books.give_back(amount);
                 }
                 Ok(())

@@ -48,7 +48,7 @@ impl<'a> Run<'a> {
                 }
                 Ok(())
             }
-            Statement::Act { .. } | Statement::Print(_) | Statement::Fail(_) => Ok(()),
+            Statement::ActionCall { .. } | Statement::Print(_) | Statement::Fail(_) => Ok(()),
         }
     }
 
@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
                     self.calls_in_amount(amount);
                     self.calls_in(account);
                 }
-                Statement::Act { arguments, .. } => {
+                Statement::ActionCall { arguments, .. } => {
                     for argument in arguments {
                         self.calls_in(argument);
                     }

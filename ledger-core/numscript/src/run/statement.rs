@@ -32,7 +32,9 @@ impl<'a> Run<'a> {
         match statement {
             Statement::Send(send) => self.send(send),
             Statement::Save { amount, account } => self.save(amount, account),
-            Statement::Act { span, action, name, arguments } => self.act(*span, *action, name, arguments),
+            Statement::ActionCall { span, action, name, arguments } => {
+                self.action_call(*span, *action, name, arguments)
+            }
             Statement::Print(expr) => self.evaluate(expr).map(drop),
             Statement::Fail(span) => Err(Stop::at(*span, ErrorKind::ScriptFailed)),
         }
@@ -90,7 +92,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn act(&mut self, span: Span, action: Option<Action>, name: &SmolStr, arguments: &'a [Expr]) -> Step<()> {
+    fn action_call(
+        &mut self,
+        span: Span,
+        action: Option<Action>,
+        name: &SmolStr,
+        arguments: &'a [Expr],
+    ) -> Step<()> {
         let Some(action) = action else {
             for argument in arguments {
                 self.evaluate(argument)?;

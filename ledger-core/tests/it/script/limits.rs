@@ -17,15 +17,15 @@ use ledger_core::{
 
 /// A ledger in which every account holds 1,000 of every asset, in a number of precisions. `metadata` answers every key.
 #[derive(Clone)]
-struct Plenty {
+struct RichLedger {
     precisions: usize,
     metadata: fn(&str, &str) -> Option<String>,
     asked: usize,
 }
 
-const PLENTY: Plenty = Plenty { precisions: 0, metadata: |_, _| None, asked: 0 };
+const RICH_LEDGER: RichLedger = RichLedger { precisions: 0, metadata: |_, _| None, asked: 0 };
 
-impl Reads for Plenty {
+impl Reads for RichLedger {
     type Error = Infallible;
 
     fn balance(&mut self, _: &AccountAddress, _: &str, _: &str) -> Result<Balance, Infallible> {
@@ -44,14 +44,14 @@ impl Reads for Plenty {
     }
 }
 
-fn run(text: &str, given: &[(&str, &str)], plenty: &mut Plenty) -> Result<Outcome, ScriptError> {
+fn run(text: &str, given: &[(&str, &str)], ledger: &mut RichLedger) -> Result<Outcome, ScriptError> {
     let program = Program::compile(text, Profile::Default)?;
     let variables: Variables =
         given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let mut scratch = Scratch::default();
     let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);
     while run.advance()? == Progress::Needs {
-        let Ok(()) = run.answer(plenty);
+        let Ok(()) = run.answer(ledger);
     }
     Ok(run.outcome())
 }
@@ -71,7 +71,7 @@ fn texts(metadata: &Metadata) -> Vec<(&str, &str)> {
 fn last_value_of_each_metadata_key_counts() {
     let script = "set_tx_meta(\"c\", 1) set_account_meta(@z, \"k\", 1) set_tx_meta(\"a\", 2) set_account_meta(@y, \"k\", 3)
         set_tx_meta(\"c\", 4) set_tx_meta(\"b\", 5) set_account_meta(@z, \"j\", 6) set_account_meta(@z, \"k\", 7) set_tx_meta(\"c\", 8)";
-    let outcome = run(script, &[], &mut PLENTY.clone()).expect("it works");
+    let outcome = run(script, &[], &mut RICH_LEDGER.clone()).expect("it works");
     assert_eq!(texts(&outcome.metadata), [("a", "2"), ("b", "5"), ("c", "8")]);
     let accounts: BTreeMap<&str, Vec<_>> = outcome
         .account_metadata
@@ -93,7 +93,7 @@ fn joins_metadata_of_request_and_script() {
     let own: Metadata = [("a", "request"), ("b", "request")].into_iter().collect();
     create.account_metadata.insert(account("a"), own);
     let program = Program::compile(plain, Profile::Default);
-    let Ok(settled) = settle(&mut create, &program, &mut Scratch::default(), &mut PLENTY.clone());
+    let Ok(settled) = settle(&mut create, &program, &mut Scratch::default(), &mut RICH_LEDGER.clone());
     settled.expect("it is settled");
     assert_eq!(
         texts(&create.metadata),
@@ -115,19 +115,19 @@ fn bounds_written_text() {
             (0..times).map(|n| "set_tx_meta(\"k\", $t)\n".replace('k', &format!("k{n}"))).collect();
         format!("vars {{ string $t }} {sets}")
     };
-    assert_eq!(run(&set(3), &given, &mut PLENTY.clone()).map(|outcome| outcome.metadata.len()), Ok(3));
-    too_large(run(&set(4), &given, &mut PLENTY.clone()), "the metadata that it writes is too long");
+    assert_eq!(run(&set(3), &given, &mut RICH_LEDGER.clone()).map(|outcome| outcome.metadata.len()), Ok(3));
+    too_large(run(&set(4), &given, &mut RICH_LEDGER.clone()), "the metadata that it writes is too long");
     let print = format!("vars {{ string $t }} {}", "print $t ".repeat(10_000));
-    assert!(run(&print, &given, &mut PLENTY.clone()).is_ok());
+    assert!(run(&print, &given, &mut RICH_LEDGER.clone()).is_ok());
     let address = format!("vars {{ string $t }} print @a{}", ":$t".repeat(100_000));
-    let error = run(&address, &given, &mut PLENTY.clone()).expect_err("no address");
+    let error = run(&address, &given, &mut RICH_LEDGER.clone()).expect_err("no address");
     assert_eq!((error.kind.name(), error.to_string().len() < 1_000), ("InvalidAccountName", true));
     let longer = "x".repeat(SCRIPT_TEXT_BYTES_MAX + 1);
-    too_large(run(&set(0), &[("t", &longer)], &mut PLENTY.clone()), "its variables");
+    too_large(run(&set(0), &[("t", &longer)], &mut RICH_LEDGER.clone()), "its variables");
     let color = "vars { string $t } send [PEAR 1] (source = @a \\ $t destination = @b)";
     let capitals = "X".repeat(SCRIPT_COLOR_BYTES_MAX);
-    assert!(run(color, &[("t", &capitals)], &mut PLENTY.clone()).is_ok());
-    too_large(run(color, &[("t", &(capitals + "X"))], &mut PLENTY.clone()), "the name of a color");
+    assert!(run(color, &[("t", &capitals)], &mut RICH_LEDGER.clone()).is_ok());
+    too_large(run(color, &[("t", &(capitals + "X"))], &mut RICH_LEDGER.clone()), "the name of a color");
 }
 
 #[test]
@@ -137,13 +137,13 @@ fn bounds_read_metadata() {
         let one = |n: usize| format!("string $v{n} = meta(@a{}, \"k\")\n", n % accounts);
         format!("vars {{ {} }}", (0..times).map(one).collect::<String>())
     };
-    let plenty = Plenty { metadata: long, ..PLENTY };
+    let ledger = RichLedger { metadata: long, ..RICH_LEDGER };
     // Texts count once when they are answered, and once for each variable that reads them.
-    let mut some = plenty.clone();
+    let mut some = ledger.clone();
     assert!(run(&reads(1, 13), &[], &mut some).is_ok());
     assert_eq!(some.asked, 1, "one value is asked for once");
-    too_large(run(&reads(1, 16), &[], &mut plenty.clone()), "the metadata that it reads");
-    too_large(run(&reads(100, 100), &[], &mut plenty.clone()), "the metadata that it reads");
+    too_large(run(&reads(1, 16), &[], &mut ledger.clone()), "the metadata that it reads");
+    too_large(run(&reads(100, 100), &[], &mut ledger.clone()), "the metadata that it reads");
 }
 
 #[test]
@@ -156,19 +156,19 @@ fn bounds_rounds_of_dependent_variables() {
         let chain: String = (0..length).map(one).collect();
         format!("vars {{ account $v0 {chain} }} send [PEAR 1] (source = $v{length} destination = @b)")
     };
-    let plenty = Plenty { metadata: next, ..PLENTY };
-    let outcome = run(&chain(100), &[("v0", "a0")], &mut plenty.clone()).expect("it works");
+    let ledger = RichLedger { metadata: next, ..RICH_LEDGER };
+    let outcome = run(&chain(100), &[("v0", "a0")], &mut ledger.clone()).expect("it works");
     assert_eq!(outcome.postings[0].posting.source.as_str(), "a100");
-    too_large(run(&chain(SCRIPT_ROUNDS_MAX + 1), &[("v0", "a0")], &mut plenty.clone()), "too deeply");
+    too_large(run(&chain(SCRIPT_ROUNDS_MAX + 1), &[("v0", "a0")], &mut ledger.clone()), "too deeply");
 }
 
 #[test]
 fn account_pays_in_many_assets() {
     let send = |n: usize| format!("send [A{n} 600] (source = @a destination = @b)\n");
     let each: String = (0..60).map(send).collect();
-    let once = run(&each, &[], &mut PLENTY.clone()).expect("there is enough of each");
+    let once = run(&each, &[], &mut RICH_LEDGER.clone()).expect("there is enough of each");
     assert_eq!(once.postings.len(), 60);
-    let error = run(&(each + &send(0)), &[], &mut PLENTY.clone()).expect_err("not of the first");
+    let error = run(&(each + &send(0)), &[], &mut RICH_LEDGER.clone()).expect_err("not of the first");
     assert!(matches!(error.kind, ErrorKind::MissingFunds { asset, .. } if asset == "A0"));
 }
 
@@ -176,7 +176,7 @@ fn account_pays_in_many_assets() {
 fn scaling_uses_received_funds_within_bounds() {
     let scaled =
         |asset: &str| format!("send [{asset} 5] (source = @a with scaling through @b destination = @c)\n");
-    let some = Plenty { precisions: 3, ..PLENTY };
+    let some = RichLedger { precisions: 3, ..RICH_LEDGER };
     let script = scaled("OIL/1").replace(" 5]", " 0]")
         + "send [OIL/2 50] (source = @world destination = @a)\n\
            send [OIL/2 90] (source = { max [OIL/2 0] from @a \\ \"RED\" @world } destination = @z)\n"
@@ -188,7 +188,7 @@ fn scaling_uses_received_funds_within_bounds() {
         .map(|made| format!("{} {}", made.posting.asset, made.posting.amount))
         .collect();
     assert_eq!(postings, ["OIL/2 50", "OIL/2 90", "OIL/2 50", "OIL/1 5", "OIL/1 5"]);
-    let many = Plenty { precisions: SCRIPT_PRECISIONS_MAX + 1, ..PLENTY };
+    let many = RichLedger { precisions: SCRIPT_PRECISIONS_MAX + 1, ..RICH_LEDGER };
     too_large(run(&scaled("OIL/1"), &[], &mut many.clone()), "too many precisions");
     let accounts: String =
         (0..=SCRIPT_SCALED_MAX).map(|n| scaled("OIL/1").replace("@a ", &format!("@a{n} "))).collect();

@@ -33,7 +33,7 @@ pub enum OpenMode {
 
 /// The space on a file system, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiskRoom {
+pub struct DiskSpace {
     /// Total size.
     pub total: u64,
     /// Space that a process without privileges can still use.
@@ -123,7 +123,7 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     ///
     /// The errors of the file system.
-    fn room(&self, _dir: &Path) -> io::Result<Option<DiskRoom>> {
+    fn space(&self, _dir: &Path) -> io::Result<Option<DiskSpace>> {
         Ok(None)
     }
 

@@ -282,7 +282,7 @@ mod tests {
             timestamp: Timestamp::MAX,
             inserted_at: Some(Timestamp::MAX),
             original_updated_at: Some(Timestamp::MAX),
-            volumes_untold: true,
+            volumes_omitted: true,
             reference: Some(""),
             template: (count > 0).then_some(""),
             reverts: Some(u64::MAX),

@@ -112,8 +112,8 @@ fn put_transaction_head(out: &mut Output, transaction: &TransactionRecord<'_>, d
         flags |= flag::INSERTED_AT;
         out.put_varint(zigzag(inserted_at.as_micros().wrapping_sub(date.as_micros())));
     }
-    if transaction.volumes_untold {
-        flags |= flag::VOLUMES_UNTOLD;
+    if transaction.volumes_omitted {
+        flags |= flag::VOLUMES_OMITTED;
     }
     if let Some(updated_at) = transaction.original_updated_at {
         flags |= flag::ORIGINAL_UPDATED_AT;

@@ -7,14 +7,14 @@
 mod amounts;
 mod builder;
 mod content;
-mod places;
+mod offsets;
 mod recognition;
 mod record;
 mod section;
 
 pub use amounts::{put_amount, read_amount};
 pub use builder::{BuilderMark, ChunkBuilder};
-pub use places::EntryPlaces;
+pub use offsets::EntryOffsets;
 pub use recognition::Recognition;
 pub use record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,

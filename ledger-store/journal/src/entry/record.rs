@@ -82,7 +82,7 @@ impl Event<'_> {
             timestamp: Timestamp::MIN,
             inserted_at: None,
             original_updated_at: None,
-            volumes_untold: false,
+            volumes_omitted: false,
             reference: None,
             template: None,
             reverts: None,
@@ -161,7 +161,7 @@ pub struct TransactionRecord<'a> {
     /// transactions have one.
     pub original_updated_at: Option<Timestamp>,
     /// Whether its log was imported without volumes and is therefore returned without them.
-    pub volumes_untold: bool,
+    pub volumes_omitted: bool,
     /// Reference that the caller chose.
     pub reference: Option<&'a str>,
     /// Schema template from which it was made.

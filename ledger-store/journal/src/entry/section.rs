@@ -56,7 +56,7 @@ pub(super) mod flag {
     /// Some of the metadata are defaults of new accounts from the chart of a schema.
     pub(crate) const DEFAULTS: u64 = 1 << 14;
     pub(crate) const ORIGINAL_UPDATED_AT: u64 = 1 << 15;
-    pub(crate) const VOLUMES_UNTOLD: u64 = 1 << 16;
+    pub(crate) const VOLUMES_OMITTED: u64 = 1 << 16;
     /// The document was removed.
     pub(crate) const REMOVED: u64 = 1;
 }
@@ -325,7 +325,7 @@ fn read_transaction<'a>(
         timestamp,
         inserted_at,
         original_updated_at,
-        volumes_untold: flags & flag::VOLUMES_UNTOLD != 0,
+        volumes_omitted: flags & flag::VOLUMES_OMITTED != 0,
         reference,
         template,
         reverts,

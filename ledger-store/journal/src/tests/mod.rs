@@ -213,7 +213,7 @@ fn a_journal_on_a_real_disk_reopens() {
         assert_eq!(journal.dropped(), None);
         assert_eq!(contents(&journal), all);
         all.extend(fill(&journal, 4));
-        journal.tend().unwrap();
+        journal.prepare_space().unwrap();
         assert_eq!(contents(&journal), all);
         if round % 2 == 0 {
             journal.close().unwrap();
@@ -233,7 +233,7 @@ fn no_space_is_set_aside_over_entries() {
     // The append is larger than the prepared space, so the write itself extends the file.
     let large = draft(1, 1, 40 << 10);
     journal.append(Position::FIRST, std::slice::from_ref(&large)).unwrap();
-    journal.tend().unwrap();
+    journal.prepare_space().unwrap();
     let small = draft(2, 1, 100);
     journal.append(at(2), std::slice::from_ref(&small)).unwrap();
     drop(journal);

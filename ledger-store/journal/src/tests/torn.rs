@@ -5,7 +5,7 @@ use crate::disk::Faults;
 use crate::frame::{FRAMES_START, HEADER_BYTES, SECTOR_BYTES, header_place};
 use crate::head_file::HeadFile;
 use crate::record::path_of;
-use crate::segment::Medium;
+use crate::segment::JournalLocation;
 
 fn path() -> PathBuf {
     path_of(&dir(), Position::FIRST)
@@ -18,8 +18,8 @@ fn large() -> SegmentOptions {
 
 /// Returns the offset after the last acknowledged frame, according to the mark on this disk.
 fn acknowledged_end(disk: &SimDisk) -> u64 {
-    let medium = Medium { disk: Arc::new(disk.clone()), dir: dir(), identity: identity() };
-    HeadFile::open(&medium).unwrap().1.end
+    let location = JournalLocation { disk: Arc::new(disk.clone()), dir: dir(), identity: identity() };
+    HeadFile::open(&location).unwrap().1.end
 }
 
 /// A disk whose last operation was an append of several chunks, and the offsets where its bytes begin and end. The

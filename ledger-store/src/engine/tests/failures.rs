@@ -50,7 +50,7 @@ fn a_flush_that_cannot_read_is_tried_again() {
 
 /// Flushes everything, on this thread.
 fn flush(engine: &Engine) {
-    flushes::flush_what_gathered(engine);
+    flushes::flush_pending(engine);
     engine.flushes.lock().stop = true;
     background::flush_loop(engine);
     engine.flushes.lock().stop = false;

@@ -9,7 +9,7 @@ use ledger_journal::{
 use parking_lot::{Condvar, Mutex};
 
 /// An observer that is called during an append.
-type Look = Box<dyn Fn(Head) + Send>;
+type AppendObserver = Box<dyn Fn(Head) + Send>;
 
 /// A journal in memory that can hold appends, fail appends and reads, and call observers.
 pub(super) struct ScriptedJournal {
@@ -25,7 +25,7 @@ struct Script {
     fail_reads: bool,
     /// Number of running appends.
     under_way: usize,
-    look: Option<Look>,
+    look: Option<AppendObserver>,
     before_scan: Option<Box<dyn FnOnce() + Send>>,
 }
 

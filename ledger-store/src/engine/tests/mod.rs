@@ -21,7 +21,7 @@ use ledger_core::{
 use ledger_journal::Identity;
 
 use self::journal::ScriptedJournal;
-use super::{Done, Engine, Work, background, flushes, lead};
+use super::{Callback, Engine, WorkItem, background, flushes, lead};
 use crate::error::WriteError;
 use crate::options::Options;
 use crate::scripts::Programs;
@@ -32,7 +32,8 @@ fn engine(options: &Options) -> (Arc<Engine>, Arc<ScriptedJournal>) {
     let identity = Identity::random().expect("the system has random numbers");
     let journal = Arc::new(ScriptedJournal::new(identity.clone()));
     let engine = Arc::new(Engine::over(journal.clone(), identity, options));
-    let created = run(&engine, 1, |done| Work::CreateLedger(main_ledger(), LedgerOptions::default(), done));
+    let created =
+        run(&engine, 1, |done| WorkItem::CreateLedger(main_ledger(), LedgerOptions::default(), done));
     assert!(created.is_ok());
     (engine, journal)
 }
@@ -49,10 +50,10 @@ fn account(address: &str) -> AccountAddress {
 fn run<T: Send + 'static>(
     engine: &Engine,
     bytes: usize,
-    work: impl FnOnce(Done<T>) -> Work,
+    work: impl FnOnce(Callback<T>) -> WorkItem,
 ) -> Result<T, WriteError> {
     let (told, answer) = mpsc::channel();
-    let done = Done::new(move |answer| told.send(answer).expect("the test waits"));
+    let done = Callback::new(move |answer| told.send(answer).expect("the test waits"));
     lead::submit_here(engine, work(done), bytes);
     answer.recv().expect("an answer")
 }
@@ -77,7 +78,7 @@ fn apply_sized(
 ) -> Result<Vec<Outcome>, WriteError> {
     let requests = commands.into_iter().map(Request::from).collect();
     let submission = Submission { ledger: main_ledger(), requests, atomicity, mode, detail: Detail::Ids };
-    run(engine, bytes, |done| Work::Apply(submission, Programs::default(), done))
+    run(engine, bytes, |done| WorkItem::Apply(submission, Programs::default(), done))
 }
 
 /// A payment of 1 COIN, with a reference unless `reference` is empty.

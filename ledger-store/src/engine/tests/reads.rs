@@ -113,7 +113,7 @@ fn a_dry_run_that_cannot_be_told_wrote_nothing() {
         let (requests, atomicity) = (vec![request], Atomicity::Independent);
         let submission =
             Submission { ledger: main_ledger(), requests, atomicity, mode, detail: Detail::Entry };
-        run(&engine, 1, |done| Work::Apply(submission, Programs::default(), done))
+        run(&engine, 1, |done| WorkItem::Apply(submission, Programs::default(), done))
     };
     keyed(Mode::Commit).expect("outcomes");
     journal.fail_reads(true);

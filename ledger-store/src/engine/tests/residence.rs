@@ -57,7 +57,7 @@ fn a_document_that_waits_for_a_flush_is_known() {
             expected: Expected::Absent,
             action: DocumentAction::Put { value: b"value".to_vec(), keys: Vec::new() },
         };
-        run(&engine, 1, |done| Work::ChangeDocuments(vec![change], done))
+        run(&engine, 1, |done| WorkItem::ChangeDocuments(vec![change], done))
     };
     assert!(put().is_ok());
     begin_flush(&engine);

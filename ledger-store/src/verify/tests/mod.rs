@@ -309,20 +309,20 @@ fn wrong_wire_hashes_are_found() {
 }
 
 /// A journal that answers some reads from another journal or not at all.
-struct Tampered {
+struct TamperedJournal {
     journal: Arc<dyn JournalReader>,
     other: Option<(Position, Arc<dyn JournalReader>)>,
     unreadable: Option<Position>,
     head: Head,
 }
 
-impl Tampered {
+impl TamperedJournal {
     fn of(journal: Arc<dyn JournalReader>) -> Self {
         Self { head: journal.head(), journal, other: None, unreadable: None }
     }
 }
 
-impl JournalReader for Tampered {
+impl JournalReader for TamperedJournal {
     fn head(&self) -> Head {
         self.head
     }
@@ -347,8 +347,8 @@ fn a_tampered_journal_is_noticed() {
     let sound_journal = journal_of(&sound());
     let mut altered = sound();
     transaction(&mut altered[0]).reference = Some("forged");
-    let verify = |change: fn(&mut Tampered, Arc<dyn JournalReader>)| {
-        let mut tampered = Tampered::of(sound_journal.clone());
+    let verify = |change: fn(&mut TamperedJournal, Arc<dyn JournalReader>)| {
+        let mut tampered = TamperedJournal::of(sound_journal.clone());
         change(&mut tampered, journal_of(&altered));
         let tampered: Arc<dyn JournalReader> = Arc::new(tampered);
         let report = verify(&tampered, &index());

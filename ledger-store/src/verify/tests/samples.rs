@@ -87,7 +87,7 @@ pub(super) fn moves(
         account_metadata: Vec::new(),
         defaults: 0,
         original_updated_at: None,
-        volumes_untold: false,
+        volumes_omitted: false,
         inserted_at: None,
         effective: None,
     }

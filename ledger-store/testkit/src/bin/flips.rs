@@ -11,7 +11,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_testkit::{FlipCounts, Flipped, flips};
+use ledger_testkit::{FlipCounts, FlipOutcome, flips};
 
 fn main() -> ExitCode {
     let (mut wanted, mut seed, mut threads) = (1_000, 0, 4);
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let mut silent = 0_u64;
     flips(seed, wanted, threads as usize, |damaged, left, flipped| {
         counts.add(damaged, left, &flipped);
-        if let Flipped::Silent(reason) = flipped {
+        if let FlipOutcome::Silent(reason) = flipped {
             silent += 1;
             eprintln!("silent: {reason}");
         }

@@ -10,7 +10,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_testkit::{Done, Trials};
+use ledger_testkit::{Trials, WorkCounts};
 
 fn main() -> ExitCode {
     let mut trials = Trials { first_seed: 0, commands: 100_000, commands_each: 600, threads: 2 };
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         }
     }
     let begun = Instant::now();
-    let (mut count, mut failed, mut done) = (0_u64, 0_u64, Done::default());
+    let (mut count, mut failed, mut done) = (0_u64, 0_u64, WorkCounts::default());
     trials.run(|seed, result| {
         count += 1;
         match result {

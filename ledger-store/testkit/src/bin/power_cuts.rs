@@ -11,11 +11,11 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_testkit::{Campaign, Done, Work};
+use ledger_testkit::{Campaign, Scenario, WorkCounts};
 
 fn main() -> ExitCode {
     let mut campaign =
-        Campaign { first_seed: 0, runs: 200, lying_syncs: false, work: Work::Steps, threads: 8 };
+        Campaign { first_seed: 0, runs: 200, lying_syncs: false, scenario: Scenario::Steps, threads: 8 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let number = |text: Option<String>| text.and_then(|text| text.parse::<u64>().ok());
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
             "--seed" => number(arguments.next()).map(|seed| campaign.first_seed = seed),
             "--threads" => number(arguments.next()).map(|threads| campaign.threads = threads as usize),
             "--writers" => {
-                campaign.work = Work::Writers;
+                campaign.scenario = Scenario::Writers;
                 Some(())
             }
             "--mutant" => {
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         }
     }
     let begun = Instant::now();
-    let (mut failed, mut done) = (0_u64, Done::default());
+    let (mut failed, mut done) = (0_u64, WorkCounts::default());
     campaign.run(|seed, result| match result {
         Ok(more) => done.add(more),
         Err(reason) => {

@@ -16,14 +16,14 @@ use crate::api::context::Context;
 use crate::auth::authority::{Authority, MOUNT};
 use crate::auth::grants::authenticate::{find, opened};
 use crate::auth::grants::caller::Caller;
-use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::error::{ErrorCode, OAuthError};
 use crate::auth::grants::pending::{self, LOGIN_SECONDS, Pending, Stage};
 use crate::auth::grants::provider::{Binding, Identity, Provider};
 use crate::auth::guard::bearer_of;
 use crate::auth::guard::token::CLOCK_LEEWAY;
 use crate::auth::keys::random_uuid;
 use crate::auth::keys::vault::{Use, Vault, same_secret};
-use crate::auth::rates::Verdict;
+use crate::auth::rate_limiter::Verdict;
 use crate::auth::resources::users;
 use crate::http::error::ApiError;
 use crate::http::request::encode_form;
@@ -34,8 +34,9 @@ use crate::log::{self, Level};
 /// Returns a redirect that must not be cached.
 fn redirect(to: &str) -> Result<Reply, OAuthError> {
     let location = HeaderValue::from_str(to);
-    let location = location
-        .map_err(|_| OAuthError::new(Word::InvalidRequest, "the redirect URI cannot stand in a header"))?;
+    let location = location.map_err(|_| {
+        OAuthError::new(ErrorCode::InvalidRequest, "the redirect URI cannot stand in a header")
+    })?;
     let mut reply = response::empty(StatusCode::FOUND);
     reply.headers_mut().insert(LOCATION, location);
     response::forbid_storing(&mut reply);
@@ -63,7 +64,7 @@ fn is_registered(list: &[String], address: &str) -> bool {
 /// Returns the error of a server without an identity provider, where no user can log in.
 fn no_provider() -> Reply {
     let error = OAuthError::new(
-        Word::TemporarilyUnavailable,
+        ErrorCode::TemporarilyUnavailable,
         "no identity provider is configured: nobody can log in",
     );
     let mut reply = protocol::refusal(&error, None);
@@ -96,7 +97,7 @@ pub(super) async fn authorize(context: &Context<'_>) -> Result<Reply, ApiError> 
         Err(error) => {
             error.log_cause();
             let parameters = [
-                ("error", Some(error.word.text())),
+                ("error", Some(error.code.text())),
                 ("error_description", error.description.as_deref()),
                 ("state", state),
             ];
@@ -116,39 +117,41 @@ fn request(
 ) -> Result<Pending, OAuthError> {
     match form.get("response_type") {
         Some("code") => {}
-        None => return Err(OAuthError::new(Word::InvalidRequest, "response_type missing")),
-        Some(_) => return Err(OAuthError::new(Word::UnauthorizedClient, "response_type not supported")),
+        None => return Err(OAuthError::new(ErrorCode::InvalidRequest, "response_type missing")),
+        Some(_) => return Err(OAuthError::new(ErrorCode::UnauthorizedClient, "response_type not supported")),
     }
     for name in ["request", "request_uri"] {
         if form.get(name).is_some() {
-            return Err(OAuthError::new(Word::InvalidRequest, format!("{name} not supported")));
+            return Err(OAuthError::new(ErrorCode::InvalidRequest, format!("{name} not supported")));
         }
     }
     let wanted = form.get("scope").unwrap_or_default();
     if wanted.split(' ').all(|scope| scope != "openid") {
-        return Err(OAuthError::new(Word::InvalidScope, "the scope openid is missing"));
+        return Err(OAuthError::new(ErrorCode::InvalidScope, "the scope openid is missing"));
     }
     let challenge = match (form.get("code_challenge"), form.get("code_challenge_method")) {
         (Some(challenge), Some("S256")) => Some((challenge.to_owned(), true)),
         (Some(challenge), None | Some("plain")) => Some((challenge.to_owned(), false)),
         (Some(_), Some(_)) => {
-            return Err(OAuthError::new(Word::InvalidRequest, "code_challenge_method not supported"));
+            return Err(OAuthError::new(ErrorCode::InvalidRequest, "code_challenge_method not supported"));
         }
-        (None, Some(_)) => return Err(OAuthError::new(Word::InvalidRequest, "code_challenge missing")),
+        (None, Some(_)) => return Err(OAuthError::new(ErrorCode::InvalidRequest, "code_challenge missing")),
         (None, None) => None,
     };
     if caller.public && challenge.is_none() {
-        return Err(OAuthError::new(Word::InvalidRequest, "code_challenge required"));
+        return Err(OAuthError::new(ErrorCode::InvalidRequest, "code_challenge required"));
     }
     let max_age: Option<u64> = match form.get("max_age").map(str::parse) {
         _ if wants_new_login(form) => Some(0),
         None => None,
         Some(Ok(seconds)) => Some(seconds),
-        Some(Err(_)) => return Err(OAuthError::new(Word::InvalidRequest, "max_age is no number of seconds")),
+        Some(Err(_)) => {
+            return Err(OAuthError::new(ErrorCode::InvalidRequest, "max_age is no number of seconds"));
+        }
     };
     let texts = ["state", "nonce", "code_challenge"].map(|name| form.get(name).unwrap_or_default().len());
     if texts.iter().any(|length| *length > AUTH_TEXT_BYTES_MAX) {
-        return Err(OAuthError::new(Word::InvalidRequest, "a parameter is too long"));
+        return Err(OAuthError::new(ErrorCode::InvalidRequest, "a parameter is too long"));
     }
     Ok(Pending {
         id: random_uuid()?,
@@ -190,9 +193,9 @@ async fn begin(
 ) -> Result<Reply, OAuthError> {
     let (address, now) = (protocol::address(context, authority), Instant::now());
     let key = address.to_string();
-    if authority.logins.try_once(&key, address, now) != Verdict::Within {
+    if authority.logins.try_once(&key, address, now) != Verdict::Allowed {
         return Err(OAuthError::new(
-            Word::TemporarilyUnavailable,
+            ErrorCode::TemporarilyUnavailable,
             "too many logins were begun: come back later",
         ));
     }
@@ -231,7 +234,7 @@ async fn begin(
 
 fn unreachable_provider(reason: &dyn std::error::Error) -> OAuthError {
     log::event(Level::Error, "auth", &[("reason", &format!("identity provider: {reason}"))]);
-    OAuthError::new(Word::ServerError, "the identity provider cannot be asked")
+    OAuthError::new(ErrorCode::ServerError, "the identity provider cannot be asked")
 }
 
 /// Handles the redirect of the provider back to this server.
@@ -255,9 +258,9 @@ async fn come_back(
     provider: &Provider,
 ) -> Result<Reply, OAuthError> {
     let unknown =
-        || OAuthError::new(Word::InvalidRequest, "this login is unknown here, has expired or was used");
+        || OAuthError::new(ErrorCode::InvalidRequest, "this login is unknown here, has expired or was used");
     let (Some(code), Some(state)) = (context.query.get("code"), context.query.get("state")) else {
-        return Err(OAuthError::new(Word::InvalidRequest, "code or state missing"));
+        return Err(OAuthError::new(ErrorCode::InvalidRequest, "code or state missing"));
     };
     let vault = opened(authority).await?.vault;
     let id = pending::id_of(&vault, Use::State, state).ok_or_else(unknown)?;
@@ -305,8 +308,9 @@ fn logged_in(identity: &Identity, since: Option<u64>, now: u64) -> Result<u64, O
     let Some(since) = since else { return Ok(identity.logged_in.unwrap_or(now)) };
     let oldest = since.saturating_sub(CLOCK_LEEWAY);
     let logged_in = identity.logged_in.filter(|at| *at >= oldest);
-    logged_in
-        .ok_or_else(|| OAuthError::new(Word::InvalidRequest, "the login is older than the client accepts"))
+    logged_in.ok_or_else(|| {
+        OAuthError::new(ErrorCode::InvalidRequest, "the login is older than the client accepts")
+    })
 }
 
 fn has_cookie(context: &Context<'_>, name: &str, value: &str) -> bool {
@@ -325,7 +329,7 @@ pub(super) fn user_info(context: &Context<'_>) -> Result<Reply, ApiError> {
         reply
     };
     let Some(text) = bearer_of(context.headers) else { return Ok(unauthorized("access token missing")) };
-    let token = str::from_utf8(text).ok().and_then(|text| authority.good(text));
+    let token = str::from_utf8(text).ok().and_then(|text| authority.valid_token(text));
     let Some(token) = token else { return Ok(unauthorized("access token invalid")) };
     let claims = match token.claim("sid") {
         Some(session) => authority.user_info(session)?,
@@ -346,11 +350,11 @@ pub(super) async fn end_session(context: &Context<'_>) -> Result<Reply, ApiError
         Ok(form) => form,
         Err(error) => return Ok(protocol::refusal(&error, None)),
     };
-    let hint = form.get("id_token_hint").and_then(|text| authority.hinted(text));
+    let hint = form.get("id_token_hint").and_then(|text| authority.hint_claims(text));
     let client = form.get("client_id").map(str::to_owned);
     let client = client.or_else(|| hint.as_ref().map(|(_, client)| client.clone()));
     if hint.as_ref().is_some_and(|(_, of_token)| client.as_ref() != Some(of_token)) {
-        let error = OAuthError::new(Word::InvalidRequest, "id_token_hint is of another client");
+        let error = OAuthError::new(ErrorCode::InvalidRequest, "id_token_hint is of another client");
         return Ok(protocol::refusal(&error, None));
     }
     let caller = match &client {
@@ -363,8 +367,10 @@ pub(super) async fn end_session(context: &Context<'_>) -> Result<Reply, ApiError
             with_parameters(uri, &[("state", form.get("state"))])
         }
         (Some(_), _) => {
-            let error =
-                OAuthError::new(Word::InvalidRequest, "post_logout_redirect_uri is not one of the client");
+            let error = OAuthError::new(
+                ErrorCode::InvalidRequest,
+                "post_logout_redirect_uri is not one of the client",
+            );
             return Ok(protocol::refusal(&error, None));
         }
     };

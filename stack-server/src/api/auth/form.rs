@@ -6,7 +6,7 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 
 use crate::api::context::Context;
 use crate::auth::grants::caller::Credentials;
-use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::error::{ErrorCode, OAuthError};
 use crate::http::request::{Query, decode_form};
 
 /// The parameters of a request. Parameters of the body precede those of the address. `Debug` hides all of them.
@@ -20,7 +20,7 @@ impl Form {
     /// `invalid_request` if the body is not text, or if a parameter is repeated.
     pub(crate) fn of(context: &Context<'_>) -> Result<Self, OAuthError> {
         let body = std::str::from_utf8(&context.body)
-            .map_err(|_| OAuthError::new(Word::InvalidRequest, "the body is not UTF-8"))?;
+            .map_err(|_| OAuthError::new(ErrorCode::InvalidRequest, "the body is not UTF-8"))?;
         let mut form = Self::parse(body)?;
         let query: Vec<(String, String)> = own(&context.query);
         check_once(&query)?;
@@ -39,7 +39,7 @@ impl Form {
     /// `invalid_request` if a parameter is repeated, or is not valid escaped text.
     pub(crate) fn parse(body: &str) -> Result<Self, OAuthError> {
         if body.split(['&', '=']).any(|part| decode_form(part).is_none()) {
-            return Err(OAuthError::new(Word::InvalidRequest, "a parameter is no escaped text"));
+            return Err(OAuthError::new(ErrorCode::InvalidRequest, "a parameter is no escaped text"));
         }
         let pairs = own(&Query::parse(body));
         check_once(&pairs)?;
@@ -58,7 +58,7 @@ impl Form {
     ///
     /// `invalid_request` if it is missing.
     pub(crate) fn need(&self, name: &'static str) -> Result<&str, OAuthError> {
-        self.get(name).ok_or_else(|| OAuthError::new(Word::InvalidRequest, format!("{name} missing")))
+        self.get(name).ok_or_else(|| OAuthError::new(ErrorCode::InvalidRequest, format!("{name} missing")))
     }
 
     /// Returns the credentials of the client. The header takes precedence over the form.
@@ -84,7 +84,7 @@ fn check_once(pairs: &[(String, String)]) -> Result<(), OAuthError> {
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         // Do not repeat the name: the client chose it, and it may be any text.
-        Some(_) => Err(OAuthError::new(Word::InvalidRequest, "a parameter is there twice")),
+        Some(_) => Err(OAuthError::new(ErrorCode::InvalidRequest, "a parameter is there twice")),
         None => Ok(()),
     }
 }
@@ -98,7 +98,7 @@ pub(crate) fn basic(headers: &HeaderMap) -> Result<Option<Credentials>, OAuthErr
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, more) = (values.next(), values.next());
     let Some(value) = value else { return Ok(None) };
-    let malformed = || OAuthError::new(Word::InvalidRequest, "the authorization header is malformed");
+    let malformed = || OAuthError::new(ErrorCode::InvalidRequest, "the authorization header is malformed");
     if more.is_some() {
         return Err(malformed());
     }
@@ -123,10 +123,10 @@ mod tests {
 
     use super::*;
 
-    fn read(value: &str) -> Result<Option<(String, String)>, Word> {
+    fn read(value: &str) -> Result<Option<(String, String)>, ErrorCode> {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_str(value).expect("a header"));
-        let read = basic(&headers).map_err(|error| error.word)?;
+        let read = basic(&headers).map_err(|error| error.code)?;
         Ok(read.map(|found| (found.id, found.secret.unwrap_or_default())))
     }
 
@@ -149,7 +149,7 @@ mod tests {
             "Basic /w==",
             "Basic YTolZg==",
         ] {
-            assert_eq!(read(value), Err(Word::InvalidRequest), "{value}");
+            assert_eq!(read(value), Err(ErrorCode::InvalidRequest), "{value}");
         }
     }
 
@@ -157,7 +157,7 @@ mod tests {
     fn a_parameter_may_be_there_once() {
         let form = Form::parse("a=1&b=&c=x+y%20z").expect("a form");
         assert_eq!((form.get("a"), form.get("b"), form.get("c")), (Some("1"), None, Some("x y z")));
-        assert_eq!(form.need("b").map_err(|error| error.word), Err(Word::InvalidRequest));
+        assert_eq!(form.need("b").map_err(|error| error.code), Err(ErrorCode::InvalidRequest));
         assert!(Form::parse("a=1&a=1").is_err());
         for malformed in ["scope=%zz", "scope=%ff", "%c3=1", "a=1&b=%"] {
             assert!(Form::parse(malformed).is_err(), "{malformed}");

@@ -25,7 +25,7 @@ pub(crate) fn refusal(error: &ApiError) -> Reply {
 }
 
 /// Handles a request.
-pub(crate) async fn answer(operation: Auth, context: &Context<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn handle(operation: Auth, context: &Context<'_>) -> Result<Reply, ApiError> {
     match operation {
         Auth::Info => Ok(service::info(context)),
         Auth::Health => Ok(service::health(context).await),

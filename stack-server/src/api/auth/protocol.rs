@@ -8,7 +8,7 @@ use hyper::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 
 use crate::api::context::Context;
 use crate::auth::authority::Authority;
-use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::error::{ErrorCode, OAuthError};
 use crate::http::error::{ApiError, Code, Profile};
 use crate::http::response::{self, Json, Numbers, Reply};
 
@@ -22,7 +22,7 @@ pub(super) fn address(context: &Context<'_>, authority: &Authority) -> IpAddr {
 pub(super) fn refusal(error: &OAuthError, state: Option<&str>) -> Reply {
     error.log_cause();
     let mut json = Json::new(Numbers::Plain);
-    json.raw("{\"error\":").plain_string(error.word.text());
+    json.raw("{\"error\":").plain_string(error.code.text());
     if let Some(description) = &error.description {
         json.raw(",\"error_description\":").string(description);
     }
@@ -30,14 +30,14 @@ pub(super) fn refusal(error: &OAuthError, state: Option<&str>) -> Reply {
         json.raw(",\"state\":").string(state);
     }
     json.raw("}");
-    let mut reply = json.reply(error.word.status());
+    let mut reply = json.reply(error.code.status());
     response::forbid_storing(&mut reply);
     let headers = reply.headers_mut();
-    match error.word {
-        Word::InvalidClient => {
+    match error.code {
+        ErrorCode::InvalidClient => {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"stack\""));
         }
-        Word::TooManyTries | Word::TemporarilyUnavailable => {
+        ErrorCode::TooManyTries | ErrorCode::TemporarilyUnavailable => {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         _ => {}
@@ -49,14 +49,14 @@ pub(super) fn refusal(error: &OAuthError, state: Option<&str>) -> Reply {
 /// no writes.
 pub(super) fn refused_early(error: &ApiError) -> Reply {
     let status = error.status(Profile::Stack);
-    let word = match error.code {
-        Code::ReadOnly => Word::TemporarilyUnavailable,
-        _ if error.transient => Word::TemporarilyUnavailable,
-        _ if status.is_client_error() => Word::InvalidRequest,
-        _ => Word::ServerError,
+    let code = match error.code {
+        Code::ReadOnly => ErrorCode::TemporarilyUnavailable,
+        _ if error.transient => ErrorCode::TemporarilyUnavailable,
+        _ if status.is_client_error() => ErrorCode::InvalidRequest,
+        _ => ErrorCode::ServerError,
     };
-    let mut reply = refusal(&OAuthError::new(word, error.message.clone()), None);
-    if word != Word::TemporarilyUnavailable {
+    let mut reply = refusal(&OAuthError::new(code, error.message.clone()), None);
+    if code != ErrorCode::TemporarilyUnavailable {
         *reply.status_mut() = status;
     }
     reply

@@ -13,10 +13,10 @@ use crate::api::context::Context;
 use crate::auth::authority::Authority;
 use crate::auth::grants::authenticate::{authenticate, opened, refusal};
 use crate::auth::grants::caller::Caller;
-use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::error::{ErrorCode, OAuthError};
 use crate::auth::grants::issue::{self, Access, CLIENT_TOKEN_SECONDS, Tokens};
 use crate::auth::guard::token::Token;
-use crate::auth::rates::Verdict;
+use crate::auth::rate_limiter::Verdict;
 use crate::http::error::ApiError;
 use crate::http::response::{self, Reply};
 
@@ -35,15 +35,15 @@ pub(super) async fn token(context: &Context<'_>) -> Result<Reply, ApiError> {
 async fn grant(context: &Context<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Tokens, OAuthError> {
     let grant = form.get("grant_type");
     if context.app.settings().read_only && grant != Some("client_credentials") {
-        return Err(OAuthError::new(Word::TemporarilyUnavailable, "the server only reads at present"));
+        return Err(OAuthError::new(ErrorCode::TemporarilyUnavailable, "the server only reads at present"));
     }
     match grant {
         Some("client_credentials") => client_credentials(context, authority, form).await,
         Some("authorization_code") => authorization_code(context, authority, form).await,
         Some("refresh_token") => refresh_token(context, authority, form).await,
         Some(ASSERTION) if authority.provider.is_some() => assertion(context, authority, form).await,
-        None => Err(OAuthError::new(Word::InvalidRequest, "grant_type missing")),
-        Some(_) => Err(OAuthError::new(Word::UnsupportedGrantType, "grant_type not supported")),
+        None => Err(OAuthError::new(ErrorCode::InvalidRequest, "grant_type missing")),
+        Some(_) => Err(OAuthError::new(ErrorCode::UnsupportedGrantType, "grant_type not supported")),
     }
 }
 
@@ -63,8 +63,10 @@ async fn caller_told(
     authority: &Arc<Authority>,
     form: &Form,
 ) -> Result<Caller, OAuthError> {
-    caller(context, authority, form).await.map_err(|error| match error.word {
-        Word::InvalidClient => OAuthError::new(Word::InvalidClient, "invalid client_id / client_secret"),
+    caller(context, authority, form).await.map_err(|error| match error.code {
+        ErrorCode::InvalidClient => {
+            OAuthError::new(ErrorCode::InvalidClient, "invalid client_id / client_secret")
+        }
         _ => error,
     })
 }
@@ -77,7 +79,7 @@ async fn client_credentials(
     let caller = caller(context, authority, form).await?;
     if caller.public {
         return Err(OAuthError::new(
-            Word::UnauthorizedClient,
+            ErrorCode::UnauthorizedClient,
             "a public client has no credentials of its own",
         ));
     }
@@ -146,9 +148,9 @@ async fn assertion(
     if verdict == Verdict::Refused {
         return Err(refusal(verdict));
     }
-    let refused = || OAuthError::new(Word::InvalidGrant, "the assertion is not good");
+    let refused = || OAuthError::new(ErrorCode::InvalidGrant, "the assertion is not good");
     let provider = authority.provider.as_ref().ok_or_else(refused)?;
-    if provider.good(text, authority.now()).await.is_none() {
+    if provider.valid_token(text, authority.now()).await.is_none() {
         return Err(refused());
     }
     authority.rates.give_back(&issuer, address);
@@ -194,7 +196,7 @@ pub(super) async fn revoke(context: &Context<'_>) -> Result<Reply, ApiError> {
         Err(error) => {
             let mut reply = protocol::refusal(&error, None);
             // Only the token endpoint reports a fault of the server with status 400.
-            if error.word == Word::ServerError {
+            if error.code == ErrorCode::ServerError {
                 *reply.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             }
             reply

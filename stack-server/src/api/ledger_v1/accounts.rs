@@ -6,13 +6,13 @@ use ledger_store::{Account, AccountKey, AccountOrder, AccountQuery, Expand, Ledg
 
 use crate::api::context::Context;
 use crate::api::ledger_v1::client::Client;
-use crate::api::ledger_v1::list::{self, Kind, List, Parameters};
+use crate::api::ledger_v1::list::{self, List, ListSpec, Parameters};
 use crate::api::ledger_v1::{filter, ledger, write};
 use crate::http::error::ApiError;
 use crate::http::response::{self, Json, Reply};
 use crate::shapes::volumes::write_volumes;
 
-static LIST: Kind = Kind {
+static LIST: ListSpec = ListSpec {
     name: "v1 accounts",
     resource: Resource::Accounts,
     parameters: &["after", "address", "balance", "balanceOperator", "balance_operator"],
@@ -111,11 +111,11 @@ fn address(context: &Context<'_>) -> Result<AccountAddress, ApiError> {
 pub(crate) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
     let target = Target::Account(address(context)?);
     let metadata = write::metadata_body(context)?;
-    write::without_answer(context, Command::SetMetadata { target, metadata }).await
+    write::submit_without_body(context, Command::SetMetadata { target, metadata }).await
 }
 
 pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
     let target = Target::Account(address(context)?);
     let key = context.variable(2).into();
-    write::without_answer(context, Command::DeleteMetadata { target, key }).await
+    write::submit_without_body(context, Command::DeleteMetadata { target, key }).await
 }

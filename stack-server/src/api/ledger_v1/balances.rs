@@ -6,12 +6,12 @@ use ledger_store::{AccountKey, AccountOrder, AccountQuery, BalancesQuery, Expand
 
 use crate::api::context::Context;
 use crate::api::ledger_v1::accounts::write_balances;
-use crate::api::ledger_v1::list::{Kind, List, Parameters};
+use crate::api::ledger_v1::list::{List, ListSpec, Parameters};
 use crate::api::ledger_v1::{filter, ledger};
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
-static LIST: Kind = Kind {
+static LIST: ListSpec = ListSpec {
     name: "v1 balances",
     resource: Resource::Accounts,
     parameters: &["after", "address"],

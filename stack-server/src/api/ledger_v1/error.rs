@@ -14,7 +14,7 @@ use crate::http::error::{ApiError, Code, Profile};
 use crate::http::response::{self, Json, Numbers, Reply};
 
 /// Returns the v1 code of an error.
-pub(crate) fn word(error: &ApiError) -> &'static str {
+pub(crate) fn v1_code(error: &ApiError) -> &'static str {
     match error.code {
         Code::Validation
         | Code::AlreadyRevert
@@ -69,13 +69,13 @@ fn script_fault(error: &ScriptError) -> String {
 /// a link that shows the text to a person.
 pub(crate) fn script_refused(code: Code, text: &str) -> ApiError {
     let mut error = ApiError::new(code, "");
-    error.message = Cow::Owned(format!("[{}] {text}", word(&error)));
+    error.message = Cow::Owned(format!("[{}] {text}", v1_code(&error)));
     error
 }
 
 /// Returns the text of a script error without its code, or `None` if the error is not one of a script.
 pub(crate) fn script_text(error: &ApiError) -> Option<&str> {
-    error.message.strip_prefix('[')?.strip_prefix(word(error))?.strip_prefix("] ")
+    error.message.strip_prefix('[')?.strip_prefix(v1_code(error))?.strip_prefix("] ")
 }
 
 /// Returns the address of a web page that shows the text of a script error.
@@ -87,12 +87,12 @@ pub(crate) fn details(text: &str) -> String {
 
 /// Writes the members of an error object, without braces.
 pub(crate) fn write_error(json: &mut Json, error: &ApiError, message: &str, details: Option<&str>) {
-    json.raw("\"errorCode\":").plain_string(word(error)).raw(",\"errorMessage\":").string(message);
+    json.raw("\"errorCode\":").plain_string(v1_code(error)).raw(",\"errorMessage\":").string(message);
     if let Some(details) = details {
         json.raw(",\"details\":").string(details);
     }
     // Some clients still read the names from before release 1.7.
-    json.raw(",\"error_code\":").plain_string(word(error)).raw(",\"error_message\":").string(message);
+    json.raw(",\"error_code\":").plain_string(v1_code(error)).raw(",\"error_message\":").string(message);
 }
 
 /// Builds the response to a refused request.
@@ -104,7 +104,7 @@ pub(crate) fn refusal(error: &ApiError) -> Reply {
     json.raw("}");
     // In this profile a conflict has status 409.
     let mut reply = json.reply(error.status(Profile::Ledger));
-    response::mark_refused(&mut reply, word(error));
+    response::mark_refused(&mut reply, v1_code(error));
     if error.transient {
         response::ask_to_retry(&mut reply);
     }

@@ -17,8 +17,8 @@ const DEPTH_MAX: usize = 32;
 pub(crate) fn parse(expression: Option<&RawValue>) -> Result<Option<Rule>, ApiError> {
     let Some(expression) = expression else { return Err(malformed()) };
     match single(expression)? {
-        Single::None => Ok(None),
-        Single::Member(operator, argument) => rule(&operator, argument, 1).map(Some),
+        SingleMember::None => Ok(None),
+        SingleMember::Member(operator, argument) => rule(&operator, argument, 1).map(Some),
     }
 }
 
@@ -27,12 +27,12 @@ fn malformed() -> ApiError {
 }
 
 /// The content of a JSON object that may have at most one member.
-enum Single<'a> {
+enum SingleMember<'a> {
     None,
     Member(String, &'a RawValue),
 }
 
-fn single(object: &RawValue) -> Result<Single<'_>, ApiError> {
+fn single(object: &RawValue) -> Result<SingleMember<'_>, ApiError> {
     if !object.get().starts_with('{') {
         return Err(malformed());
     }
@@ -40,8 +40,8 @@ fn single(object: &RawValue) -> Result<Single<'_>, ApiError> {
         json::first::<Entries<'_, &RawValue>>(object.get().as_bytes()).map_err(|_| malformed())?;
     let mut entries = entries.into_iter();
     match (entries.next(), entries.next()) {
-        (None, _) => Ok(Single::None),
-        (Some((Text(name), value)), None) => Ok(Single::Member(name.into_owned(), value)),
+        (None, _) => Ok(SingleMember::None),
+        (Some((Text(name), value)), None) => Ok(SingleMember::Member(name.into_owned(), value)),
         _ => Err(malformed()),
     }
 }
@@ -68,9 +68,9 @@ fn rule(operator: &str, argument: &RawValue, depth: usize) -> Result<Rule, ApiEr
                     return Err(unexpected());
                 }
                 match single(item)? {
-                    Single::Member(name, _) if name == "$meta" => Err(unexpected()),
-                    Single::Member(name, argument) => rule(&name, argument, depth + 1),
-                    Single::None => Err(malformed()),
+                    SingleMember::Member(name, _) if name == "$meta" => Err(unexpected()),
+                    SingleMember::Member(name, argument) => rule(&name, argument, depth + 1),
+                    SingleMember::None => Err(malformed()),
                 }
             });
             let children = children.collect::<Result<Vec<_>, _>>()?;
@@ -101,20 +101,20 @@ fn operand(value: &RawValue, place: &str) -> Result<Operand, ApiError> {
     let invalid = |message: String| ApiError::validation(message);
     match text.as_bytes().first() {
         Some(b'{') => match single(value)? {
-            Single::None => Err(malformed()),
-            Single::Member(name, key) if name == "$meta" => {
+            SingleMember::None => Err(malformed()),
+            SingleMember::Member(name, key) if name == "$meta" => {
                 if !key.get().starts_with('"') {
                     return Err(ApiError::validation("$meta operator invalid"));
                 }
                 let Text(key) = json::first::<Text<'_>>(key.get().as_bytes()).map_err(|_| malformed())?;
                 Ok(Operand::Metadata(key.into()))
             }
-            Single::Member(name, _)
+            SingleMember::Member(name, _)
                 if matches!(name.as_str(), "$and" | "$or" | "$eq" | "$gt" | "$gte" | "$lt" | "$lte") =>
             {
                 Err(invalid(format!("{place} must be valuable")))
             }
-            Single::Member(name, _) => {
+            SingleMember::Member(name, _) => {
                 let name: String = name.chars().take(100).collect();
                 Err(invalid(format!("unknown operator '{name}'")))
             }

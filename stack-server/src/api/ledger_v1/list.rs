@@ -8,7 +8,7 @@ use ledger_store::{Direction, Expand, LedgerView, Page, PageRequest, ReadError, 
 use serde_json::value::RawValue;
 
 use crate::api::context::Context;
-use crate::api::cursor::{ListQuery, Place, Sort};
+use crate::api::cursor::{ListId, ListQuery, Sort};
 use crate::api::ledger_v1::client::Client;
 use crate::http::error::ApiError;
 use crate::http::json::{self, Array, Entries, Text};
@@ -20,7 +20,7 @@ const PAGE_SIZE: u32 = 15;
 const PAGE_SIZE_MAX: u32 = 1_000;
 
 /// The properties that distinguish one list from the others.
-pub(crate) struct Kind {
+pub(crate) struct ListSpec {
     /// The name of the list in cursors. A cursor of another list is refused.
     pub(crate) name: &'static str,
     pub(crate) resource: Resource,
@@ -43,11 +43,11 @@ pub(crate) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     /// Takes the parameters of the list from a request.
-    pub(crate) fn of(context: &Context<'_>, kind: &Kind) -> Self {
-        let ascends = kind.ascends_later && Client::of(context).is_2_4();
+    pub(crate) fn of(context: &Context<'_>, spec: &ListSpec) -> Self {
+        let ascends = spec.ascends_later && Client::of(context).is_2_4();
         let read = |name: &str| {
-            let is_read = kind.parameters.contains(&name) && !(ascends && name == "after");
-            is_read || (kind.metadata && metadata_key(name).is_some())
+            let is_read = spec.parameters.contains(&name) && !(ascends && name == "after");
+            is_read || (spec.metadata && metadata_key(name).is_some())
         };
         let pairs = context
             .query
@@ -110,27 +110,30 @@ fn metadata_key(name: &str) -> Option<&str> {
 /// # Errors
 ///
 /// Returns `VALIDATION` for a bad parameter.
-pub(crate) fn count_filter<R: Selects>(context: &Context<'_>, kind: &Kind) -> Result<FilterOf<R>, ApiError> {
-    let mut parameters = Parameters::of(context, kind);
+pub(crate) fn count_filter<R: Selects>(
+    context: &Context<'_>,
+    spec: &ListSpec,
+) -> Result<FilterOf<R>, ApiError> {
+    let mut parameters = Parameters::of(context, spec);
     if !Client::of(context).is_2_4() {
-        parameters.0.retain(|(name, _)| !kind.ignored_by_counts.contains(&name.as_str()));
+        parameters.0.retain(|(name, _)| !spec.ignored_by_counts.contains(&name.as_str()));
     }
-    let filter = filter(kind, &parameters)?;
+    let filter = filter(spec, &parameters)?;
     FilterOf::try_from(filter).map_err(|error| ApiError::fault(&error.to_string()))
 }
 
-fn filter(kind: &Kind, parameters: &Parameters) -> Result<Filter, ApiError> {
-    let nodes = (kind.select)(parameters)?;
+fn filter(spec: &ListSpec, parameters: &Parameters) -> Result<Filter, ApiError> {
+    let nodes = (spec.select)(parameters)?;
     if nodes.is_empty() {
-        return Ok(Filter::all(kind.resource));
+        return Ok(Filter::all(spec.resource));
     }
-    Filter::new(kind.resource, FilterNode::And(nodes))
+    Filter::new(spec.resource, FilterNode::And(nodes))
         .map_err(|error| ApiError::validation(error.to_string()))
 }
 
 /// A parsed list request.
 pub(crate) struct List {
-    kind: &'static Kind,
+    spec: &'static ListSpec,
     ledger: String,
     query: ListQuery,
     filter: Filter,
@@ -144,9 +147,9 @@ impl List {
     /// # Errors
     ///
     /// Returns `VALIDATION` for a bad parameter, and for a cursor that does not belong to this list.
-    pub(crate) fn of(context: &Context<'_>, kind: &'static Kind) -> Result<Self, ApiError> {
+    pub(crate) fn of(context: &Context<'_>, spec: &'static ListSpec) -> Result<Self, ApiError> {
         let ledger = context.variable(0).to_owned();
-        let parameters = Parameters::of(context, kind);
+        let parameters = Parameters::of(context, spec);
         let cursor = ["cursor", "pagination_token"]
             .into_iter()
             .find_map(|name| Some((name, context.query.get(name).filter(|text| !text.is_empty())?)));
@@ -157,21 +160,21 @@ impl List {
                 return Err(ApiError::validation(message));
             }
             let invalid = || ApiError::validation(format!("invalid '{name}' query param"));
-            let place = Place { list: kind.name, ledger: &ledger };
-            let query = ListQuery::from_cursor(text, context.app.cursor_key(), place)
+            let list_id = ListId { list: spec.name, ledger: &ledger };
+            let query = ListQuery::from_cursor(text, context.app.cursor_key(), list_id)
                 .ok()
                 .or_else(|| blank_cursor(text))
                 .ok_or_else(invalid)?;
             let parameters = Parameters::from_text(&query.filter).ok_or_else(invalid)?;
-            let filter = filter(kind, &parameters).map_err(|_| invalid())?;
+            let filter = filter(spec, &parameters).map_err(|_| invalid())?;
             let page_size = if is_2_4 { given_page_size(context)? } else { None };
             let query = match page_size {
                 Some(page_size) => ListQuery { page_size, ..query },
                 None => query,
             };
-            return Ok(Self { kind, ledger, query, filter });
+            return Ok(Self { spec, ledger, query, filter });
         }
-        let filter = filter(kind, &parameters)?;
+        let filter = filter(spec, &parameters)?;
         let page_size = given_page_size(context)?.unwrap_or(PAGE_SIZE);
         let text = parameters.to_text();
         if text.len() > FILTER_BYTES_MAX {
@@ -179,10 +182,10 @@ impl List {
             return Err(ApiError::validation(message));
         }
         let mut query = first_page(page_size, text);
-        if kind.ascends_later && is_2_4 {
+        if spec.ascends_later && is_2_4 {
             query.direction = Direction::Ascending;
         }
-        Ok(Self { kind, ledger, query, filter })
+        Ok(Self { spec, ledger, query, filter })
     }
 
     /// Returns the filter for the store's list of the same resource.
@@ -256,10 +259,10 @@ impl List {
         json.raw("{\"cursor\":{\"pageSize\":").integer(self.query.page_size.into());
         json.raw(",\"page_size\":").integer(self.query.page_size.into());
         json.raw(",\"hasMore\":").boolean(has_next).raw(",\"has_more\":").boolean(has_next);
-        let place = Place { list: self.kind.name, ledger: &self.ledger };
+        let list_id = ListId { list: self.spec.name, ledger: &self.ledger };
         let mut link = |name: &str, start: Start<String>| {
             let query = ListQuery { start, ..self.query.clone() };
-            json.raw(name).plain_string(&query.to_cursor(context.app.cursor_key(), place));
+            json.raw(name).plain_string(&query.to_cursor(context.app.cursor_key(), list_id));
         };
         if let Some(first) = items.first().filter(|_| has_previous) {
             link(",\"previous\":", Start::Before(key(first)));

@@ -12,13 +12,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api::context::Context;
 use crate::api::ledger_v1::client::Client;
-use crate::api::ledger_v1::list::{Kind, List, Parameters};
+use crate::api::ledger_v1::list::{List, ListSpec, Parameters};
 use crate::api::ledger_v1::{filter, ledger};
 use crate::http::error::ApiError;
 use crate::http::response::{Json, Reply};
 use crate::shapes::transaction::write_transaction;
 
-static LIST: Kind = Kind {
+static LIST: ListSpec = ListSpec {
     name: "v1 logs",
     resource: Resource::Logs,
     parameters: &["after", "startTime", "start_time", "endTime", "end_time"],

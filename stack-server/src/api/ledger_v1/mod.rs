@@ -20,14 +20,14 @@ mod wire;
 mod write;
 
 pub(crate) use client::Client;
-pub(crate) use error::{refusal, word};
+pub(crate) use error::{refusal, v1_code};
 
 use crate::api::context::Context;
 use crate::api::operations::V1;
 use crate::http::response::Reply;
 
 /// Handles a request. Also builds the error responses, because v1 has its own codes and form for them.
-pub(crate) async fn answer(operation: V1, context: &Context<'_>) -> Reply {
+pub(crate) async fn handle(operation: V1, context: &Context<'_>) -> Reply {
     let answer = match operation {
         V1::LedgerInfo => ledger::info(context),
         V1::Stats => ledger::stats(context),

@@ -37,7 +37,7 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
         transactions::write_transaction(&mut json, write::transaction(receipt)?, None, Client::of(context));
     }
     json.raw("}");
-    Ok(write::marked(json.reply(StatusCode::OK), &receipts))
+    Ok(write::mark_replays(json.reply(StatusCode::OK), &receipts))
 }
 
 /// Builds the response for a refused script. Here its text does not start with the code.
@@ -51,6 +51,6 @@ fn refusal(context: &Context<'_>, refused: &ApiError) -> Reply {
     json.raw(",\"transaction\":{\"postings\":[],\"reference\":\"\",\"metadata\":{},\"txid\":0,");
     json.raw("\"timestamp\":\"0001-01-01T00:00:00Z\"}}");
     let mut reply = json.reply(StatusCode::OK);
-    response::mark_refused(&mut reply, error::word(refused));
+    response::mark_refused(&mut reply, error::v1_code(refused));
     reply
 }

@@ -12,7 +12,7 @@ use ledger_store::{Detail, LedgerView, Mode, Receipt, TransactionKey, Transactio
 
 use crate::api::context::Context;
 use crate::api::ledger_v1::client::Client;
-use crate::api::ledger_v1::list::{self, Kind, List, Parameters};
+use crate::api::ledger_v1::list::{self, List, ListSpec, Parameters};
 use crate::api::ledger_v1::wire::{self, BatchBody, TransactionBody};
 use crate::api::ledger_v1::{error, filter, ledger, write};
 use crate::http::error::{ApiError, Code};
@@ -24,7 +24,7 @@ use crate::shapes::volumes::{volumes_before, write_holdings, write_posting};
 /// Approximate number of bytes of JSON for a transaction with one posting.
 const TRANSACTION_BYTES: usize = 1_024;
 
-static LIST: Kind = Kind {
+static LIST: ListSpec = ListSpec {
     name: "v1 transactions",
     resource: Resource::Transactions,
     parameters: &[
@@ -100,7 +100,7 @@ fn answer(context: &Context<'_>, receipts: &[Receipt]) -> Result<Reply, ApiError
         write_transaction(&mut json, write::transaction(receipt)?, None, client);
     }
     json.raw("]}");
-    Ok(write::marked(json.reply(StatusCode::OK), receipts))
+    Ok(write::mark_replays(json.reply(StatusCode::OK), receipts))
 }
 
 pub(crate) async fn revert(context: &Context<'_>) -> Result<Reply, ApiError> {
@@ -137,7 +137,7 @@ pub(crate) async fn revert(context: &Context<'_>) -> Result<Reply, ApiError> {
     }
     json.raw("}");
     let status = if client.reverts_with_200() { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(write::marked(json.reply(status), &receipts))
+    Ok(write::mark_replays(json.reply(status), &receipts))
 }
 
 pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
@@ -187,7 +187,7 @@ pub(crate) fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
 pub(crate) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
     let metadata = write::metadata_body(context)?;
     let target = target(context)?;
-    write::without_answer(context, Command::SetMetadata { target, metadata }).await
+    write::submit_without_body(context, Command::SetMetadata { target, metadata }).await
 }
 
 pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
@@ -195,7 +195,7 @@ pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiE
     let key = context.variable(2);
     let command = Command::DeleteMetadata { target, key: key.into() };
     let kept = |error: &ApiError| error.message.starts_with("metadata key ");
-    match write::without_answer(context, command).await {
+    match write::submit_without_body(context, command).await {
         // Removing metadata that does not exist succeeds.
         Err(error) if error.code == Code::NotFound && kept(&error) => Ok(response::no_content()),
         answer => answer,

@@ -107,13 +107,13 @@ fn hash_of(context: &Context<'_>) -> SmolStr {
 /// # Errors
 ///
 /// Fails like [`submit`].
-pub(crate) async fn without_answer(context: &Context<'_>, command: Command) -> Result<Reply, ApiError> {
+pub(crate) async fn submit_without_body(context: &Context<'_>, command: Command) -> Result<Reply, ApiError> {
     let receipts = submit(context, vec![command], mode(context), Detail::Ids, error::refused).await?;
-    Ok(marked(response::no_content(), &receipts))
+    Ok(mark_replays(response::no_content(), &receipts))
 }
 
 /// Sets the header that marks the response as an idempotent replay.
-pub(crate) fn marked(mut reply: Reply, receipts: &[Receipt]) -> Reply {
+pub(crate) fn mark_replays(mut reply: Reply, receipts: &[Receipt]) -> Reply {
     if receipts.iter().any(|receipt| receipt.replayed) {
         response::mark_replayed(&mut reply);
     }

@@ -6,14 +6,14 @@ use ledger_store::{Account, AccountKey, AccountOrder, AccountQuery, Direction, L
 
 use crate::api::context::Context;
 use crate::api::cursor::Sort;
-use crate::api::ledger_v2::list::{self, Kind, List};
+use crate::api::ledger_v2::list::{self, List, ListSpec};
 use crate::api::ledger_v2::wire::address_of;
 use crate::api::ledger_v2::{query, write};
 use crate::http::error::ApiError;
 use crate::http::response::{self, Json, Reply};
 use crate::shapes::volumes::write_volumes;
 
-pub(crate) static LIST: Kind = Kind {
+pub(crate) static LIST: ListSpec = ListSpec {
     name: "accounts",
     resource: Resource::Accounts,
     direction: Direction::Ascending,
@@ -35,12 +35,12 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
 
 /// Answers a list of accounts with one page.
 pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
-    let question = question(list)?;
-    let order = question.order;
+    let query = store_query(list)?;
+    let order = query.order;
     let page = if list.is_long() {
-        context.app.long(move || Ok(ledger.accounts(&question)?)).await?
+        context.app.long(move || Ok(ledger.accounts(&query)?)).await?
     } else {
-        ledger.accounts(&question)?
+        ledger.accounts(&query)?
     };
     let key = |account: &Account| format!("{} {}", order.date_of(account).as_micros(), account.address);
     Ok(list.reply(context, &page, key, write_account))
@@ -51,7 +51,7 @@ pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List)
 /// # Errors
 ///
 /// Returns `VALIDATION` if the key in the cursor is malformed. Only a defect of this server makes such a cursor.
-pub(crate) fn question(list: &List) -> Result<AccountQuery, ApiError> {
+pub(crate) fn store_query(list: &List) -> Result<AccountQuery, ApiError> {
     let order = match list.query.order {
         Sort::FirstUsage => AccountOrder::FirstUsage,
         Sort::InsertionDate => AccountOrder::InsertionDate,
@@ -96,15 +96,17 @@ pub(crate) fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
 }
 
 pub(crate) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let address = address_of(context.variable(1)).map_err(|error| context.unless_no_ledger(error))?;
+    let address = address_of(context.variable(1)).map_err(|error| context.or_ledger_not_found(error))?;
     let metadata = write::metadata_body(context)?;
-    write::without_answer(context, Command::SetMetadata { target: Target::Account(address), metadata }).await
+    write::submit_without_body(context, Command::SetMetadata { target: Target::Account(address), metadata })
+        .await
 }
 
 pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let address = address_of(context.variable(1)).map_err(|error| context.unless_no_ledger(error))?;
+    let address = address_of(context.variable(1)).map_err(|error| context.or_ledger_not_found(error))?;
     let key = context.variable(2).into();
-    write::without_answer(context, Command::DeleteMetadata { target: Target::Account(address), key }).await
+    write::submit_without_body(context, Command::DeleteMetadata { target: Target::Account(address), key })
+        .await
 }
 
 fn write_account(json: &mut Json, account: &Account) {

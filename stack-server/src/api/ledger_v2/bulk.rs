@@ -10,7 +10,7 @@ use ledger_core::LogPayload;
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 
 use crate::api::context::Context;
-use crate::api::ledger_v2::bulk_elements::{self, Action, Elements, let_others_on, too_long};
+use crate::api::ledger_v2::bulk_elements::{self, Action, Elements, too_long, yield_to_others};
 use crate::api::ledger_v2::transactions::answers_effective_volumes;
 use crate::api::ledger_v2::{bulk_script, write};
 use crate::http::error::{ApiError, Code, Profile};
@@ -35,7 +35,7 @@ pub(crate) async fn bulk(context: &Context<'_>) -> Result<Reply, ApiError> {
         elements(context).await
     };
     let Elements { actions, mut requests, fault } =
-        prepared.map_err(|error| context.unless_no_ledger(error))?;
+        prepared.map_err(|error| context.or_ledger_not_found(error))?;
     if requests.is_empty() {
         context.ledger()?;
     }
@@ -47,7 +47,7 @@ pub(crate) async fn bulk(context: &Context<'_>) -> Result<Reply, ApiError> {
     } else {
         Atomicity::StopAtRefusal
     };
-    set_schema_version(context, &mut requests).map_err(|error| context.unless_no_ledger(error))?;
+    set_schema_version(context, &mut requests).map_err(|error| context.or_ledger_not_found(error))?;
     let answers = if !atomic {
         run(context, requests, each, Mode::Commit).await?
     } else if fault.is_some() || requests.iter().any(Result::is_err) {
@@ -134,7 +134,7 @@ async fn run(
     mode: Mode,
 ) -> Result<Vec<Answer>, ApiError> {
     if atomicity == Atomicity::Independent {
-        let (requests, failed) = divide(elements);
+        let (requests, failed) = split_elements(elements);
         let mut answers = submit_in_parts(context, requests, atomicity, mode).await?.into_iter();
         let whole = failed.into_iter().map(|failed| match failed {
             Some(error) => Some(Answer::Failed(error)),
@@ -182,10 +182,10 @@ async fn all_or_nothing(
     Ok(answers)
 }
 
-type Divided = (Vec<Request>, Vec<Option<ApiError>>);
+type SplitElements = (Vec<Request>, Vec<Option<ApiError>>);
 
 /// Separates commands from elements that are none; the second list has an entry for every element.
-fn divide(elements: Vec<Result<Request, ApiError>>) -> Divided {
+fn split_elements(elements: Vec<Result<Request, ApiError>>) -> SplitElements {
     let mut requests = Vec::with_capacity(elements.len());
     let failed = elements.into_iter().map(|element| match element {
         Ok(request) => {
@@ -295,7 +295,7 @@ async fn reply(
             json.raw(",\"logID\":").integer(log);
         }
         json.raw("}");
-        let_others_on(at).await;
+        yield_to_others(at).await;
     }
     json.raw("]");
     if let Some(fault) = fault {

@@ -184,13 +184,13 @@ pub(crate) async fn stream(body: &[u8], runtime: Runtime) -> Elements {
                 break;
             }
         }
-        let_others_on(at).await;
+        yield_to_others(at).await;
     }
     elements
 }
 
 /// Lets other requests of the thread go on after each part of a bulk; `at` is the element that was done last.
-pub(crate) async fn let_others_on(at: usize) {
+pub(crate) async fn yield_to_others(at: usize) {
     if at % BULK_PART == BULK_PART - 1 {
         tokio::task::yield_now().await;
     }

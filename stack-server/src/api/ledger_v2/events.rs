@@ -12,9 +12,9 @@ use ledger_store::{FeedSize, LedgerView, Store};
 use crate::api::app::App;
 use crate::api::context::Context;
 use crate::auth::clock;
-use crate::auth::guard::Pass;
+use crate::auth::guard::VerifiedToken;
 use crate::http::error::ApiError;
-use crate::http::memory::Held;
+use crate::http::memory::Reservation;
 use crate::http::reply_body::{Parts, ReplyBody};
 use crate::http::response::{self, Json, Numbers, Reply};
 use crate::integrations::events::envelope::{EventType, write_event};
@@ -23,7 +23,7 @@ use crate::log;
 
 /// The parameters of a stream.
 #[derive(Clone, Debug)]
-struct Asked {
+struct StreamRequest {
     /// The number of the ledger, which distinguishes it from another ledger with the same name.
     number: u32,
     /// Send events after this log. `None` starts at the first log.
@@ -32,7 +32,7 @@ struct Asked {
     types: Vec<EventType>,
 }
 
-impl Asked {
+impl StreamRequest {
     fn of(context: &Context<'_>, ledger: &LedgerView) -> Result<Self, ApiError> {
         let mut types = Vec::new();
         for name in
@@ -81,10 +81,10 @@ fn after(context: &Context<'_>, ledger: &LedgerView) -> Result<Option<LogId>, Ap
 
 pub(crate) fn stream(context: &Context<'_>) -> Result<Reply, ApiError> {
     let ledger = context.ledger()?;
-    let asked = Asked::of(context, &ledger)?;
+    let request = StreamRequest::of(context, &ledger)?;
     let slot = context.app.event_stream()?;
     let (parts, body) = ReplyBody::parts();
-    let (app, name, pass) = (context.app.clone(), context.ledger_name()?, context.pass.clone());
+    let (app, name, token) = (context.app.clone(), context.ledger_name()?, context.token.clone());
     let now = clock::now(app.store());
     tokio::spawn(async move {
         let _slot = slot;
@@ -94,8 +94,8 @@ pub(crate) fn stream(context: &Context<'_>) -> Result<Reply, ApiError> {
             _ = stopping.wait_for(|stop| *stop) => {}
             // The client has disconnected.
             () = parts.closed() => {}
-            () = ended(pass, now) => {}
-            () = send(&app, &name, asked, &parts) => {}
+            () = ended(token, now) => {}
+            () = send(&app, &name, request, &parts) => {}
         }
     });
     let mut reply = response::stream(body);
@@ -106,15 +106,15 @@ pub(crate) fn stream(context: &Context<'_>) -> Result<Reply, ApiError> {
 
 /// Waits until the token of a stream is no longer valid. The client then reconnects with its next token and the id of
 /// the last event. `now` is in seconds since the Unix epoch.
-async fn ended(pass: Option<Pass>, now: u64) {
-    match pass {
-        Some(pass) => pass.ended(now).await,
+async fn ended(token: Option<VerifiedToken>, now: u64) {
+    match token {
+        Some(token) => token.ended(now).await,
         None => std::future::pending().await,
     }
 }
 
 /// A batch of events that is sent at once.
-struct Part {
+struct EventBatch {
     /// The encoded events.
     text: Vec<u8>,
     /// The last log that was read.
@@ -125,33 +125,33 @@ struct Part {
     has_more: bool,
 }
 
-impl Part {
+impl EventBatch {
     /// Reads logs and encodes their events. Both are too slow for the threads that serve HTTP.
-    fn read(store: &Store, name: &LedgerName, asked: &Asked) -> Result<Self, ApiError> {
-        let ledger = store.snapshot().ledger(name).filter(|ledger| ledger.info().id == asked.number);
+    fn read(store: &Store, name: &LedgerName, request: &StreamRequest) -> Result<Self, ApiError> {
+        let ledger = store.snapshot().ledger(name).filter(|ledger| ledger.info().id == request.number);
         let ledger = ledger.ok_or_else(ApiError::ledger_not_found)?;
         let size = FeedSize { logs: EVENT_PART_LOGS, bytes: EVENT_PART_BYTES };
-        let fed = ledger.logs_after(asked.after, size, false)?;
-        let mut part = Self { text: Vec::new(), after: asked.after, passed: None, has_more: fed.has_more };
+        let fed = ledger.logs_after(request.after, size, false)?;
+        let mut batch = Self { text: Vec::new(), after: request.after, passed: None, has_more: fed.has_more };
         let mut text = Json::with_capacity(Numbers::Plain, fed.logs.len() * 1_024);
         for fed in &fed.logs {
             let (id, kind) = (fed.log.entry.id, EventType::of(&fed.log.entry.payload));
-            part.after = Some(id);
-            if fed.imported || !asked.wants(kind) {
-                part.passed = Some(id);
+            batch.after = Some(id);
+            if fed.imported || !request.wants(kind) {
+                batch.passed = Some(id);
                 continue;
             }
-            part.passed = None;
+            batch.passed = None;
             text.raw("id: ").integer(id.get()).raw("\nevent: ").raw(kind.name()).raw("\ndata: ");
             write_event(&mut text, fed, log::now());
             text.raw("\n\n");
         }
-        part.text = text.into_bytes();
-        Ok(part)
+        batch.text = text.into_bytes();
+        Ok(batch)
     }
 }
 
-async fn send(app: &App, name: &LedgerName, mut asked: Asked, parts: &Parts) {
+async fn send(app: &App, name: &LedgerName, mut request: StreamRequest, parts: &Parts) {
     let mut commits = app.commits();
     let heartbeat = app.settings().events_heartbeat;
     // hyper sends the head with the first part of the body. Send one now, so that the client knows at once that the
@@ -165,13 +165,13 @@ async fn send(app: &App, name: &LedgerName, mut asked: Asked, parts: &Parts) {
         // A part is read only once the client has taken the part before the last, and there is memory for it.
         let Ok(slot) = parts.reserve().await else { return };
         commits.begin();
-        let (ledger, wanted) = (name.clone(), asked.clone());
-        let read = move |store: &Store, mut held: Held| {
-            let part = Part::read(store, &ledger, &wanted)?;
-            held.set(part.text.len());
-            Ok((part, held))
+        let (ledger, wanted) = (name.clone(), request.clone());
+        let read = move |store: &Store, mut held: Reservation| {
+            let batch = EventBatch::read(store, &ledger, &wanted)?;
+            held.set(batch.text.len());
+            Ok((batch, held))
         };
-        let (part, held) = match app.feed(EVENT_PART_BYTES * JSON_FACTOR, read).await {
+        let (batch, held) = match app.feed(EVENT_PART_BYTES * JSON_FACTOR, read).await {
             Ok(read) => read,
             Err(error) => {
                 // The client reconnects with its last id. The error then gets a proper status.
@@ -180,30 +180,29 @@ async fn send(app: &App, name: &LedgerName, mut asked: Asked, parts: &Parts) {
                 return;
             }
         };
-        if part.after != asked.after {
-            (asked.after, passed) = (part.after, part.passed);
+        if batch.after != request.after {
+            (request.after, passed) = (batch.after, batch.passed);
         }
-        if part.text.is_empty() {
+        if batch.text.is_empty() {
             drop((slot, held));
         } else {
-            slot.send(Ok(held.keep(Bytes::from(part.text))));
+            slot.send(Ok(held.keep(Bytes::from(batch.text))));
         }
-        if part.has_more {
+        if batch.has_more {
             continue;
         }
-        let woken =
-            async {
-                loop {
-                    commits.next().await;
-                    commits.begin();
-                    // The name may belong to another ledger by now.
-                    if app.snapshot().ledger(name).is_none_or(|ledger| {
-                        ledger.info().id != asked.number || ledger.last_log() > asked.after
-                    }) {
-                        return;
-                    }
+        let woken = async {
+            loop {
+                commits.next().await;
+                commits.begin();
+                // The name may belong to another ledger by now.
+                if app.snapshot().ledger(name).is_none_or(|ledger| {
+                    ledger.info().id != request.number || ledger.last_log() > request.after
+                }) {
+                    return;
                 }
-            };
+            }
+        };
         if tokio::time::timeout(heartbeat, woken).await.is_err() {
             // A browser remembers an id without data but fires no event.
             let beat = match passed.take() {

@@ -12,32 +12,32 @@ use crate::http::response::Reply;
 
 pub(crate) async fn accounts(context: &Context<'_>) -> Result<Reply, ApiError> {
     let ledger = context.ledger()?;
-    let question = accounts::question(&List::of(context, &accounts::LIST)?)?;
-    explained(context, move || ledger.explain_accounts(&question)).await
+    let query = accounts::store_query(&List::of(context, &accounts::LIST)?)?;
+    explained(context, move || ledger.explain_accounts(&query)).await
 }
 
 pub(crate) async fn transactions(context: &Context<'_>) -> Result<Reply, ApiError> {
     let ledger = context.ledger()?;
-    let question = transactions::question(&List::of(context, &transactions::LIST)?)?;
-    explained(context, move || ledger.explain_transactions(&question)).await
+    let query = transactions::store_query(&List::of(context, &transactions::LIST)?)?;
+    explained(context, move || ledger.explain_transactions(&query)).await
 }
 
 pub(crate) async fn volumes(context: &Context<'_>) -> Result<Reply, ApiError> {
     let ledger = context.ledger()?;
-    let question = volumes::question(&List::of(context, &volumes::LIST)?)?;
-    explained(context, move || ledger.explain_volumes(&question)).await
+    let query = volumes::store_query(&List::of(context, &volumes::LIST)?)?;
+    explained(context, move || ledger.explain_volumes(&query)).await
 }
 
 pub(crate) async fn balances(context: &Context<'_>) -> Result<Reply, ApiError> {
     let ledger = context.ledger()?;
-    let question = volumes::balances_question(context)?;
-    explained(context, move || ledger.explain_balances(&question)).await
+    let query = volumes::balances_query(context)?;
+    explained(context, move || ledger.explain_balances(&query)).await
 }
 
 pub(crate) async fn logs(context: &Context<'_>) -> Result<Reply, ApiError> {
     let ledger = context.ledger()?;
-    let question = logs::question(&List::of(context, &logs::LIST)?)?;
-    explained(context, move || ledger.explain_logs(&question)).await
+    let query = logs::store_query(&List::of(context, &logs::LIST)?)?;
+    explained(context, move || ledger.explain_logs(&query)).await
 }
 
 async fn explained(

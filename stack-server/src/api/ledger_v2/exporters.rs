@@ -35,7 +35,7 @@ impl<'de> Fields<'de> for Body<'de> {
 fn read_body(context: &Context<'_>) -> Result<(String, Box<str>, Setup), ApiError> {
     let Object(body) = json::first::<Object<Body<'_>>>(&context.body)
         .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
-    let setup = Setup::read(&body.driver.0, body.config, context.app.allowed())
+    let setup = Setup::read(&body.driver.0, body.config, context.app.exporter_policy())
         .map_err(|error| ApiError::validation(error.to_string()))?;
     let config = match body.config {
         None => "{}".to_owned(),
@@ -88,14 +88,14 @@ pub(crate) async fn update(context: &Context<'_>) -> Result<Reply, ApiError> {
     let (driver, config, setup) = read_body(context)?;
     let update = move |store: &_| stored::update_exporter(store, &id, &driver, &config, &setup);
     context.app.blocking(update).await?;
-    context.app.pipelines().call();
+    context.app.pipelines().wake();
     Ok(response::no_content())
 }
 
 pub(crate) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
     let id = id(context, 0)?;
     context.app.blocking(move |store| stored::delete_exporter(store, &id)).await?;
-    context.app.pipelines().call();
+    context.app.pipelines().wake();
     Ok(response::no_content())
 }
 
@@ -110,5 +110,5 @@ fn data(context: &Context<'_>, exporter: &Exporter, status: StatusCode) -> Reply
 fn write(json: &mut Json, exporter: &Exporter) {
     json.raw("{\"id\":").plain_string(&exporter.id).raw(",\"createdAt\":").time(exporter.created_at);
     json.raw(",\"driver\":").string(&exporter.driver).raw(",\"config\":");
-    json.raw(&password::hidden(&exporter.config)).raw("}");
+    json.raw(&password::redacted(&exporter.config)).raw("}");
 }

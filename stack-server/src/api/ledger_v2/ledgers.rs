@@ -6,14 +6,14 @@ use ledger_store::{Deleted, Direction, LedgerInfo, Store, WriteError};
 
 use crate::api::context::Context;
 use crate::api::cursor::Sort;
-use crate::api::ledger_v2::list::{Kind, List};
+use crate::api::ledger_v2::list::{List, ListSpec};
 use crate::api::ledger_v2::wire::LedgerBody;
 use crate::api::ledger_v2::write;
 use crate::http::error::{ApiError, Profile};
 use crate::http::json::{self, Object};
 use crate::http::response::{self, Json, Reply};
 
-static LIST: Kind = Kind {
+static LIST: ListSpec = ListSpec {
     name: "ledgers",
     resource: Resource::Ledgers,
     direction: Direction::Ascending,
@@ -136,7 +136,7 @@ pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiE
 
 /// Deletes or restores a bucket by calling `mark`. A bucket that never had a ledger is no error, and neither is a name
 /// that no bucket can have: nothing changes.
-pub(crate) async fn mark_bucket(
+pub(crate) async fn change_bucket(
     context: &Context<'_>,
     mark: fn(&Store, &BucketName) -> Result<(), WriteError>,
 ) -> Result<Reply, ApiError> {

@@ -4,14 +4,14 @@ use ledger_core::{Filter, FilterOf, Resource, Selects, Switch};
 use ledger_store::{Direction, Expand, LedgerView, Page, PageRequest, Start, TimeAxis, parse_sort};
 
 use crate::api::context::Context;
-use crate::api::cursor::{ListQuery, Place, Sort};
+use crate::api::cursor::{ListId, ListQuery, Sort};
 use crate::api::ledger_v2::query;
 use crate::http::error::ApiError;
 use crate::http::response::{Json, Reply};
 use crate::limits::INLINE_ROWS_MAX;
 
 /// The properties that distinguish one list from the others.
-pub(crate) struct Kind {
+pub(crate) struct ListSpec {
     /// The name of the list in cursors.
     pub(crate) name: &'static str,
     /// The resource of the rows.
@@ -43,37 +43,37 @@ impl List {
     /// # Errors
     ///
     /// `VALIDATION` for a bad parameter, cursor or filter.
-    pub(crate) fn of(context: &Context<'_>, kind: &'static Kind) -> Result<Self, ApiError> {
+    pub(crate) fn of(context: &Context<'_>, spec: &'static ListSpec) -> Result<Self, ApiError> {
         let ledger = context.variables.first().map_or(String::new(), ToString::to_string);
         let settings = context.app.settings();
         let page_size =
             context.query.page_size("pageSize")?.map(|size| size.min(settings.max_page_size.into()) as u32);
         let cursor = context.query.get("cursor").filter(|cursor| !cursor.is_empty());
         let query = if let Some(cursor) = cursor {
-            let place = Place { list: kind.name, ledger: &ledger };
-            let query = ListQuery::from_cursor(cursor, context.app.cursor_key(), place)?;
+            let list_id = ListId { list: spec.name, ledger: &ledger };
+            let query = ListQuery::from_cursor(cursor, context.app.cursor_key(), list_id)?;
             ListQuery { page_size: page_size.unwrap_or(query.page_size), ..query }
         } else {
-            let (order, direction) = order(context, kind)?;
+            let (order, direction) = order(context, spec)?;
             // Validate these dates even for lists that do not use them.
             context.query.date(&["pit"])?;
             context.query.date(&["oot"])?;
             ListQuery {
                 page_size: page_size.unwrap_or(settings.default_page_size.min(settings.max_page_size)),
                 filter: query::filter_text(context)?.to_owned(),
-                at: context.query.date(kind.until)?,
-                from: context.query.date(kind.since)?,
+                at: context.query.date(spec.until)?,
+                from: context.query.date(spec.since)?,
                 expand: expand(context),
                 clock: clock(context),
                 order,
                 direction,
-                group_by: if kind.resource == Resource::Volumes { group_by(context)? } else { 0 },
+                group_by: if spec.resource == Resource::Volumes { group_by(context)? } else { 0 },
                 include_deleted: context.query.flag("includeDeleted"),
                 start: Start::First,
             }
         };
-        let filter = query::parse(context.profile, kind.resource, &query.filter)?;
-        Ok(Self { name: kind.name, ledger, resource: None, query, filter })
+        let filter = query::parse(context.profile, spec.resource, &query.filter)?;
+        Ok(Self { name: spec.name, ledger, resource: None, query, filter })
     }
 
     /// Creates the list of a stored query. Its cursors are only valid at `place`.
@@ -137,10 +137,10 @@ impl List {
         }
         json.raw("\"cursor\":{\"pageSize\":").integer(self.query.page_size.into());
         json.raw(",\"hasMore\":").boolean(page.has_next);
-        let place = Place { list: self.name, ledger: &self.ledger };
+        let list_id = ListId { list: self.name, ledger: &self.ledger };
         let mut link = |name: &str, start: Start<String>| {
             let query = ListQuery { start, ..self.query.clone() };
-            json.raw(name).plain_string(&query.to_cursor(context.app.cursor_key(), place));
+            json.raw(name).plain_string(&query.to_cursor(context.app.cursor_key(), list_id));
         };
         if let Some(first) = page.items.first().filter(|_| page.has_previous) {
             link(",\"previous\":", Start::Before(key(first)));
@@ -154,11 +154,11 @@ impl List {
 }
 
 /// Reads the order from `sort`, or for transactions from `order=effective` and `reverse`.
-fn order(context: &Context<'_>, kind: &Kind) -> Result<(Sort, Direction), ApiError> {
+fn order(context: &Context<'_>, spec: &ListSpec) -> Result<(Sort, Direction), ApiError> {
     if let Some(sort) = context.query.get("sort").filter(|sort| !sort.is_empty()) {
-        return order_of(kind, sort);
+        return order_of(spec, sort);
     }
-    match kind.resource {
+    match spec.resource {
         Resource::Transactions => {
             let order = match context.query.get("order") {
                 Some("effective") => Sort::Timestamp,
@@ -168,10 +168,10 @@ fn order(context: &Context<'_>, kind: &Kind) -> Result<(Sort, Direction), ApiErr
             Ok((order, if reverse { Direction::Ascending } else { Direction::Descending }))
         }
         Resource::Schemas => match context.query.get("order") {
-            None | Some("") => Ok((Sort::Natural, kind.direction)),
+            None | Some("") => Ok((Sort::Natural, spec.direction)),
             Some(word) => Ok((Sort::Natural, direction_of(word)?)),
         },
-        _ => Ok((Sort::Natural, kind.direction)),
+        _ => Ok((Sort::Natural, spec.direction)),
     }
 }
 
@@ -180,8 +180,8 @@ fn order(context: &Context<'_>, kind: &Kind) -> Result<(Sort, Direction), ApiErr
 /// # Errors
 ///
 /// `VALIDATION` for a field by which the list cannot be sorted, and for an unknown direction.
-pub(crate) fn order_of(kind: &Kind, sort: &str) -> Result<(Sort, Direction), ApiError> {
-    let (order, direction) = parse_sort(sort, kind.sortable, kind.direction)
+pub(crate) fn order_of(spec: &ListSpec, sort: &str) -> Result<(Sort, Direction), ApiError> {
+    let (order, direction) = parse_sort(sort, spec.sortable, spec.direction)
         .map_err(|error| ApiError::validation(error.to_string()))?;
     Ok((order.unwrap_or(Sort::Natural), direction))
 }
@@ -201,11 +201,11 @@ pub(crate) fn expand(context: &Context<'_>) -> Expand {
             _ => {}
         }
     }
-    kept_by_ledger(context, expand)
+    supported_expansions(context, expand)
 }
 
 /// Returns the expansions that the ledger supports. Drops effective volumes if the ledger does not have this feature.
-pub(crate) fn kept_by_ledger(context: &Context<'_>, expand: Expand) -> Expand {
+pub(crate) fn supported_expansions(context: &Context<'_>, expand: Expand) -> Expand {
     let lacks = |ledger: LedgerView| ledger.info().features.effective_volumes == Switch::Off;
     if expand.effective_volumes && context.ledger().is_ok_and(lacks) {
         return Expand { effective_volumes: false, ..expand };

@@ -5,13 +5,13 @@ use ledger_store::{Direction, LedgerView, LogHashes, LogQuery};
 
 use crate::api::context::Context;
 use crate::api::cursor::Sort;
-use crate::api::ledger_v2::list::{Kind, List};
+use crate::api::ledger_v2::list::{List, ListSpec};
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 use crate::shapes::log::{LogShape, write_log};
 use crate::shapes::transaction::keeps_effective_volumes;
 
-pub(crate) static LIST: Kind = Kind {
+pub(crate) static LIST: ListSpec = ListSpec {
     name: "logs",
     resource: Resource::Logs,
     direction: Direction::Descending,
@@ -29,10 +29,10 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
 
 /// Answers a list of logs with one page.
 pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
-    let question = question(list)?;
+    let query = store_query(list)?;
     let shape = shape_for(context, &ledger);
     // Always long, because the hashes of recent entries may not have been computed yet.
-    let page = context.app.long(move || Ok(ledger.logs(&question)?)).await?;
+    let page = context.app.long(move || Ok(ledger.logs(&query)?)).await?;
     Ok(list.reply(
         context,
         &page,
@@ -42,7 +42,7 @@ pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List)
 }
 
 /// Builds the query for the store.
-pub(crate) fn question(list: &List) -> Result<LogQuery, ApiError> {
+pub(crate) fn store_query(list: &List) -> Result<LogQuery, ApiError> {
     Ok(LogQuery {
         filter: list.filter()?,
         hashes: LogHashes::Wire,

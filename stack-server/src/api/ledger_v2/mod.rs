@@ -36,7 +36,7 @@ use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
 /// Handles a request.
-pub(crate) async fn answer(operation: V2, context: &Context<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn handle(operation: V2, context: &Context<'_>) -> Result<Reply, ApiError> {
     match operation {
         V2::ListLedgers => ledgers::list(context).await,
         V2::CreateLedger => ledgers::create(context).await,
@@ -84,8 +84,8 @@ pub(crate) async fn answer(operation: V2, context: &Context<'_>) -> Result<Reply
         V2::ExplainVolumes => explain::volumes(context).await,
         V2::ExplainBalances => explain::balances(context).await,
         V2::ExplainLogs => explain::logs(context).await,
-        V2::DeleteBucket => ledgers::mark_bucket(context, Store::delete_bucket).await,
-        V2::RestoreBucket => ledgers::mark_bucket(context, Store::restore_bucket).await,
+        V2::DeleteBucket => ledgers::change_bucket(context, Store::delete_bucket).await,
+        V2::RestoreBucket => ledgers::change_bucket(context, Store::restore_bucket).await,
         V2::RunQuery => queries::run(context).await,
     }
 }

@@ -11,7 +11,7 @@ use crate::api::ledger_v2::exporters::{id, new_id};
 use crate::http::error::ApiError;
 use crate::http::json::{self, Fields, Object, Text};
 use crate::http::response::{self, Json, Reply};
-use crate::integrations::pipelines::stored::{self, Order, Pipeline};
+use crate::integrations::pipelines::stored::{self, Pipeline, StateChange};
 use crate::log;
 use crate::uuid;
 
@@ -31,13 +31,13 @@ impl<'de> Fields<'de> for Body<'de> {
 }
 
 /// A pipeline with its progress, as a response shows it.
-struct Shown {
+struct PipelineResponse {
     pipeline: Pipeline,
     last: Option<LogId>,
     error: Option<String>,
 }
 
-impl Shown {
+impl PipelineResponse {
     fn of(app: &App, snapshot: &Snapshot, pipeline: Pipeline) -> Result<Self, ReadError> {
         if let Some(progress) = app.pipelines().progress(&pipeline) {
             return Ok(Self { pipeline, last: progress.last, error: progress.error });
@@ -57,7 +57,9 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
     let list = move |store: &ledger_store::Store| {
         let snapshot = store.snapshot();
         let all = stored::pipelines(&snapshot, Some(&ledger))?.into_iter();
-        Ok(all.map(|pipeline| Shown::of(&app, &snapshot, pipeline)).collect::<Result<Vec<_>, _>>()?)
+        Ok(all
+            .map(|pipeline| PipelineResponse::of(&app, &snapshot, pipeline))
+            .collect::<Result<Vec<_>, _>>()?)
     };
     let pipelines = context.app.blocking(list).await?;
     let mut json = context.json();
@@ -78,8 +80,8 @@ pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
         Pipeline { id: new_id()?, ledger, number, exporter, created_at: log::now(), enabled: true, run: 0 };
     let created = pipeline.clone();
     context.app.blocking(move |store| stored::create_pipeline(store, &pipeline)).await?;
-    context.app.pipelines().call();
-    Ok(data(context, &Shown { pipeline: created, last: None, error: None }, StatusCode::CREATED))
+    context.app.pipelines().wake();
+    Ok(data(context, &PipelineResponse { pipeline: created, last: None, error: None }, StatusCode::CREATED))
 }
 
 pub(crate) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
@@ -88,49 +90,49 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
         let snapshot = store.snapshot();
         let found = stored::pipeline(&snapshot, &id)?.filter(|found| found.value.ledger == ledger);
         let found = found.ok_or_else(stored::no_pipeline)?;
-        Ok(Shown::of(&app, &snapshot, found.value)?)
+        Ok(PipelineResponse::of(&app, &snapshot, found.value)?)
     };
-    let shown = context.app.blocking(read).await?;
-    Ok(data(context, &shown, StatusCode::OK))
+    let response = context.app.blocking(read).await?;
+    Ok(data(context, &response, StatusCode::OK))
 }
 
 pub(crate) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
-    order(context, Order::Delete).await?;
+    change_state(context, StateChange::Delete).await?;
     Ok(response::no_content())
 }
 
 pub(crate) async fn start(context: &Context<'_>) -> Result<Reply, ApiError> {
-    order(context, Order::Start).await?;
+    change_state(context, StateChange::Start).await?;
     Ok(response::empty(StatusCode::ACCEPTED))
 }
 
 pub(crate) async fn stop(context: &Context<'_>) -> Result<Reply, ApiError> {
-    order(context, Order::Stop).await?;
+    change_state(context, StateChange::Stop).await?;
     Ok(response::empty(StatusCode::ACCEPTED))
 }
 
 pub(crate) async fn reset(context: &Context<'_>) -> Result<Reply, ApiError> {
-    order(context, Order::Reset).await?;
+    change_state(context, StateChange::Reset).await?;
     Ok(response::empty(StatusCode::ACCEPTED))
 }
 
-async fn order(context: &Context<'_>, order: Order) -> Result<(), ApiError> {
+async fn change_state(context: &Context<'_>, change: StateChange) -> Result<(), ApiError> {
     let (ledger, id) = (ledger(context)?, id(context, 1)?);
-    context.app.blocking(move |store| stored::order(store, &ledger, &id, order)).await?;
-    context.app.pipelines().call();
+    context.app.blocking(move |store| stored::change_state(store, &ledger, &id, change)).await?;
+    context.app.pipelines().wake();
     Ok(())
 }
 
-fn data(context: &Context<'_>, shown: &Shown, status: StatusCode) -> Reply {
+fn data(context: &Context<'_>, response: &PipelineResponse, status: StatusCode) -> Reply {
     let mut json = context.json();
     json.raw("{\"data\":");
-    write(&mut json, shown);
+    write(&mut json, response);
     json.raw("}");
     json.reply(status)
 }
 
-fn write(json: &mut Json, shown: &Shown) {
-    let Shown { pipeline, last, error } = shown;
+fn write(json: &mut Json, response: &PipelineResponse) {
+    let PipelineResponse { pipeline, last, error } = response;
     json.raw("{\"ledger\":").plain_string(pipeline.ledger.as_str());
     json.raw(",\"exporterID\":").plain_string(&pipeline.exporter);
     json.raw(",\"createdAt\":").time(pipeline.created_at);

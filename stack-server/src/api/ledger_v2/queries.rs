@@ -6,8 +6,8 @@ use ledger_store::{QueryParams, Start};
 use serde_json::value::RawValue;
 
 use crate::api::context::Context;
-use crate::api::cursor::{ListQuery, Place};
-use crate::api::ledger_v2::list::{Kind, List, kept_by_ledger, order_of};
+use crate::api::cursor::{ListId, ListQuery};
+use crate::api::ledger_v2::list::{List, ListSpec, order_of, supported_expansions};
 use crate::api::ledger_v2::{accounts, logs, query, transactions, volumes};
 use crate::http::error::{ApiError, Profile};
 use crate::http::json;
@@ -33,8 +33,8 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
     let place = format!("{}\n{version}\n{id}", ledger.info().name);
     let given = params_of(body.get("params"))?;
     let list = match text(&body, "cursor")? {
-        Some(cursor) if !cursor.is_empty() => resumed(context, stored, cursor, place, &given)?,
-        _ => begun(context, stored, &body, place, given)?,
+        Some(cursor) if !cursor.is_empty() => next_page(context, stored, cursor, place, &given)?,
+        _ => first_page(context, stored, &body, place, given)?,
     };
     match stored.resource() {
         Resource::Accounts => accounts::page(context, ledger, &list).await,
@@ -44,7 +44,7 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
     }
 }
 
-fn kind(resource: Resource) -> &'static Kind {
+fn spec(resource: Resource) -> &'static ListSpec {
     match resource {
         Resource::Accounts => &accounts::LIST,
         Resource::Logs => &logs::LIST,
@@ -54,7 +54,7 @@ fn kind(resource: Resource) -> &'static Kind {
 }
 
 /// Builds the request for the first page.
-fn begun(
+fn first_page(
     context: &Context<'_>,
     stored: &StoredQuery,
     body: &JsonValue,
@@ -71,26 +71,26 @@ fn begun(
     if filter.len() > FILTER_BYTES_MAX {
         return Err(ApiError::validation(format!("a filter has at most {FILTER_BYTES_MAX} bytes")));
     }
-    let kind = kind(stored.resource());
-    let query = list_query(context, &params_of(stored.params())?.with(given), kind, filter)?;
-    built(stored, query, place)
+    let spec = spec(stored.resource());
+    let query = list_query(context, &params_of(stored.params())?.with(given), spec, filter)?;
+    build_list(stored, query, place)
 }
 
 /// Builds the request for a later page. Beside a cursor, only the page size counts.
-fn resumed(
+fn next_page(
     context: &Context<'_>,
     stored: &StoredQuery,
     cursor: &str,
     place: String,
     given: &QueryParams,
 ) -> Result<List, ApiError> {
-    let at = Place { list: PLACE, ledger: &place };
+    let at = ListId { list: PLACE, ledger: &place };
     let query = ListQuery::from_cursor(cursor, context.app.cursor_key(), at)?;
     let page_size = page_size(context, given).unwrap_or(query.page_size);
-    built(stored, ListQuery { page_size, ..query }, place)
+    build_list(stored, ListQuery { page_size, ..query }, place)
 }
 
-fn built(stored: &StoredQuery, query: ListQuery, place: String) -> Result<List, ApiError> {
+fn build_list(stored: &StoredQuery, query: ListQuery, place: String) -> Result<List, ApiError> {
     let filter: Filter = query::parse(Profile::Ledger, stored.resource(), &query.filter)?;
     Ok(List::stored(PLACE, stored.resource_name(), place, query, filter))
 }
@@ -103,18 +103,18 @@ fn page_size(context: &Context<'_>, params: &QueryParams) -> Option<u32> {
 fn list_query(
     context: &Context<'_>,
     params: &QueryParams,
-    kind: &Kind,
+    spec: &ListSpec,
     filter: String,
 ) -> Result<ListQuery, ApiError> {
     let settings = context.app.settings();
     let page_size = page_size(context, params);
-    let (order, direction) = order_of(kind, params.sort.as_deref().unwrap_or_default())?;
+    let (order, direction) = order_of(spec, params.sort.as_deref().unwrap_or_default())?;
     Ok(ListQuery {
         page_size: page_size.unwrap_or(settings.default_page_size.min(settings.max_page_size)),
         filter,
         at: params.end,
         from: params.start,
-        expand: kept_by_ledger(context, params.expand.unwrap_or_default()),
+        expand: supported_expansions(context, params.expand.unwrap_or_default()),
         clock: params.axis.unwrap_or_default(),
         order,
         direction,

@@ -8,13 +8,13 @@ use serde_json::value::RawValue;
 
 use crate::api::context::Context;
 use crate::api::cursor::Sort;
-use crate::api::ledger_v2::list::{Kind, List};
+use crate::api::ledger_v2::list::{List, ListSpec};
 use crate::api::ledger_v2::write;
 use crate::http::error::ApiError;
 use crate::http::json;
 use crate::http::response::{Json, Reply};
 
-static LIST: Kind = Kind {
+static LIST: ListSpec = ListSpec {
     name: "schemas",
     resource: Resource::Schemas,
     direction: Direction::Descending,
@@ -24,8 +24,8 @@ static LIST: Kind = Kind {
 };
 
 pub(crate) async fn insert(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let command = insert_command(context).map_err(|error| context.unless_no_ledger(error))?;
-    write::without_answer(context, command).await
+    let command = insert_command(context).map_err(|error| context.or_ledger_not_found(error))?;
+    write::submit_without_body(context, command).await
 }
 
 fn insert_command(context: &Context<'_>) -> Result<Command, ApiError> {

@@ -9,7 +9,7 @@ use ledger_store::{
 
 use crate::api::context::Context;
 use crate::api::cursor::Sort;
-use crate::api::ledger_v2::list::{self, Kind, List};
+use crate::api::ledger_v2::list::{self, List, ListSpec};
 use crate::api::ledger_v2::wire::{CreateBody, RevertBody};
 use crate::api::ledger_v2::{query, wire, write};
 use crate::http::error::ApiError;
@@ -17,7 +17,7 @@ use crate::http::json::{self, Object};
 use crate::http::response::{self, Json, Reply};
 use crate::shapes::transaction::{keeps_effective_volumes, write_recorded, write_transaction};
 
-pub(crate) static LIST: Kind = Kind {
+pub(crate) static LIST: ListSpec = ListSpec {
     name: "transactions",
     resource: Resource::Transactions,
     direction: Direction::Descending,
@@ -34,7 +34,7 @@ pub(crate) static LIST: Kind = Kind {
 };
 
 pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let command = create_command(context).map_err(|error| context.unless_no_ledger(error))?;
+    let command = create_command(context).map_err(|error| context.or_ledger_not_found(error))?;
     let receipt = write::submit(context, command, Detail::Entry).await?;
     recorded(context, &receipt, StatusCode::OK)
 }
@@ -47,7 +47,7 @@ fn create_command(context: &Context<'_>) -> Result<Command, ApiError> {
 }
 
 pub(crate) async fn revert(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let command = revert_command(context).map_err(|error| context.unless_no_ledger(error))?;
+    let command = revert_command(context).map_err(|error| context.or_ledger_not_found(error))?;
     let receipt = write::submit(context, command, Detail::Entry).await?;
     recorded(context, &receipt, StatusCode::CREATED)
 }
@@ -94,12 +94,12 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
 
 /// Answers a list of transactions with one page.
 pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
-    let question = question(list)?;
-    let (order, expand) = (question.order, list.query.expand);
+    let query = store_query(list)?;
+    let (order, expand) = (query.order, list.query.expand);
     let page = if list.is_long() || expand.effective_volumes {
-        context.app.long(move || Ok(ledger.transactions(&question)?)).await?
+        context.app.long(move || Ok(ledger.transactions(&query)?)).await?
     } else {
-        ledger.transactions(&question)?
+        ledger.transactions(&query)?
     };
     let key = |view: &TransactionView| {
         format!("{} {}", order.date_of(&view.transaction).as_micros(), view.transaction.id.get())
@@ -112,7 +112,7 @@ pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List)
 /// # Errors
 ///
 /// Returns `VALIDATION` if the key in the cursor is malformed. Only a defect of this server makes such a cursor.
-pub(crate) fn question(list: &List) -> Result<TransactionQuery, ApiError> {
+pub(crate) fn store_query(list: &List) -> Result<TransactionQuery, ApiError> {
     let expand = list.query.expand;
     let order = match list.query.order {
         Sort::Timestamp => TransactionOrder::Timestamp,
@@ -162,15 +162,17 @@ pub(crate) fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
 }
 
 pub(crate) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let id = transaction_id(context).map_err(|error| context.unless_no_ledger(error))?;
+    let id = transaction_id(context).map_err(|error| context.or_ledger_not_found(error))?;
     let metadata = write::metadata_body(context)?;
-    write::without_answer(context, Command::SetMetadata { target: Target::Transaction(id), metadata }).await
+    write::submit_without_body(context, Command::SetMetadata { target: Target::Transaction(id), metadata })
+        .await
 }
 
 pub(crate) async fn delete_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let id = transaction_id(context).map_err(|error| context.unless_no_ledger(error))?;
+    let id = transaction_id(context).map_err(|error| context.or_ledger_not_found(error))?;
     let key = context.variable(2).into();
-    write::without_answer(context, Command::DeleteMetadata { target: Target::Transaction(id), key }).await
+    write::submit_without_body(context, Command::DeleteMetadata { target: Target::Transaction(id), key })
+        .await
 }
 
 fn not_found() -> ApiError {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::api::context::Context;
 use crate::api::ledger_v2::logs::shape_for;
 use crate::http::error::{ApiError, Code};
-use crate::http::memory::{self, Held};
+use crate::http::memory::{self, Reservation};
 use crate::http::reply_body::ReplyBody;
 use crate::http::request;
 use crate::http::response::{Json, Numbers, Reply, stream};
@@ -72,7 +72,7 @@ pub(crate) async fn export(context: &Context<'_>) -> Result<Reply, ApiError> {
 struct ExportPart {
     text: Vec<u8>,
     /// The memory of the text.
-    held: Held,
+    held: Reservation,
     /// The last log of the part, if there are more after it.
     next: Option<LogId>,
 }
@@ -82,7 +82,7 @@ impl ExportPart {
         ledger: &LedgerView,
         start: Start<LogId>,
         shape: LogShape,
-        mut held: Held,
+        mut held: Reservation,
     ) -> Result<Self, ApiError> {
         let page = page(ledger, start)?;
         let mut json = Json::with_capacity(Numbers::Plain, page.items.len() * 1_024);
@@ -118,7 +118,7 @@ async fn import_all(context: &Context<'_>, incoming: &mut Incoming) -> Result<()
     context.ledger()?;
     let memory = context.app.memory();
     let mut importer = LogImporter::strict(context.app.store(), context.ledger_name()?);
-    let mut gathered = Gathered { text: Vec::new(), kept: 0, held: memory.bodies.nothing() };
+    let mut buffer = ImportBuffer { text: Vec::new(), kept: 0, held: memory.bodies.nothing() };
     let mut pace = Pace::begin();
     loop {
         let frame = tokio::time::timeout_at(pace.deadline, incoming.frame()).await;
@@ -128,16 +128,16 @@ async fn import_all(context: &Context<'_>, incoming: &mut Incoming) -> Result<()
         if let Some(frame) = frame {
             let frame = frame.map_err(|_| refused("the body breaks off"))?;
             if let Ok(data) = frame.into_data() {
-                gathered.push(&data).await?;
+                buffer.push(&data).await?;
                 pace.arrived(data.len());
             }
         }
-        if gathered.text.len() >= IMPORT_BYTES || is_end {
-            let part = std::mem::take(&mut gathered.text);
+        if buffer.text.len() >= IMPORT_BYTES || is_end {
+            let part = std::mem::take(&mut buffer.text);
             let _work = memory.work(part.len()).await?;
             let import = move || importer.push(&part).map(|()| importer);
             importer = context.app.blocking(move |_| import().map_err(fault)).await?;
-            gathered.keep(importer.memory_bytes());
+            buffer.keep(importer.memory_bytes());
             // The client did not have this time.
             pace = Pace::begin();
         }
@@ -148,14 +148,14 @@ async fn import_all(context: &Context<'_>, incoming: &mut Incoming) -> Result<()
 }
 
 /// The bytes of an import that have arrived and are not handed over yet, with the memory that the import holds.
-struct Gathered {
+struct ImportBuffer {
     text: Vec<u8>,
     /// Number of bytes that the importer keeps of an incomplete log.
     kept: usize,
-    held: Held,
+    held: Reservation,
 }
 
-impl Gathered {
+impl ImportBuffer {
     /// Adds bytes.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl Gathered {
         let wanted = self.text.len() + bytes.len();
         if wanted > self.text.capacity() {
             let capacity = wanted.max(self.text.capacity() / 2 * 3).max(IMPORT_BYTES);
-            if !self.held.reach(self.kept + capacity, BODY_WAIT).await {
+            if !self.held.grow_to(self.kept + capacity, BODY_WAIT).await {
                 return Err(memory::too_many_bodies());
             }
             self.text.reserve_exact(capacity - self.text.len());

@@ -6,12 +6,12 @@ use ledger_store::{BalancesQuery, Direction, LedgerView, VolumesQuery};
 
 use crate::api::context::Context;
 use crate::api::cursor::Sort;
-use crate::api::ledger_v2::list::{self, Kind, List};
+use crate::api::ledger_v2::list::{self, List, ListSpec};
 use crate::api::ledger_v2::query;
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
-pub(crate) static LIST: Kind = Kind {
+pub(crate) static LIST: ListSpec = ListSpec {
     name: "volumes",
     resource: Resource::Volumes,
     direction: Direction::Ascending,
@@ -28,8 +28,8 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
 
 /// Answers a list of volumes with one page.
 pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
-    let question = question(list)?;
-    let page = context.app.long(move || Ok(ledger.volumes(&question)?)).await?;
+    let query = store_query(list)?;
+    let page = context.app.long(move || Ok(ledger.volumes(&query)?)).await?;
     Ok(list.reply(
         context,
         &page,
@@ -45,7 +45,7 @@ pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List)
 }
 
 /// Builds the query of a list of volumes.
-pub(crate) fn question(list: &List) -> Result<VolumesQuery, ApiError> {
+pub(crate) fn store_query(list: &List) -> Result<VolumesQuery, ApiError> {
     Ok(VolumesQuery {
         filter: list.filter()?,
         from: list.query.from,
@@ -61,7 +61,7 @@ pub(crate) fn question(list: &List) -> Result<VolumesQuery, ApiError> {
 }
 
 /// Builds the query of aggregated balances.
-pub(crate) fn balances_question(context: &Context<'_>) -> Result<BalancesQuery, ApiError> {
+pub(crate) fn balances_query(context: &Context<'_>) -> Result<BalancesQuery, ApiError> {
     Ok(BalancesQuery {
         at: list::point_in_time(context)?,
         filter: query::filter(context)?,
@@ -71,8 +71,8 @@ pub(crate) fn balances_question(context: &Context<'_>) -> Result<BalancesQuery, 
 
 pub(crate) async fn balances(context: &Context<'_>) -> Result<Reply, ApiError> {
     let ledger = context.ledger()?;
-    let question = balances_question(context)?;
-    let balances = context.app.long(move || Ok(ledger.aggregated_balances(&question)?)).await?;
+    let query = balances_query(context)?;
+    let balances = context.app.long(move || Ok(ledger.aggregated_balances(&query)?)).await?;
     let mut json = context.json();
     json.raw("{\"data\":{").list(&balances, |json, (asset, balance)| {
         json.plain_string(asset.as_str()).raw(":").balance(balance);

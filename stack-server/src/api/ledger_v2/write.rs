@@ -18,10 +18,10 @@ pub(crate) async fn submit(
     command: Command,
     detail: Detail,
 ) -> Result<Receipt, ApiError> {
-    let key = context.idempotency_key().map_err(|error| context.unless_no_ledger(error))?;
+    let key = context.idempotency_key().map_err(|error| context.or_ledger_not_found(error))?;
     let schema_version = match &command {
         Command::InsertSchema(_) => None,
-        _ => context.schema_version().map_err(|error| context.unless_no_ledger(error))?,
+        _ => context.schema_version().map_err(|error| context.or_ledger_not_found(error))?,
     };
     let idempotency = key.map(|key| Box::new(Idempotency { key, hash: request_hash(&command) }));
     let submission = Submission {
@@ -44,7 +44,7 @@ pub(crate) async fn submit(
 /// # Errors
 ///
 /// Fails like [`submit`].
-pub(crate) async fn without_answer(context: &Context<'_>, command: Command) -> Result<Reply, ApiError> {
+pub(crate) async fn submit_without_body(context: &Context<'_>, command: Command) -> Result<Reply, ApiError> {
     let receipt = submit(context, command, Detail::Ids).await?;
     let mut reply = response::no_content();
     if receipt.replayed {
@@ -71,7 +71,8 @@ pub(crate) fn metadata_body(context: &Context<'_>) -> Result<Metadata, ApiError>
     match json::first(&context.body) {
         Ok(TextMap(metadata)) => Ok(metadata),
         Err(error) => {
-            Err(context.unless_no_ledger(ApiError::validation(format!("invalid metadata format: {error}"))))
+            Err(context
+                .or_ledger_not_found(ApiError::validation(format!("invalid metadata format: {error}"))))
         }
     }
 }

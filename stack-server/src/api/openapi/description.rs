@@ -59,7 +59,7 @@ impl Description {
     }
 
     /// Sets the headers of the response that was added last.
-    pub(crate) fn shows(mut self, headers: &'static [Shown]) -> Self {
+    pub(crate) fn shows(mut self, headers: &'static [ResponseHeader]) -> Self {
         if let Some(last) = self.answers.last_mut() {
             last.headers = headers;
         }
@@ -81,7 +81,7 @@ impl Description {
 
 /// The part of the request that carries a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ParameterLocation {
     Query,
     Header,
 }
@@ -90,7 +90,7 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
-    pub(crate) place: Place,
+    pub(crate) location: ParameterLocation,
     /// The schema, as JSON text.
     pub(crate) schema: &'static str,
     pub(crate) summary: &'static str,
@@ -98,12 +98,12 @@ pub(crate) struct Parameter {
 
 /// Describes a parameter of the query string.
 pub(crate) const fn query(name: &'static str, schema: &'static str, summary: &'static str) -> Parameter {
-    Parameter { name, place: Place::Query, schema, summary }
+    Parameter { name, location: ParameterLocation::Query, schema, summary }
 }
 
 /// Describes a request header.
 pub(crate) const fn header(name: &'static str, schema: &'static str, summary: &'static str) -> Parameter {
-    Parameter { name, place: Place::Header, schema, summary }
+    Parameter { name, location: ParameterLocation::Header, schema, summary }
 }
 
 /// A request body. The server ignores the content type, unless it accepts several.
@@ -120,7 +120,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) summary: &'static str,
     pub(crate) content: Content,
-    pub(crate) headers: &'static [Shown],
+    pub(crate) headers: &'static [ResponseHeader],
 }
 
 /// The content of a body.
@@ -141,7 +141,7 @@ pub(crate) enum Content {
 
 /// A header of a response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Shown {
+pub(crate) enum ResponseHeader {
     Count,
     IdempotencyHit,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::openapi::description::{Body, Description, Parameter, Place};
+use crate::api::openapi::description::{Body, Description, Parameter, ParameterLocation};
 use crate::api::openapi::responses::{content, media, responses};
 use crate::api::openapi::tags::tags;
 use crate::api::openapi::{auth, examples, payments, service, v1, v2, yaml};
@@ -205,12 +205,12 @@ fn variable(name: &str, route: &Route) -> Value {
 
 fn parameter(parameter: &Parameter) -> Value {
     let schema: Value = serde_json::from_str(parameter.schema).expect("the schema is JSON, as a test shows");
-    let place = match parameter.place {
-        Place::Query => "query",
-        Place::Header => "header",
+    let location = match parameter.location {
+        ParameterLocation::Query => "query",
+        ParameterLocation::Header => "header",
     };
     let mut described =
-        json!({"name": parameter.name, "in": place, "schema": schema, "description": parameter.summary});
+        json!({"name": parameter.name, "in": location, "schema": schema, "description": parameter.summary});
     if schema["type"] == "object" {
         described["style"] = json!("deepObject");
     }
@@ -429,7 +429,7 @@ mod tests {
                 }
                 let variables = path.matches('{').count();
                 assert_eq!(
-                    seen.iter().filter(|(place, _)| *place == Some("path")).count(),
+                    seen.iter().filter(|(location, _)| *location == Some("path")).count(),
                     variables,
                     "{id}"
                 );

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::api::ledger_v1;
-use crate::api::openapi::description::{Answer, Content, Description, Refusal, Shown};
+use crate::api::openapi::description::{Answer, Content, Description, Refusal, ResponseHeader};
 use crate::api::openapi::examples;
 use crate::api::routes::{Mount, Route, STREAM};
 use crate::auth::Scope;
@@ -37,7 +37,7 @@ pub(crate) fn responses(route: &Route, profile: Profile, description: &Descripti
     for refusal in description.refusals.iter().chain(&common(route)) {
         let error = ApiError::new(refusal.code, "");
         let (status, word) = if is_first_generation {
-            (error.status(Profile::Ledger), ledger_v1::word(&error))
+            (error.status(Profile::Ledger), ledger_v1::v1_code(&error))
         } else {
             (error.status(profile), error.code.text(profile))
         };
@@ -95,8 +95,10 @@ fn add_answer(response: &mut Response, answer: &Answer) {
     }
     for header in answer.headers {
         let (name, value) = match header {
-            Shown::Count => ("Count", json!({"schema": {"type": "integer", "minimum": 0}, "required": true})),
-            Shown::IdempotencyHit => (
+            ResponseHeader::Count => {
+                ("Count", json!({"schema": {"type": "integer", "minimum": 0}, "required": true}))
+            }
+            ResponseHeader::IdempotencyHit => (
                 "Idempotency-Hit",
                 json!({"schema": {"type": "string", "enum": ["true"]}, "description": "This was answered before."}),
             ),

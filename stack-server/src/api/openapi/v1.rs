@@ -1,8 +1,8 @@
 //! The descriptions of the v1 operations.
 
 use crate::api::openapi::description::{
-    BIGINT_AS_STRING, Body, Content, DATE, Description, IDEMPOTENCY_KEY, Parameter, SWITCH, Shown, TEXT,
-    query,
+    BIGINT_AS_STRING, Body, Content, DATE, Description, IDEMPOTENCY_KEY, Parameter, ResponseHeader, SWITCH,
+    TEXT, query,
 };
 use crate::api::operations::V1;
 use crate::http::error::Code;
@@ -85,9 +85,9 @@ pub(crate) fn describe(operation: V1) -> Description {
             .reads(&[ADDRESS, METADATA_FILTER])
             .reads(&BALANCE)
             .answers(200, "The count is in the header", Empty)
-            .shows(&[Shown::Count])
+            .shows(&[ResponseHeader::Count])
             .answers(204, "The same, to clients that expect it", Empty)
-            .shows(&[Shown::Count]),
+            .shows(&[ResponseHeader::Count]),
         V1::ReadAccount => new("getAccount", "Reads an account; one that was never used is empty")
             .details("Answers the account with its metadata, volumes and balances.")
             .reads(&[BIGINT_AS_STRING])
@@ -100,12 +100,12 @@ pub(crate) fn describe(operation: V1) -> Description {
             .reads(&[PREVIEW, IDEMPOTENCY_KEY])
             .takes(METADATA)
             .answers(204, "It is set", Empty)
-            .shows(&[Shown::IdempotencyHit]),
+            .shows(&[ResponseHeader::IdempotencyHit]),
         V1::DeleteAccountMetadata => new("deleteAccountMetadata", "Removes metadata of an account")
             .details("Removes one key from the metadata of an account and records a log of it.")
             .reads(&[PREVIEW, IDEMPOTENCY_KEY])
             .answers(204, "It is not there", Empty)
-            .shows(&[Shown::IdempotencyHit]),
+            .shows(&[ResponseHeader::IdempotencyHit]),
         V1::ListTransactions => new("listTransactions", "Lists transactions, newest first")
             .details(
                 "Answers a page of the transactions that match all given parameters, with a cursor for \
@@ -125,9 +125,9 @@ pub(crate) fn describe(operation: V1) -> Description {
             .reads(&WINDOW)
             .reads(&[METADATA_FILTER])
             .answers(200, "The count is in the header", Empty)
-            .shows(&[Shown::Count])
+            .shows(&[ResponseHeader::Count])
             .answers(204, "The same, to clients that expect it", Empty)
-            .shows(&[Shown::Count]),
+            .shows(&[ResponseHeader::Count]),
         V1::CreateTransaction => new("createTransaction", "Creates a transaction")
             .details(
                 "Records the postings, or those that a script makes, as one transaction: everything is \
@@ -136,7 +136,7 @@ pub(crate) fn describe(operation: V1) -> Description {
             .reads(&[PREVIEW, IDEMPOTENCY_KEY, BIGINT_AS_STRING])
             .takes(Body { required: true, contents: &[(JSON, Json("V1CreateTransactionRequest"))] })
             .answers(200, "The transaction, in a list", Data("V1TransactionList"))
-            .shows(&[Shown::IdempotencyHit])
+            .shows(&[ResponseHeader::IdempotencyHit])
             .refuses(&[InsufficientFund, Conflict, CompilationFailed, Code::MetadataOverride]),
         V1::CreateBatch => new("CreateTransactions", "Creates several transactions, all of them or none")
             .details(
@@ -146,7 +146,7 @@ pub(crate) fn describe(operation: V1) -> Description {
             .reads(&[IDEMPOTENCY_KEY, BIGINT_AS_STRING])
             .takes(Body { required: true, contents: &[(JSON, Json("V1BatchRequest"))] })
             .answers(200, "The transactions", Data("V1TransactionList"))
-            .shows(&[Shown::IdempotencyHit])
+            .shows(&[ResponseHeader::IdempotencyHit])
             .refuses(&[InsufficientFund, Conflict]),
         V1::ReadTransaction => new("getTransaction", "Reads a transaction")
             .details("Answers one transaction with its postings, metadata and volumes.")
@@ -165,9 +165,9 @@ pub(crate) fn describe(operation: V1) -> Description {
                 BIGINT_AS_STRING,
             ])
             .answers(201, "The new transaction", Data("V1Transaction"))
-            .shows(&[Shown::IdempotencyHit])
+            .shows(&[ResponseHeader::IdempotencyHit])
             .answers(200, "The same, to clients of 1.10", Data("V1Transaction"))
-            .shows(&[Shown::IdempotencyHit])
+            .shows(&[ResponseHeader::IdempotencyHit])
             .refuses(&[NotFound, InsufficientFund, Conflict]),
         V1::SetTransactionMetadata => new("addMetadataOnTransaction", "Adds metadata to a transaction")
             .details(
@@ -177,14 +177,14 @@ pub(crate) fn describe(operation: V1) -> Description {
             .reads(&[PREVIEW, IDEMPOTENCY_KEY])
             .takes(METADATA)
             .answers(204, "It is set", Empty)
-            .shows(&[Shown::IdempotencyHit])
+            .shows(&[ResponseHeader::IdempotencyHit])
             .refuses(&[NotFound]),
         V1::DeleteTransactionMetadata => {
             new("deleteTransactionMetadata", "Removes metadata of a transaction")
                 .details("Removes one key from the metadata of a transaction and records a log of it.")
                 .reads(&[PREVIEW, IDEMPOTENCY_KEY])
                 .answers(204, "It is not there", Empty)
-                .shows(&[Shown::IdempotencyHit])
+                .shows(&[ResponseHeader::IdempotencyHit])
                 .refuses(&[NotFound])
         }
         V1::RunScript => new("runScript", "Runs a script; every outcome is answered with 200")
@@ -195,7 +195,7 @@ pub(crate) fn describe(operation: V1) -> Description {
             .reads(&[PREVIEW, IDEMPOTENCY_KEY, BIGINT_AS_STRING])
             .takes(Body { required: true, contents: &[(JSON, Json("V1ScriptRequest"))] })
             .answers(200, "What became of it", Json("V1ScriptResponse"))
-            .shows(&[Shown::IdempotencyHit]),
+            .shows(&[ResponseHeader::IdempotencyHit]),
         V1::ReadMapping => new("getMapping", "Reads the mapping of a ledger")
             .details(
                 "Answers the contracts of the ledger: rules that balances of accounts must meet after a \

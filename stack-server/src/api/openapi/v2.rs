@@ -1,7 +1,8 @@
 //! The descriptions of the v2 operations.
 
 use crate::api::openapi::description::{
-    BIGINT_AS_STRING, Body, Content, Description, IDEMPOTENCY_KEY, SWITCH, Shown, TEXT, header, query,
+    BIGINT_AS_STRING, Body, Content, Description, IDEMPOTENCY_KEY, ResponseHeader, SWITCH, TEXT, header,
+    query,
 };
 use crate::api::openapi::parameters::{
     DRY_RUN, EXPAND, FILTER, FORCE, JSON, METADATA, OF_BALANCES, OF_VOLUMES, OOT, PAGES, PIT, QUERY,
@@ -114,7 +115,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             .reads(&[PIT, OOT, QUERY])
             .takes(FILTER)
             .answers(204, "The count is in the header", Empty)
-            .shows(&[Shown::Count])
+            .shows(&[ResponseHeader::Count])
             .refuses(&[Validation, LedgerNotFound]),
         V2::ReadAccount => new("v2GetAccount", ACCOUNTS, "Reads an account")
             .details(
@@ -132,14 +133,14 @@ pub(crate) fn describe(operation: V2) -> Description {
             .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
             .takes(METADATA)
             .answers(204, "It is set", Empty)
-            .shows(&[Shown::IdempotencyHit])
+            .shows(&[ResponseHeader::IdempotencyHit])
             .refuses(&[SchemaNotSpecified, NotFound, Validation, LedgerNotFound]),
         V2::DeleteAccountMetadata => {
             new("v2DeleteAccountMetadata", ACCOUNTS, "Removes metadata of an account")
                 .details("Removes one key from the metadata of an account and records a log of it.")
                 .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
                 .answers(204, "It is not there", Empty)
-                .shows(&[Shown::IdempotencyHit])
+                .shows(&[ResponseHeader::IdempotencyHit])
                 .refuses(&[SchemaNotSpecified, NotFound, Validation, LedgerNotFound])
         }
         V2::ListTransactions => new("v2ListTransactions", TRANSACTIONS, "Lists transactions")
@@ -173,7 +174,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             .reads(&[PIT, OOT, QUERY])
             .takes(FILTER)
             .answers(204, "The count is in the header", Empty)
-            .shows(&[Shown::Count])
+            .shows(&[ResponseHeader::Count])
             .refuses(&[Validation, LedgerNotFound]),
         V2::CreateTransaction => new("v2CreateTransaction", TRANSACTIONS, "Creates a transaction")
             .details(
@@ -184,7 +185,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             .reads(&[DRY_RUN, FORCE, SCHEMA_VERSION, IDEMPOTENCY_KEY, BIGINT_AS_STRING])
             .takes(Body { required: true, contents: &[(JSON, Json("V2CreateTransactionRequest"))] })
             .answers(200, "The transaction", Data("V2Transaction"))
-            .shows(&[Shown::IdempotencyHit])
+            .shows(&[ResponseHeader::IdempotencyHit])
             .refuses(&[
                 SchemaNotSpecified,
                 NotFound,
@@ -221,7 +222,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             ])
             .takes(Body { required: false, contents: &[(JSON, Json("V2RevertRequest"))] })
             .answers(201, "The new transaction", Data("V2Transaction"))
-            .shows(&[Shown::IdempotencyHit])
+            .shows(&[ResponseHeader::IdempotencyHit])
             .refuses(&[
                 SchemaNotSpecified,
                 Validation,
@@ -239,7 +240,7 @@ pub(crate) fn describe(operation: V2) -> Description {
                 .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
                 .takes(METADATA)
                 .answers(204, "It is set", Empty)
-                .shows(&[Shown::IdempotencyHit])
+                .shows(&[ResponseHeader::IdempotencyHit])
                 .refuses(&[SchemaNotSpecified, Validation, NotFound, LedgerNotFound])
         }
         V2::DeleteTransactionMetadata => {
@@ -247,7 +248,7 @@ pub(crate) fn describe(operation: V2) -> Description {
                 .details("Removes one key from the metadata of a transaction and records a log of it.")
                 .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
                 .answers(204, "It is removed", Empty)
-                .shows(&[Shown::IdempotencyHit])
+                .shows(&[ResponseHeader::IdempotencyHit])
                 .refuses(&[SchemaNotSpecified, Validation, NotFound, LedgerNotFound])
         }
         V2::AggregatedBalances => new("v2GetBalancesAggregated", ACCOUNTS, "Sums balances by asset")
@@ -338,7 +339,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             .reads(&[DRY_RUN, IDEMPOTENCY_KEY])
             .takes(Body { required: true, contents: &[(JSON, Json("V2SchemaData"))] })
             .answers(204, "It is there", Empty)
-            .shows(&[Shown::IdempotencyHit])
+            .shows(&[ResponseHeader::IdempotencyHit])
             .refuses(&[Validation, SchemaAlreadyExists, LedgerNotFound]),
         V2::ReadSchema => new("v2GetSchema", SCHEMAS, "Reads a version of a ledger's schema")
             .details("Answers one version of the schema with its chart, its templates and its queries.")

@@ -22,7 +22,7 @@ use crate::payments::codec::Metadata;
 use crate::payments::event::Event;
 use crate::payments::ids::{AccountId, ConnectorId};
 use crate::payments::record;
-use crate::payments::service::installed;
+use crate::payments::service::require_installation;
 use crate::payments::words::AccountType;
 use crate::payments::{account as accounts, pool};
 use serde_json::value::RawValue;
@@ -63,11 +63,11 @@ const BALANCE_LIST: List = List {
 };
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let asked = LIST.asked(context, "", vec![])?;
+    let request = LIST.parse(context, "", vec![])?;
     let reader = Reader::of(context);
-    let accept = |asked: &list::Asked, snapshot: &Snapshot, document: &_| {
+    let accept = |request: &list::ListRequest, snapshot: &Snapshot, document: &_| {
         let account = record::of::<Account>(document)?.value;
-        if asked.filter.as_ref().is_some_and(|filter| !filter.accepts(&account)) {
+        if request.filter.as_ref().is_some_and(|filter| !filter.accepts(&account)) {
             return Ok(None);
         }
         let pools = pool::pools_of(snapshot, &account.id)?;
@@ -76,7 +76,7 @@ pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
     let write = |json: &mut _, (account, pools): &(Account, Vec<_>)| {
         forms::account(json, account, pools, reader);
     };
-    list::answer(context, asked, accept, write).await
+    list::answer(context, request, accept, write).await
 }
 
 /// Returns the id of an account from the path.
@@ -98,10 +98,10 @@ pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
 
 pub(super) async fn balances(context: &Context<'_>) -> Result<Reply, ApiError> {
     let id = id(context, 0)?;
-    let mut asked = BALANCE_LIST.asked(context, context.variable(0), balance::prefix(&id))?;
-    let window = asked.window().clone();
+    let mut request = BALANCE_LIST.parse(context, context.variable(0), balance::prefix(&id))?;
+    let window = request.window().clone();
     if window != list::Window::default() {
-        asked.passes_over_rows();
+        request.skip_rows();
     }
     let found = move |store: &ledger_store::Store| {
         account(&store.snapshot(), &id)?.ok_or_else(|| ApiError::not_found("account not found")).map(drop)
@@ -109,13 +109,13 @@ pub(super) async fn balances(context: &Context<'_>) -> Result<Reply, ApiError> {
     context.app.blocking(found).await?;
     // Balances in the future are unknown, so end the window now.
     let to = window.to.unwrap_or_else(log::now);
-    let accept = move |_: &list::Asked, _: &Snapshot, document: &_| {
+    let accept = move |_: &list::ListRequest, _: &Snapshot, document: &_| {
         let balance = record::of::<AccountBalance>(document)?.value;
         let is_wanted = balance.is_within(window.from, to)
             && window.asset.as_ref().is_none_or(|asset| *asset == balance.asset);
         Ok(is_wanted.then_some(balance))
     };
-    list::answer(context, asked, accept, forms::balance).await
+    list::answer(context, request, accept, forms::balance).await
 }
 
 #[derive(Default)]
@@ -175,18 +175,18 @@ fn new_account(context: &Context<'_>) -> Result<(ConnectorId, NewAccount), ApiEr
 }
 
 pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let (connector, news) = new_account(context)?;
+    let (connector, requested) = new_account(context)?;
     let (payments, reader) = (context.app.payments().clone(), Reader::of(context));
     let created = context.app.blocking(move |_| {
         payments.write(|snapshot| {
-            installed(snapshot, &connector)?;
-            let id = AccountId { connector: connector.clone(), reference: news.reference.clone() };
+            require_installation(snapshot, &connector)?;
+            let id = AccountId { connector: connector.clone(), reference: requested.reference.clone() };
             let (expected, stored) = match record::find::<Account>(snapshot, &id.key())? {
                 None => (Expected::Absent, None),
                 Some(found) => (Expected::Version(found.version), Some(found.value)),
             };
-            let account = news.clone().replaced(&connector, stored);
-            let mut changes = payments.tell(&[Event::Account(&account)], log::now());
+            let account = requested.clone().replace(&connector, stored);
+            let mut changes = payments.event_changes(&[Event::Account(&account)], log::now());
             changes.push(record::put(&account, expected));
             Ok((changes, (account, pool::pools_of(snapshot, &id)?)))
         })

@@ -21,7 +21,7 @@ use crate::payments::codec::Metadata;
 use crate::payments::event::Event;
 use crate::payments::ids::ConnectorId;
 use crate::payments::record::{self, Versioned};
-use crate::payments::service::installed;
+use crate::payments::service::require_installation;
 use crate::payments::words::AccountType;
 use crate::uuid::Uuid;
 
@@ -35,10 +35,11 @@ const LIST: List = List {
 };
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let asked = LIST.asked(context, "", vec![])?;
-    let accept =
-        |_: &list::Asked, _: &Snapshot, document: &_| Ok(Some(record::of::<BankAccount>(document)?.value));
-    list::answer(context, asked, accept, |json, account| forms::bank_account(json, account, None)).await
+    let request = LIST.parse(context, "", vec![])?;
+    let accept = |_: &list::ListRequest, _: &Snapshot, document: &_| {
+        Ok(Some(record::of::<BankAccount>(document)?.value))
+    };
+    list::answer(context, request, accept, |json, account| forms::bank_account(json, account, None)).await
 }
 
 /// Returns a UUID from the path.
@@ -123,7 +124,7 @@ pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     let write = move |_: &ledger_store::Store| {
         payments.write(|snapshot| {
             if let Some(connector) = &wanted {
-                installed(snapshot, connector)?;
+                require_installation(snapshot, connector)?;
             }
             Ok((vec![record::put(&account, Expected::Absent)], ()))
         })
@@ -144,13 +145,13 @@ async fn forward_to(
     id: Uuid,
     connector: ConnectorId,
 ) -> Result<BankAccount, ApiError> {
-    let can_forward = check_ability(context.app.connectors(), &connector);
+    let can_forward = check_capability(context.app.connectors(), &connector);
     let payments = context.app.payments().clone();
     let write = move |_: &ledger_store::Store| {
         let now = log::now();
         payments.write(|snapshot| {
             let Versioned { mut value, version } = find(snapshot, &id)?;
-            installed(snapshot, &connector)?;
+            require_installation(snapshot, &connector)?;
             can_forward.clone()?;
             if value.related.iter().any(|related| related.account.connector == connector) {
                 let message = "the bank account was forwarded to this connector already";
@@ -169,7 +170,7 @@ async fn forward_to(
             value.related.push(RelatedAccount { id: related, created_at: now, account: made });
             let masked = value.open(&payments.sealer)?.masked();
             let told = [Event::Account(&account), Event::BankAccount(&value, &masked)];
-            let mut changes = payments.tell(&told, now);
+            let mut changes = payments.event_changes(&told, now);
             changes.push(record::put(&account, Expected::Absent));
             changes.push(record::put(&value, Expected::Version(version)));
             Ok((changes, value))
@@ -179,9 +180,9 @@ async fn forward_to(
 }
 
 /// Refuses a connector that cannot create accounts from bank accounts.
-fn check_ability(engine: &Engine, connector: &ConnectorId) -> Result<(), ApiError> {
+fn check_capability(engine: &Engine, connector: &ConnectorId) -> Result<(), ApiError> {
     let definition = engine.definition(&connector.provider)?;
-    if definition.abilities.bank_accounts {
+    if definition.capabilities.bank_accounts {
         return Ok(());
     }
     Err(ApiError::validation(format!("the connector {} makes no bank accounts", definition.provider)))

@@ -9,20 +9,20 @@ use crate::api::context::Context;
 use crate::api::payments::forms::{self, Reader, data};
 use crate::api::payments::list::{self, List, UNFILTERED};
 use crate::collections::TASKS;
-use crate::connectors::config::Shown;
+use crate::connectors::config::Visibility;
 use crate::connectors::definition::Definition;
 use crate::http::error::ApiError;
 use crate::http::response::{self, Reply};
 use crate::payments::ids::ConnectorId;
 use crate::payments::installation::{self, Installation};
 use crate::payments::record;
-use crate::payments::service::installed;
+use crate::payments::service::require_installation;
 use crate::payments::task::{self, BY_DATE, Task};
 use crate::uuid::Uuid;
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
     let mut all = context.app.blocking(|store| Ok(installation::all(&store.snapshot())?)).await?;
-    all.retain(|installation| !installation.is_leaving);
+    all.retain(|installation| !installation.is_being_removed);
     let mut json = context.json();
     json.raw("{\"data\":[").list(&all, |json, installation| {
         json.raw("{\"provider\":").plain_string(&installation.id.provider);
@@ -37,7 +37,8 @@ pub(super) fn configs(context: &Context<'_>) -> Reply {
     data(context, StatusCode::OK, |json| {
         json.raw("{").list(context.app.connectors().definitions(), |json, definition: &Definition| {
             json.plain_string(definition.provider).raw(":{");
-            let shown = definition.parameters.iter().filter(|parameter| parameter.shown != Shown::Nowhere);
+            let shown =
+                definition.parameters.iter().filter(|parameter| parameter.visibility != Visibility::Nowhere);
             json.list(shown, |json, parameter| {
                 json.plain_string(parameter.name).raw(":{\"dataType\":").plain_string(parameter.kind.name());
                 json.raw(",\"required\":").boolean(parameter.is_required);
@@ -80,7 +81,7 @@ pub(super) async fn installation(
             let message = format!("the id is one of {}, not of {}", id.provider, definition.provider);
             return Err(ApiError::validation(message));
         }
-        let found = context.app.blocking(move |store| installed(&store.snapshot(), &id)).await?;
+        let found = context.app.blocking(move |store| require_installation(&store.snapshot(), &id)).await?;
         return Ok((definition, found.value));
     }
     let find =
@@ -136,13 +137,13 @@ const TASK_LIST: List = List {
 pub(super) async fn tasks(context: &Context<'_>) -> Result<Reply, ApiError> {
     let (_, found) = installation(context, 2).await?;
     let prefix = Task::prefix(&found.id.installation);
-    let asked = TASK_LIST.asked(context, &found.id.text(), prefix)?;
+    let request = TASK_LIST.parse(context, &found.id.text(), prefix)?;
     let connector = Arc::new(found.id);
-    let accept = move |_: &list::Asked, _: &Snapshot, document: &_| {
+    let accept = move |_: &list::ListRequest, _: &Snapshot, document: &_| {
         let task = record::of::<Task>(document)?.value;
         Ok((task.connector == *connector).then_some(task))
     };
-    list::answer(context, asked, accept, forms::task).await
+    list::answer(context, request, accept, forms::task).await
 }
 
 pub(super) async fn task(context: &Context<'_>) -> Result<Reply, ApiError> {

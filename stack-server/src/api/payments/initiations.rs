@@ -26,7 +26,7 @@ use crate::payments::ids::{AccountId, ConnectorId, InitiationId};
 use crate::payments::initiation::{self, BY_DATE, BY_REFERENCE, Initiation, Reversal, Step};
 use crate::payments::installation;
 use crate::payments::record::{self, Record as _, Versioned};
-use crate::payments::service::installed;
+use crate::payments::service::require_installation;
 use crate::payments::words::{AccountType, InitiationStatus, InitiationType};
 
 const LIST: List = List {
@@ -39,13 +39,13 @@ const LIST: List = List {
 };
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let asked = LIST.asked(context, "", vec![])?;
-    let accept = |asked: &list::Asked, _: &Snapshot, document: &_| {
+    let request = LIST.parse(context, "", vec![])?;
+    let accept = |request: &list::ListRequest, _: &Snapshot, document: &_| {
         let initiation = record::of::<Initiation>(document)?.value;
-        let is_wanted = asked.filter.as_ref().is_none_or(|filter: &Filter| filter.accepts(&initiation));
+        let is_wanted = request.filter.as_ref().is_none_or(|filter: &Filter| filter.accepts(&initiation));
         Ok(is_wanted.then_some(initiation))
     };
-    list::answer(context, asked, accept, |json, found| forms::initiation(json, found, false)).await
+    list::answer(context, request, accept, |json, found| forms::initiation(json, found, false)).await
 }
 
 fn id(context: &Context<'_>) -> Result<InitiationId, ApiError> {
@@ -222,13 +222,13 @@ pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     let (initiation, is_validated) = new_initiation(context)?;
     let (payments, created) = (context.app.payments().clone(), initiation.clone());
     let change = move |snapshot: &Snapshot| {
-        installed(snapshot, &initiation.id.connector)?;
+        require_installation(snapshot, &initiation.id.connector)?;
         check_accounts(snapshot, &initiation)?;
         if initiation::find(snapshot, &initiation.id)?.is_some() {
             let message = format!("the reference {:?} is taken", initiation.id.reference);
             return Err(ApiError::validation(message));
         }
-        let mut changes = payments.tell(&[Event::Initiation(&initiation)], initiation.created_at);
+        let mut changes = payments.event_changes(&[Event::Initiation(&initiation)], initiation.created_at);
         changes.push(record::put(&initiation, Expected::Absent));
         Ok((changes, initiation.clone()))
     };
@@ -246,7 +246,7 @@ pub(super) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
             if found.value.status() != InitiationStatus::WaitingForValidation {
                 return Err(ApiError::validation("only what waits for validation can be deleted"));
             }
-            let mut changes = payments.tell(&[Event::InitiationDeleted(&id)], log::now());
+            let mut changes = payments.event_changes(&[Event::InitiationDeleted(&id)], log::now());
             changes.push(record::delete::<Initiation>(found.value.key(), Expected::Version(found.version)));
             Ok((changes, ()))
         })
@@ -283,7 +283,7 @@ async fn add_step(
         change(&mut initiation)?;
         let now = log::now();
         initiation.steps.push(Step::new(status, now)?);
-        let mut changes = payments.tell(&[Event::Initiation(&initiation)], now);
+        let mut changes = payments.event_changes(&[Event::Initiation(&initiation)], now);
         changes.push(record::put(&initiation, Expected::Version(version)));
         Ok((changes, initiation))
     };
@@ -356,7 +356,7 @@ pub(super) async fn reverse(context: &Context<'_>) -> Result<Reply, ApiError> {
         },
     };
     let definition = context.app.connectors().definition(&id.connector.provider);
-    let reverses = definition.is_ok_and(|definition| definition.abilities.reverses);
+    let reverses = definition.is_ok_and(|definition| definition.capabilities.reverses);
     let step = (InitiationStatus::AskReversed, Some(Action::Reverse));
     add_step(context, &id, step, move |initiation| {
         if initiation.kind != InitiationType::Transfer {

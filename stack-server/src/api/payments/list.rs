@@ -5,13 +5,13 @@ use ledger_core::Timestamp;
 use ledger_store::{Collection, Direction, Document, ReadError, Snapshot};
 
 use crate::api::context::Context;
-use crate::api::cursor::{Place, authenticated, checked};
+use crate::api::cursor::{ListId, authenticated, checked};
 use crate::http::error::ApiError;
 use crate::http::response::{Json, Reply};
 use crate::limits::{PAYMENTS_PAGE_DEFAULT, PAYMENTS_PAGE_MAX};
 use crate::payments::codec::{Decoder, Encoder, text_key};
 use crate::payments::filter::{Filter, Keys};
-use crate::payments::page::{From, Listing, Narrowed, OrderKey, Page, Position};
+use crate::payments::page::{IndexFilter, Listing, Page, PageBound, Position, SortKey};
 
 /// The definition of a list: its name in cursors, its collection, sort fields and filters.
 pub(super) struct List {
@@ -24,11 +24,11 @@ pub(super) struct List {
     /// The index of references, if filters of this list support references.
     pub(super) by_reference: Option<u32>,
     /// Returns the part of a dated index that has all rows of a filter; [`no_values`] for lists without dated indexes.
-    pub(super) by_value: fn(&Filter) -> Option<Narrowed>,
+    pub(super) by_value: fn(&Filter) -> Option<IndexFilter>,
 }
 
 /// For lists without dated indexes.
-pub(super) fn no_values(_: &Filter) -> Option<Narrowed> {
+pub(super) fn no_values(_: &Filter) -> Option<IndexFilter> {
     None
 }
 
@@ -47,18 +47,18 @@ pub(super) struct Window {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Query {
     size: usize,
-    order: Vec<OrderKey>,
+    order: Vec<SortKey>,
     /// The filter as JSON text; empty if there is none.
     filter: String,
     window: Window,
-    from: From,
+    from: PageBound,
 }
 
 /// Version of the layout of cursors. Increase it with each change of their fields.
 const CURSOR_VERSION: u8 = 2;
 
 impl Query {
-    fn cursor(&self, context: &Context<'_>, place: Place<'_>) -> String {
+    fn cursor(&self, context: &Context<'_>, list_id: ListId<'_>) -> String {
         let mut out = Encoder::default();
         out.byte(CURSOR_VERSION).count(self.size).count(self.order.len());
         for key in &self.order {
@@ -72,9 +72,9 @@ impl Query {
             };
         }
         let (side, position) = match &self.from {
-            From::Start => (0, None),
-            From::After(position) => (1, Some(position)),
-            From::Before(position) => (2, Some(position)),
+            PageBound::Start => (0, None),
+            PageBound::After(position) => (1, Some(position)),
+            PageBound::Before(position) => (2, Some(position)),
         };
         out.byte(side);
         if let Some(position) = position {
@@ -83,22 +83,22 @@ impl Query {
                 out.raw(key);
             }
         }
-        authenticated(out.into_bytes(), context.app.cursor_key(), place)
+        authenticated(out.into_bytes(), context.app.cursor_key(), list_id)
     }
 
-    fn of_cursor(text: &str, context: &Context<'_>, place: Place<'_>) -> Option<Self> {
-        let bytes = checked(text, context.app.cursor_key(), place)?;
+    fn of_cursor(text: &str, context: &Context<'_>, list_id: ListId<'_>) -> Option<Self> {
+        let bytes = checked(text, context.app.cursor_key(), list_id)?;
         let mut input = Decoder::new(&bytes);
         if input.byte()? != CURSOR_VERSION {
             return None;
         }
         let size = input.count()?;
-        let order: Option<Vec<OrderKey>> = (0..input.count()?)
+        let order: Option<Vec<SortKey>> = (0..input.count()?)
             .map(|_| {
                 let index = u32::from(input.byte()?);
                 let descends = input.byte()? != 0;
                 let direction = if descends { Direction::Descending } else { Direction::Ascending };
-                Some(OrderKey { index, direction })
+                Some(SortKey { index, direction })
             })
             .collect();
         let order = order?;
@@ -111,19 +111,19 @@ impl Query {
         let window = Window { asset, from: date()?, to: date()? };
         let side = input.byte()?;
         let from = if side == 0 {
-            From::Start
+            PageBound::Start
         } else {
             let document = input.raw()?.to_vec();
             let keys = order.iter().map(|_| input.raw().map(<[u8]>::to_vec)).collect::<Option<_>>()?;
             let position = Position { keys, document };
-            if side == 1 { From::After(position) } else { From::Before(position) }
+            if side == 1 { PageBound::After(position) } else { PageBound::Before(position) }
         };
         Some(Self { size, order, filter, window, from })
     }
 }
 
 /// A validated request for a list.
-pub(super) struct Asked {
+pub(super) struct ListRequest {
     query: Query,
     listing: Listing,
     pub(super) filter: Option<Filter>,
@@ -131,14 +131,14 @@ pub(super) struct Asked {
     scope: String,
 }
 
-impl Asked {
+impl ListRequest {
     /// Returns the query parameters of a list of balances.
     pub(super) fn window(&self) -> &Window {
         &self.query.window
     }
 
     /// Records that the handler skips rows for other reasons than the filter. The list then reads larger parts.
-    pub(super) fn passes_over_rows(&mut self) {
+    pub(super) fn skip_rows(&mut self) {
         self.listing.is_filtered = true;
     }
 
@@ -155,16 +155,16 @@ impl List {
     /// # Errors
     ///
     /// `VALIDATION` if the cursor, a parameter or the filter is not valid.
-    pub(super) fn asked(
+    pub(super) fn parse(
         &self,
         context: &Context<'_>,
         scope: &str,
         prefix: Vec<u8>,
-    ) -> Result<Asked, ApiError> {
-        let place = Place { list: self.name, ledger: scope };
+    ) -> Result<ListRequest, ApiError> {
+        let list_id = ListId { list: self.name, ledger: scope };
         // A cursor contains the whole query, so ignore all other parameters.
         let query = match context.query.get("cursor").filter(|cursor| !cursor.is_empty()) {
-            Some(cursor) => Query::of_cursor(cursor, context, place)
+            Some(cursor) => Query::of_cursor(cursor, context, list_id)
                 .ok_or_else(|| ApiError::validation("invalid 'cursor' query param"))?,
             None => self.first_query(context)?,
         };
@@ -175,7 +175,7 @@ impl List {
                     .map_err(|error| ApiError::validation(format!("invalid filter: {error}")))?,
             ),
         };
-        let narrowed = filter.as_ref().and_then(|filter| self.narrowed(filter, &query.order));
+        let index_filter = filter.as_ref().and_then(|filter| self.index_filter(filter, &query.order));
         let listing = Listing {
             collection: self.collection,
             prefix,
@@ -183,18 +183,18 @@ impl List {
             from: query.from.clone(),
             size: query.size,
             is_filtered: filter.is_some(),
-            narrowed,
+            index_filter,
         };
-        Ok(Asked { query, listing, filter, name: self.name, scope: scope.to_owned() })
+        Ok(ListRequest { query, listing, filter, name: self.name, scope: scope.to_owned() })
     }
 
     /// The further key that a filter requires of all rows, if the list can be read by it.
-    fn narrowed(&self, filter: &Filter, order: &[OrderKey]) -> Option<Narrowed> {
+    fn index_filter(&self, filter: &Filter, order: &[SortKey]) -> Option<IndexFilter> {
         if filter.matches_nothing() {
-            return Some(Narrowed::Nothing);
+            return Some(IndexFilter::Nothing);
         }
         if let Some((index, text)) = self.by_reference.zip(filter.required_text("reference")) {
-            return Some(Narrowed::Key(index, text_key(text)));
+            return Some(IndexFilter::Key(index, text_key(text)));
         }
         let is_by_date = matches!(order, [key] if key.index == self.sorts[0].1);
         if is_by_date { (self.by_value)(filter) } else { None }
@@ -207,15 +207,15 @@ impl List {
             _ => context.query.page_size("pageSize")?,
         };
         let size = size.map_or(PAYMENTS_PAGE_DEFAULT, |size| size.min(PAYMENTS_PAGE_MAX as u64) as usize);
-        let mut order: Vec<OrderKey> = Vec::new();
+        let mut order: Vec<SortKey> = Vec::new();
         for sort in context.query.all("sort").filter(|sort| !sort.is_empty()) {
-            let key = self.order_key(sort)?;
+            let key = self.sort_key(sort)?;
             if order.iter().all(|have| have.index != key.index) {
                 order.push(key);
             }
         }
         if order.is_empty() {
-            order.push(OrderKey { index: self.sorts[0].1, direction: Direction::Descending });
+            order.push(SortKey { index: self.sorts[0].1, direction: Direction::Descending });
         }
         let body = context.body.trim_ascii();
         let filter = if body.is_empty() {
@@ -230,10 +230,10 @@ impl List {
             window.from = context.query.date(&["from"])?;
             window.to = context.query.date(&["to"])?;
         }
-        Ok(Query { size, order, filter, window, from: From::Start })
+        Ok(Query { size, order, filter, window, from: PageBound::Start })
     }
 
-    fn order_key(&self, sort: &str) -> Result<OrderKey, ApiError> {
+    fn sort_key(&self, sort: &str) -> Result<SortKey, ApiError> {
         let (field, direction) = sort.split_once(':').unwrap_or((sort, "asc"));
         let direction = match direction {
             "asc" | "ASC" => Direction::Ascending,
@@ -244,7 +244,7 @@ impl List {
         };
         let found = self.sorts.iter().find(|(name, _)| *name == field);
         let (_, index) = found.ok_or_else(|| ApiError::validation(format!("cannot sort by {field:?}")))?;
-        Ok(OrderKey { index: *index, direction })
+        Ok(SortKey { index: *index, direction })
     }
 }
 
@@ -254,28 +254,28 @@ pub(super) const BALANCES: &str = "balances";
 /// Reads a page and returns it as a response. `accept` converts a document to a row, or skips it. `write` writes a row.
 pub(super) async fn answer<T: Send + 'static>(
     context: &Context<'_>,
-    asked: Asked,
-    mut accept: impl FnMut(&Asked, &Snapshot, &Document) -> Result<Option<T>, ReadError> + Send + 'static,
+    request: ListRequest,
+    mut accept: impl FnMut(&ListRequest, &Snapshot, &Document) -> Result<Option<T>, ReadError> + Send + 'static,
     mut write: impl FnMut(&mut Json, &T),
 ) -> Result<Reply, ApiError> {
-    let is_long = asked.is_long();
+    let is_long = request.is_long();
     let snapshot = context.app.snapshot();
     let read = move || {
-        let page = asked.listing.page(&snapshot, |document| accept(&asked, &snapshot, document))?;
-        Ok((asked, page))
+        let page = request.listing.page(&snapshot, |document| accept(&request, &snapshot, document))?;
+        Ok((request, page))
     };
-    let (asked, page): (Asked, Page<T>) =
+    let (request, page): (ListRequest, Page<T>) =
         if is_long { context.app.long(read).await? } else { context.app.blocking(move |_| read()).await? };
-    let place = Place { list: asked.name, ledger: &asked.scope };
-    let cursor = |from: From| Query { from, ..asked.query.clone() }.cursor(context, place);
+    let list_id = ListId { list: request.name, ledger: &request.scope };
+    let cursor = |from: PageBound| Query { from, ..request.query.clone() }.cursor(context, list_id);
     let mut json = context.json();
-    json.raw("{\"cursor\":{\"pageSize\":").integer(asked.query.size as u64);
+    json.raw("{\"cursor\":{\"pageSize\":").integer(request.query.size as u64);
     json.raw(",\"hasMore\":").boolean(page.next.is_some());
     if let Some(position) = page.previous {
-        json.raw(",\"previous\":").plain_string(&cursor(From::Before(position)));
+        json.raw(",\"previous\":").plain_string(&cursor(PageBound::Before(position)));
     }
     if let Some(position) = page.next {
-        json.raw(",\"next\":").plain_string(&cursor(From::After(position)));
+        json.raw(",\"next\":").plain_string(&cursor(PageBound::After(position)));
     }
     json.raw(",\"data\":[").list(&page.rows, |json, row| write(json, row)).raw("]}}");
     Ok(json.reply(StatusCode::OK))

@@ -23,7 +23,7 @@ use crate::http::response::Reply;
 /// # Errors
 ///
 /// Returns the error to send to the client.
-pub(crate) async fn answer(operation: P, context: &Context<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn handle(operation: P, context: &Context<'_>) -> Result<Reply, ApiError> {
     match operation {
         P::ListPayments => payment::list(context).await,
         P::CreatePayment => payment::create(context).await,

@@ -20,14 +20,14 @@ use crate::payments::event::Event;
 use crate::payments::filter::Filter;
 use crate::payments::ids::{AccountId, ConnectorId, PaymentId, REFERENCE_BYTES_MAX};
 use crate::payments::installation;
-use crate::payments::page::Narrowed;
+use crate::payments::page::IndexFilter;
 use crate::payments::payment::{
     self, BY_AMOUNT, BY_ASSET, BY_DATE, BY_INITIAL_AMOUNT, BY_REFERENCE, BY_SCHEME, BY_STATUS, BY_TYPE,
     DATED_FIELDS, NewPayment, Payment,
 };
-use crate::payments::postings::write::Recorded;
+use crate::payments::postings::write::PaymentChanges;
 use crate::payments::record;
-use crate::payments::service::installed;
+use crate::payments::service::require_installation;
 use crate::payments::words::{PaymentStatus, PaymentType, Scheme};
 
 const LIST: List = List {
@@ -52,20 +52,20 @@ const LIST: List = List {
 };
 
 /// The part of a dated index that has all rows of a filter.
-fn by_value(filter: &Filter) -> Option<Narrowed> {
+fn by_value(filter: &Filter) -> Option<IndexFilter> {
     let value = |field: &&str| payment::dated_value(field, filter.required_text(field)?);
-    DATED_FIELDS.iter().find_map(value).map(|(index, value)| Narrowed::Value(index, value))
+    DATED_FIELDS.iter().find_map(value).map(|(index, value)| IndexFilter::Value(index, value))
 }
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let asked = LIST.asked(context, "", vec![])?;
+    let request = LIST.parse(context, "", vec![])?;
     let reader = Reader::of(context);
-    let accept = |asked: &list::Asked, _: &Snapshot, document: &_| {
+    let accept = |request: &list::ListRequest, _: &Snapshot, document: &_| {
         let payment = record::of::<Payment>(document)?.value;
-        let is_wanted = asked.filter.as_ref().is_none_or(|filter| filter.accepts(&payment));
+        let is_wanted = request.filter.as_ref().is_none_or(|filter| filter.accepts(&payment));
         Ok(is_wanted.then_some(payment))
     };
-    list::answer(context, asked, accept, |json, payment| forms::payment(json, payment, reader)).await
+    list::answer(context, request, accept, |json, payment| forms::payment(json, payment, reader)).await
 }
 
 /// Returns the id of a payment from the path.
@@ -246,31 +246,31 @@ fn new_payment(context: &Context<'_>) -> Result<(ConnectorId, NewPayment), ApiEr
 }
 
 pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let (connector, news) = new_payment(context)?;
+    let (connector, requested) = new_payment(context)?;
     let (payments, reader) = (context.app.payments().clone(), Reader::of(context));
     let created = context.app.blocking(move |_| {
         let now = log::now();
         payments.write_payments(&connector, now, |snapshot| {
-            installed(snapshot, &connector)?;
-            for id in [&news.source, &news.destination].into_iter().flatten() {
+            require_installation(snapshot, &connector)?;
+            for id in [&requested.source, &requested.destination].into_iter().flatten() {
                 if account(snapshot, id)?.is_none() {
                     return Err(ApiError::validation(format!("there is no account {:?}", id.reference)));
                 }
             }
             let id = PaymentId {
                 connector: connector.clone(),
-                kind: news.kind,
-                reference: news.reference.clone(),
+                kind: requested.kind,
+                reference: requested.reference.clone(),
             };
             let stored = record::find::<Payment>(snapshot, &id.key())?;
             let (expected, stored) = match stored {
                 None => (Expected::Absent, None),
                 Some(found) => (Expected::Version(found.version), Some(found.value)),
             };
-            let payment = by_hand(news.clone(), &connector, stored, now);
-            let mut changes = payments.tell(&[Event::Payment(&payment)], now);
+            let payment = by_hand(requested.clone(), &connector, stored, now);
+            let mut changes = payments.event_changes(&[Event::Payment(&payment)], now);
             changes.push(record::put(&payment, expected));
-            Ok(Recorded { changes, payments: vec![payment.clone()], answer: payment })
+            Ok(PaymentChanges { changes, payments: vec![payment.clone()], answer: payment })
         })
     });
     let created = created.await?;
@@ -279,17 +279,22 @@ pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
 
 /// Returns the payment after a client's request. An existing payment keeps its date and initial amount, and its raw
 /// record becomes the last request.
-fn by_hand(news: NewPayment, connector: &ConnectorId, stored: Option<Payment>, now: Timestamp) -> Payment {
+fn by_hand(
+    requested: NewPayment,
+    connector: &ConnectorId,
+    stored: Option<Payment>,
+    now: Timestamp,
+) -> Payment {
     match stored {
-        None => news.merged(connector, None, now).expect("a payment that was not there is new"),
+        None => requested.merge_into(connector, None, now).expect("a payment that was not there is new"),
         Some(stored) => Payment {
-            source: news.source,
-            destination: news.destination,
-            status: news.status,
-            amount: news.amount,
-            scheme: news.scheme,
-            asset: news.asset,
-            raw: news.raw,
+            source: requested.source,
+            destination: requested.destination,
+            status: requested.status,
+            amount: requested.amount,
+            scheme: requested.scheme,
+            asset: requested.asset,
+            raw: requested.raw,
             changed_at: now.max(stored.changed_at),
             ..stored
         },

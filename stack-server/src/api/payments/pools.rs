@@ -33,15 +33,15 @@ const LIST: List = List {
 };
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let asked = LIST.asked(context, "", vec![])?;
-    let accept = |_: &list::Asked, snapshot: &Snapshot, document: &_| {
+    let request = LIST.parse(context, "", vec![])?;
+    let accept = |_: &list::ListRequest, snapshot: &Snapshot, document: &_| {
         let pool = record::of::<Pool>(document)?.value;
         Ok(Some((pool::members(snapshot, &pool.id)?, pool)))
     };
     let write = |json: &mut _, (members, pool): &(Vec<AccountId>, Pool)| {
         forms::pool(json, &pool.id, &pool.name, members);
     };
-    list::answer(context, asked, accept, write).await
+    list::answer(context, request, accept, write).await
 }
 
 fn find(snapshot: &Snapshot, id: &Uuid) -> Result<Versioned<Pool>, ApiError> {
@@ -107,7 +107,7 @@ pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     let write = move |_: &ledger_store::Store| {
         payments.write(|snapshot| {
             accounts.iter().try_for_each(|account| check_account(snapshot, account))?;
-            let mut changes = payments.tell(&[Event::Pool(&pool, &accounts)], pool.created_at);
+            let mut changes = payments.event_changes(&[Event::Pool(&pool, &accounts)], pool.created_at);
             changes.push(record::put(&pool, Expected::Absent));
             for account in &accounts {
                 let member = Member { pool: pool.id, account: account.clone() };
@@ -127,7 +127,7 @@ fn delete_part(payments: &Payments, id: &Uuid) -> Result<bool, ApiError> {
         let members = pool::members(snapshot, id)?;
         let is_last = members.len() <= MEMBERS_MAX;
         let mut changes = if is_last {
-            let mut changes = payments.tell(&[Event::PoolDeleted(id)], log::now());
+            let mut changes = payments.event_changes(&[Event::PoolDeleted(id)], log::now());
             changes.push(record::delete::<Pool>(pool.key(), Expected::Version(version)));
             changes
         } else {
@@ -196,7 +196,7 @@ async fn change_member(
                 members.retain(|have| *have != account);
                 record::delete::<Member>(member.key(), Expected::Anything)
             };
-            let mut changes = payments.tell(&[Event::Pool(&pool, &members)], log::now());
+            let mut changes = payments.event_changes(&[Event::Pool(&pool, &members)], log::now());
             // Write the unchanged pool, so that concurrent changes and deletions of the pool conflict. Each event then
             // contains all earlier changes.
             changes.extend([record::put(&pool, Expected::Version(version)), change]);

@@ -15,9 +15,9 @@ use crate::log;
 use crate::payments::ids::PaymentId;
 use crate::payments::postings::explain::{Explanation, explain};
 use crate::payments::postings::rule::{self, NewRule, PostingRule};
-use crate::payments::postings::run::not_on;
+use crate::payments::postings::run::no_posting_rule;
 use crate::payments::record;
-use crate::payments::service::installed;
+use crate::payments::service::require_installation;
 
 /// The JSON body of a rule.
 #[derive(Default)]
@@ -67,9 +67,9 @@ pub(super) async fn set(context: &Context<'_>) -> Result<Reply, ApiError> {
     let rule = PostingRule::new(found.id, new, log::now())?;
     let payments = context.app.payments().clone();
     let set = context.app.blocking(move |_| {
-        let _alone = payments.change_installations();
+        let _guard = payments.write_lock();
         record::change(&payments.store, |snapshot| {
-            installed(snapshot, &rule.connector)?;
+            require_installation(snapshot, &rule.connector)?;
             if snapshot.ledger(&rule.ledger).is_none() {
                 return Err(ApiError::validation(format!("there is no ledger {:?}", rule.ledger.as_str())));
             }
@@ -83,8 +83,9 @@ pub(super) async fn set(context: &Context<'_>) -> Result<Reply, ApiError> {
 /// Reads the rule of an installation.
 pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
     let (_, found) = installation(context, 2).await?;
-    let find =
-        move |store: &ledger_store::Store| rule::find(&store.snapshot(), &found.id)?.ok_or_else(not_on);
+    let find = move |store: &ledger_store::Store| {
+        rule::find(&store.snapshot(), &found.id)?.ok_or_else(no_posting_rule)
+    };
     let found = context.app.blocking(find).await?;
     Ok(data(context, StatusCode::OK, |json| write(json, &found.value)))
 }
@@ -94,9 +95,9 @@ pub(super) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
     let (_, found) = installation(context, 2).await?;
     let payments = context.app.payments().clone();
     let deleted = context.app.blocking(move |_| {
-        let _alone = payments.change_installations();
+        let _guard = payments.write_lock();
         record::change(&payments.store, |snapshot| {
-            let found = rule::find(snapshot, &found.id)?.ok_or_else(not_on)?;
+            let found = rule::find(snapshot, &found.id)?.ok_or_else(no_posting_rule)?;
             let key = record::Record::key(&found.value);
             Ok((vec![record::delete::<PostingRule>(key, Expected::Version(found.version))], ()))
         })

@@ -4,10 +4,10 @@ use ledger_store::{DocumentRejection, Expected, WriteError};
 use serde_json::{Value, json};
 
 use crate::auth::authority::Authority;
-use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::denylist::{self, Denied};
+use crate::auth::grants::error::{ErrorCode, OAuthError};
 use crate::auth::grants::issue::{self, Access, AccessToken, USER_TOKEN_SECONDS};
 use crate::auth::guard::token::Token;
-use crate::auth::refused::{self, Refused};
 
 /// The only scopes that an assertion grants to clients of 1.10. The scopes in the assertion itself do not count.
 const OF_1_10: [&str; 2] = ["openid", "email"];
@@ -27,7 +27,7 @@ impl Authority {
         requested: &str,
         is_1_10: bool,
     ) -> Result<AccessToken, OAuthError> {
-        let invalid = |text| OAuthError::new(Word::InvalidGrant, text);
+        let invalid = |text| OAuthError::new(ErrorCode::InvalidGrant, text);
         if !token.audience().contains(&self.issuer()) {
             return Err(invalid("the assertion is not for this server"));
         }
@@ -49,8 +49,8 @@ impl Authority {
         let access = issue::access(self, &access)?;
         // An assertion without an id is identified by its signed part: only the issuer can sign a different one.
         let id = token.claim("jti").unwrap_or(token.signed);
-        let used = Refused::Assertion { issuer: &token.issuer, id };
-        let change = refused::refuse(used, token.expires, Expected::Absent);
+        let used = Denied::Assertion { issuer: &token.issuer, id };
+        let change = denylist::deny(used, token.expires, Expected::Absent);
         match self.store().change_documents(vec![change]) {
             Ok(_) => Ok(access),
             Err(WriteError::Document(DocumentRejection::Changed { .. })) => {

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use crate::auth::authority::{Authority, Opened};
 use crate::auth::grants::caller::{Caller, Credentials};
-use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::error::{ErrorCode, OAuthError};
 use crate::auth::keys::vault::Vault;
-use crate::auth::rates::Verdict;
+use crate::auth::rate_limiter::Verdict;
 use crate::auth::resources::clients;
 use crate::http::error::ApiError;
 use crate::limits::AUTH_KEY_BYTES_MAX;
@@ -38,7 +38,7 @@ pub(crate) async fn authenticate(
     };
     match found {
         Ok(caller) => {
-            authority.rates.right(&caller.id, address, Instant::now());
+            authority.rates.record_success(&caller.id, address, Instant::now());
             Ok(caller)
         }
         Err(verdict) => {
@@ -55,9 +55,9 @@ pub(crate) async fn authenticate(
 /// Returns the error for a wrong secret.
 pub(crate) fn refusal(verdict: Verdict) -> OAuthError {
     match verdict {
-        Verdict::Within => OAuthError::invalid_client(),
+        Verdict::Allowed => OAuthError::invalid_client(),
         Verdict::ClientExceeded | Verdict::Refused => {
-            OAuthError::new(Word::TooManyTries, "too many wrong secrets: come back later")
+            OAuthError::new(ErrorCode::TooManyTries, "too many wrong secrets: come back later")
         }
     }
 }
@@ -101,9 +101,9 @@ fn check_quickly(
 ) -> Result<Option<Caller>, ApiError> {
     let (vault, secret) = (&opened.vault, credentials.secret.as_deref());
     if let Some(client) = authority.statics.get(&credentials.id) {
-        let is_welcome = || authority.rates.is_welcome(&client.id, address, Instant::now());
+        let may_try = || authority.rates.may_try(&client.id, address, Instant::now());
         let is_right = client.public
-            || secret.is_some_and(|secret| is_welcome() && authority.statics.knows(vault, client, secret));
+            || secret.is_some_and(|secret| may_try() && authority.statics.knows(vault, client, secret));
         return Ok(is_right.then(|| client.into()));
     }
     if !opened.known.may_be_right(vault, &credentials.id, secret) {
@@ -192,12 +192,12 @@ mod tests {
                 tasks.spawn(async move {
                     let credentials = Credentials { id, secret: Some("wrong".to_owned()) };
                     let found = authenticate(&authority, &credentials, std::net::Ipv4Addr::LOCALHOST.into());
-                    found.await.expect_err("a refusal").word
+                    found.await.expect_err("a refusal").code
                 });
             }
             tasks.join_all().await
         });
-        assert_eq!(words.iter().filter(|word| **word == Word::InvalidClient).count(), 3, "{words:?}");
+        assert_eq!(words.iter().filter(|word| **word == ErrorCode::InvalidClient).count(), 3, "{words:?}");
         assert_eq!(authority.statics.computed.load(Ordering::Relaxed), 3);
     }
 
@@ -213,7 +213,7 @@ mod tests {
                 &credentials,
                 std::net::Ipv4Addr::LOCALHOST.into(),
             ));
-            assert_eq!(found.map_err(|error| error.word), Err(Word::InvalidClient), "{id} {secret:?}");
+            assert_eq!(found.map_err(|error| error.code), Err(ErrorCode::InvalidClient), "{id} {secret:?}");
             authority.statics.computed.load(Ordering::Relaxed) - before
         };
         for id in ["one", "two", "nosuch"] {

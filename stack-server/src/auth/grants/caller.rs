@@ -4,7 +4,7 @@ use std::fmt;
 
 use ledger_store::{ReadError, Snapshot};
 
-use crate::auth::resources::client::{Client, Held};
+use crate::auth::resources::client::{Client, ScopeRef};
 use crate::auth::resources::scopes::Scopes;
 use crate::auth::static_clients::StaticClient;
 
@@ -34,7 +34,7 @@ pub(crate) struct Caller {
     pub(crate) trusted: bool,
     pub(crate) redirect_uris: Vec<String>,
     pub(crate) post_logout_redirect_uris: Vec<String>,
-    scopes: Vec<Held>,
+    scopes: Vec<ScopeRef>,
 }
 
 impl From<Client> for Caller {

@@ -9,7 +9,7 @@ use crate::http::error::ApiError;
 
 /// Values of the member `error`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum ErrorCode {
     InvalidRequest,
     InvalidClient,
     InvalidGrant,
@@ -22,7 +22,7 @@ pub(crate) enum Word {
     TooManyTries,
 }
 
-impl Word {
+impl ErrorCode {
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid_request",
@@ -51,7 +51,7 @@ impl Word {
 /// An OAuth error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OAuthError {
-    pub(crate) word: Word,
+    pub(crate) code: ErrorCode,
     /// Text for a person. Some errors have none.
     pub(crate) description: Option<Cow<'static, str>>,
     /// The fault of the server that caused the error, if there is one.
@@ -60,13 +60,13 @@ pub(crate) struct OAuthError {
 
 impl OAuthError {
     /// Creates an error with a description, which must not contain a secret.
-    pub(crate) fn new(word: Word, description: impl Into<Cow<'static, str>>) -> Self {
-        Self { word, description: Some(description.into()), fault: None }
+    pub(crate) fn new(code: ErrorCode, description: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, description: Some(description.into()), fault: None }
     }
 
     /// Returns the error for an unknown client or a wrong secret.
     pub(crate) const fn invalid_client() -> Self {
-        Self { word: Word::InvalidClient, description: None, fault: None }
+        Self { code: ErrorCode::InvalidClient, description: None, fault: None }
     }
 
     /// Logs the fault of the server that caused the error, if there is one.
@@ -79,8 +79,8 @@ impl OAuthError {
 
 impl From<ApiError> for OAuthError {
     fn from(error: ApiError) -> Self {
-        let word = if error.transient { Word::TemporarilyUnavailable } else { Word::ServerError };
-        Self { fault: Some(Box::new(error.clone())), ..Self::new(word, error.message) }
+        let code = if error.transient { ErrorCode::TemporarilyUnavailable } else { ErrorCode::ServerError };
+        Self { fault: Some(Box::new(error.clone())), ..Self::new(code, error.message) }
     }
 }
 

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::auth::authority::Authority;
+use crate::auth::denylist::expiry_key;
 use crate::auth::grants::caller::Caller;
-use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::error::{ErrorCode, OAuthError};
 use crate::auth::grants::issue::{REFRESH_TOKEN_SECONDS, Tokens, USER_TOKEN_SECONDS};
 use crate::auth::grants::session::{Session, session};
 use crate::auth::keys::random_uuid;
 use crate::auth::keys::vault::{Use, Vault, same_secret};
-use crate::auth::refused::expiry_key;
 use crate::collections::AUTH_PENDING;
 use crate::documents::{Versioned, damaged, put};
 
@@ -123,7 +123,7 @@ impl Pending {
     /// Checks that the client's verifier matches its challenge. A verifier without a challenge is refused: somebody
     /// removed the challenge from the request.
     fn fits(&self, verifier: Option<&str>) -> Result<(), OAuthError> {
-        let invalid = |text| OAuthError::new(Word::InvalidGrant, text);
+        let invalid = |text| OAuthError::new(ErrorCode::InvalidGrant, text);
         match (&self.challenge, verifier) {
             (None, None) => Ok(()),
             (None, Some(_)) => Err(invalid("the authorization had no code challenge")),
@@ -173,7 +173,7 @@ pub(crate) fn finish_login(
     user: &str,
     logged_in: u64,
 ) -> Result<String, OAuthError> {
-    let expired = || OAuthError::new(Word::InvalidGrant, "the login has expired or was used");
+    let expired = || OAuthError::new(ErrorCode::InvalidGrant, "the login has expired or was used");
     if found.value.stage != Stage::Login || found.value.expires <= authority.now() {
         return Err(expired());
     }
@@ -185,6 +185,9 @@ pub(crate) fn finish_login(
         Err(error) => Err(error.into()),
     }
 }
+
+/// The reason to refuse a code whose authorization has another redirect URI.
+const OTHER_REDIRECT_URI: &str = "redirect_uri is not that of the authorization";
 
 impl Authority {
     /// Exchanges a code for tokens. The commit that starts the session also marks the code as used. A second use of the
@@ -201,7 +204,7 @@ impl Authority {
         redirect_uri: &str,
         verifier: Option<&str>,
     ) -> Result<Tokens, OAuthError> {
-        let invalid = || OAuthError::new(Word::InvalidGrant, "unknown, used or expired code");
+        let invalid = || OAuthError::new(ErrorCode::InvalidGrant, "unknown, used or expired code");
         let vault = self.open_for_request()?.vault;
         let id = id_of(&vault, Use::Code, code).ok_or_else(invalid)?;
         let found = pending(&self.store().snapshot(), &id)?
@@ -217,10 +220,10 @@ impl Authority {
             _ => return Err(invalid()),
         };
         if found.redirect_uri != redirect_uri {
-            return Err(OAuthError::new(Word::InvalidGrant, "redirect_uri is not that of the authorization"));
+            return Err(OAuthError::new(ErrorCode::InvalidGrant, OTHER_REDIRECT_URI));
         }
         if caller.public && (found.challenge.is_none() || verifier.is_none()) {
-            return Err(OAuthError::new(Word::InvalidRequest, "code_challenge required"));
+            return Err(OAuthError::new(ErrorCode::InvalidRequest, "code_challenge required"));
         }
         found.fits(verifier)?;
         let mut session = Session {

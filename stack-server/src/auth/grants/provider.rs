@@ -13,10 +13,10 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::auth::guard::error::{AnswerError, AnswerFault, UrlError};
-use crate::auth::guard::fetch::{self, Question, Url, discover};
+use crate::auth::guard::fetch::{self, FetchRequest, Url, discover};
 use crate::auth::guard::keys::Keys;
 use crate::auth::guard::token::{Token, seconds};
-use crate::auth::resources::users::Known;
+use crate::auth::resources::users::ProviderIdentity;
 use crate::http::request::encode_form;
 
 /// Time for which the endpoints of the provider are kept before they are fetched again.
@@ -67,8 +67,8 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// Returns the issuer and the subject by which the provider knows the user.
-    pub(crate) fn of_provider(&self) -> Known<'_> {
-        Known { issuer: &self.issuer, subject: &self.subject }
+    pub(crate) fn of_provider(&self) -> ProviderIdentity<'_> {
+        ProviderIdentity { issuer: &self.issuer, subject: &self.subject }
     }
 }
 
@@ -177,21 +177,21 @@ impl Provider {
             encode_form(binding.callback),
             encode_form(binding.verifier)
         );
-        let question = Question {
+        let outgoing = FetchRequest {
             method: Method::POST,
             authorization: Some(basic),
             content_type: "application/x-www-form-urlencoded",
             body: Bytes::from(form),
         };
         let (status, body) =
-            fetch::send(&endpoint, &question).await.map_err(|error| endpoint.wrong(error))?;
+            fetch::send(&endpoint, &outgoing).await.map_err(|error| endpoint.wrong(error))?;
         if status != StatusCode::OK {
             return Err(endpoint.wrong(AnswerFault::Status(status)).into());
         }
         let answer: Value = serde_json::from_slice(&body).map_err(|error| endpoint.wrong(error))?;
         let text =
             answer["id_token"].as_str().ok_or_else(|| endpoint.wrong(AnswerFault::Missing("id_token")))?;
-        let token = self.good(text, now).await.ok_or(IdentityError::BadToken)?;
+        let token = self.valid_token(text, now).await.ok_or(IdentityError::BadToken)?;
         if !token.audience().contains(&self.settings.client_id.as_str())
             || token.claim("nonce") != Some(binding.nonce)
         {
@@ -206,9 +206,9 @@ impl Provider {
 
     /// Returns a token of the provider if its signature, issuer and dates are valid. `now` is in seconds since the Unix
     /// epoch.
-    pub(crate) async fn good<'a>(&self, text: &'a str, now: u64) -> Option<Token<'a>> {
+    pub(crate) async fn valid_token<'a>(&self, text: &'a str, now: u64) -> Option<Token<'a>> {
         let token = Token::parse(text)?;
-        if token.issuer != self.settings.issuer || !token.is_good_at(now) {
+        if token.issuer != self.settings.issuer || !token.is_valid_at(now) {
             return None;
         }
         self.keys.check(&token).await.map(|_| token)

@@ -12,14 +12,14 @@ use ledger_store::{
 use serde_json::{Value, json};
 
 use crate::auth::authority::Authority;
+use crate::auth::denylist::{self, Denied, expiry_key};
 use crate::auth::grants::caller::Caller;
-use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::error::{ErrorCode, OAuthError};
 use crate::auth::grants::issue::{
     self, Access, AccessToken, REFRESH_TOKEN_SECONDS, Tokens, USER_TOKEN_SECONDS,
 };
 use crate::auth::guard::own;
 use crate::auth::keys::vault::{Use, Vault, same_secret};
-use crate::auth::refused::{self, Refused, expiry_key};
 use crate::auth::resources::users;
 use crate::collections::AUTH_SESSIONS;
 use crate::documents::{Versioned, damaged, delete, put, with_key};
@@ -119,7 +119,7 @@ impl Session {
         // expired.
         let until = now.max(self.access_expires) + REFRESH_TOKEN_SECONDS;
         vec![
-            refused::refuse(Refused::Session(&self.id), until, Expected::Anything),
+            denylist::deny(Denied::Session(&self.id), until, Expected::Anything),
             delete(AUTH_SESSIONS, self.id.as_bytes(), Expected::Anything),
         ]
     }
@@ -147,7 +147,7 @@ pub(crate) fn session(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<
 }
 
 fn invalid_grant() -> OAuthError {
-    OAuthError::new(Word::InvalidGrant, "unknown, used or expired refresh token")
+    OAuthError::new(ErrorCode::InvalidGrant, "unknown, used or expired refresh token")
 }
 
 impl Authority {
@@ -191,7 +191,7 @@ impl Authority {
             return Err(invalid_grant());
         }
         let now = self.now();
-        if before.expires <= now || refused::has(&snapshot, Refused::Session(&id))? {
+        if before.expires <= now || denylist::is_denied(&snapshot, Denied::Session(&id))? {
             return Err(invalid_grant());
         }
         let scopes: Vec<String> = match scope {
@@ -199,7 +199,10 @@ impl Authority {
             Some(wanted) => wanted.split(' ').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
         };
         if scopes.iter().any(|name| !before.scopes.contains(name)) {
-            return Err(OAuthError::new(Word::InvalidScope, "the refresh token does not have these scopes"));
+            return Err(OAuthError::new(
+                ErrorCode::InvalidScope,
+                "the refresh token does not have these scopes",
+            ));
         }
         let scopes = caller.granted_at_login(&snapshot, &scopes.join(" "))?;
         let access = self.access_of(&before, &scopes)?;
@@ -214,7 +217,7 @@ impl Authority {
         let id_token = self.id_token(&after, None)?;
         let changes = vec![
             after.put(Expected::Version(version)),
-            refused::refuse(Refused::Token(&before.access_id), before.access_expires, Expected::Anything),
+            denylist::deny(Denied::Token(&before.access_id), before.access_expires, Expected::Anything),
         ];
         match self.store().change_documents(changes) {
             Ok(_) => self.end_epoch(),

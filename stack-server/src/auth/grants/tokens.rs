@@ -4,22 +4,22 @@ use ledger_store::Expected;
 use serde_json::{Value, json};
 
 use crate::auth::authority::Authority;
+use crate::auth::denylist::{self, Denied};
 use crate::auth::grants::caller::Caller;
 use crate::auth::guard::own;
 use crate::auth::guard::token::Token;
-use crate::auth::refused::{self, Refused};
 use crate::http::error::ApiError;
 
 impl Authority {
     /// Returns the access token if this server issued it and it is valid now.
-    pub(crate) fn good<'a>(&self, text: &'a str) -> Option<Token<'a>> {
+    pub(crate) fn valid_token<'a>(&self, text: &'a str) -> Option<Token<'a>> {
         let token = Token::parse(text)?;
-        (token.is_good_at(self.now()) && own::check(self, &token).is_some()).then_some(token)
+        (token.is_valid_at(self.now()) && own::check(self, &token).is_some()).then_some(token)
     }
 
     /// Returns the user and the client of an ID token of this server. An expired token is accepted: it only selects the
     /// session to end.
-    pub(crate) fn hinted(&self, text: &str) -> Option<(String, String)> {
+    pub(crate) fn hint_claims(&self, text: &str) -> Option<(String, String)> {
         let token = Token::parse(text)?;
         let is_ours = own::is_signed_by_us(self, &token) && token.kind.as_deref() == Some(own::IDENTITY);
         let user = token.claim("sub").filter(|_| is_ours)?.to_owned();
@@ -32,7 +32,7 @@ impl Authority {
     ///
     /// Fails if the store cannot be read.
     pub(crate) fn introspect(&self, caller: &Caller, text: &str) -> Result<Option<Value>, ApiError> {
-        let Some(token) = self.good(text) else { return Ok(None) };
+        let Some(token) = self.valid_token(text) else { return Ok(None) };
         if !caller.trusted && !token.audience().contains(&caller.id.as_str()) {
             return Ok(None);
         }
@@ -71,12 +71,12 @@ impl Authority {
         if self.revoke_refresh_token(client, text)? {
             return Ok(());
         }
-        let Some(token) = self.good(text) else { return Ok(()) };
+        let Some(token) = self.valid_token(text) else { return Ok(()) };
         let is_theirs = token
             .claim("client_id")
             .map_or_else(|| token.audience().contains(&client), |owner| owner == client);
         let Some(id) = token.claim("jti").filter(|_| is_theirs) else { return Ok(()) };
-        let change = refused::refuse(Refused::Token(id), token.expires, Expected::Anything);
+        let change = denylist::deny(Denied::Token(id), token.expires, Expected::Anything);
         self.store().change_documents(vec![change])?;
         self.end_epoch();
         Ok(())

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 use crate::auth::guard::error::{AnswerError, AnswerFault, FetchError, UrlError};
 use crate::limits::{FETCH_BYTES_MAX, FETCH_TIMEOUT};
-use crate::outbound::{redacted, secured};
+use crate::outbound::{connect_tls, redacted};
 
 /// An `http` or `https` address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl fmt::Display for Url {
 ///
 /// Fails if the document does not arrive within the limits of time and size. The error is for the log.
 pub(crate) async fn get(url: &Url) -> Result<Bytes, AnswerError> {
-    match send(url, &Question::get()).await.map_err(|error| url.wrong(error))? {
+    match send(url, &FetchRequest::get()).await.map_err(|error| url.wrong(error))? {
         (StatusCode::OK, body) => Ok(body),
         (status, _) => Err(url.wrong(AnswerFault::Status(status))),
     }
@@ -132,14 +132,14 @@ impl Discovery {
 
 /// A request to an issuer.
 #[derive(Clone)]
-pub(crate) struct Question {
+pub(crate) struct FetchRequest {
     pub(crate) method: Method,
     pub(crate) authorization: Option<HeaderValue>,
     pub(crate) content_type: &'static str,
     pub(crate) body: Bytes,
 }
 
-impl Question {
+impl FetchRequest {
     /// Creates a request for a document.
     pub(crate) const fn get() -> Self {
         Self { method: Method::GET, authorization: None, content_type: "", body: Bytes::new() }
@@ -152,45 +152,45 @@ impl Question {
 ///
 /// Fails if no response arrives within the limits of time and size. The error is for the log, and contains nothing of
 /// the request.
-pub(crate) async fn send(url: &Url, question: &Question) -> Result<(StatusCode, Bytes), FetchError> {
+pub(crate) async fn send(url: &Url, outgoing: &FetchRequest) -> Result<(StatusCode, Bytes), FetchError> {
     // Boxed, because otherwise the future of every request that may contact an issuer would contain the buffers of a
     // TLS handshake.
-    let asking = Box::pin(connect_and_ask(url, question));
+    let asking = Box::pin(connect_and_send(url, outgoing));
     match tokio::time::timeout(FETCH_TIMEOUT, asking).await {
         Ok(answer) => answer,
         Err(_) => Err(FetchError::Timeout),
     }
 }
 
-async fn connect_and_ask(url: &Url, question: &Question) -> Result<(StatusCode, Bytes), FetchError> {
+async fn connect_and_send(url: &Url, outgoing: &FetchRequest) -> Result<(StatusCode, Bytes), FetchError> {
     let stream = TcpStream::connect((url.host.as_str(), url.port)).await?;
     if !url.is_secure {
-        return ask(TokioIo::new(stream), url, question).await;
+        return ask(TokioIo::new(stream), url, outgoing).await;
     }
-    let stream = secured(stream, &url.host).await?;
-    ask(TokioIo::new(stream), url, question).await
+    let stream = connect_tls(stream, &url.host).await?;
+    ask(TokioIo::new(stream), url, outgoing).await
 }
 
 async fn ask(
     stream: impl Read + Write + Unpin + Send + 'static,
     url: &Url,
-    question: &Question,
+    outgoing: &FetchRequest,
 ) -> Result<(StatusCode, Bytes), FetchError> {
     let uri: Uri = url.text.parse().map_err(hyper::http::Error::from)?;
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     let mut request = Request::builder()
-        .method(question.method.clone())
+        .method(outgoing.method.clone())
         .uri(uri.path_and_query().map_or("/", |target| target.as_str()))
         .header(HOST, authority)
         .header(ACCEPT, "application/json")
         .header(USER_AGENT, concat!("stack-server/", env!("CARGO_PKG_VERSION")));
-    if let Some(authorization) = &question.authorization {
+    if let Some(authorization) = &outgoing.authorization {
         request = request.header(AUTHORIZATION, authorization);
     }
-    if !question.content_type.is_empty() {
-        request = request.header(CONTENT_TYPE, question.content_type);
+    if !outgoing.content_type.is_empty() {
+        request = request.header(CONTENT_TYPE, outgoing.content_type);
     }
-    let request = request.body(Full::new(question.body.clone()))?;
+    let request = request.body(Full::new(outgoing.body.clone()))?;
     let (mut sender, connection) = http1::handshake(stream).await?;
     let exchange = async {
         let answer = sender.send_request(request).await?;

@@ -135,7 +135,7 @@ impl KeySet {
 
 /// The known keys of an issuer.
 #[derive(Debug, Default)]
-struct Known {
+struct CachedKeys {
     set: Arc<KeySet>,
     /// Time of the last successful response.
     fetched: Option<Instant>,
@@ -150,7 +150,7 @@ pub(crate) struct Keys(Arc<Shared>);
 struct Shared {
     issuer: String,
     url: Url,
-    known: Mutex<Known>,
+    known: Mutex<CachedKeys>,
     /// Time of the last request to the issuer. A task holds this lock during the request.
     asked: tokio::sync::Mutex<Option<Instant>>,
     /// Whether a background refresh is running.
@@ -256,7 +256,7 @@ impl Keys {
                 known.failed = Some(Instant::now());
                 if known.fetched.is_some_and(|at| at.elapsed() >= KEYS_KEPT) {
                     known.set.epoch.end();
-                    *known = Known::default();
+                    *known = CachedKeys::default();
                 }
             }
         }

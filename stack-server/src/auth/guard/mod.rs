@@ -10,11 +10,11 @@ pub(crate) mod fixed_keys;
 pub(crate) mod keys;
 mod last_token;
 pub(crate) mod own;
-mod pass;
 #[cfg(test)]
 mod tests;
 pub(crate) mod token;
-mod verified;
+mod token_cache;
+mod verified_token;
 
 use std::sync::Arc;
 
@@ -30,10 +30,10 @@ use error::{GuardError, UrlError};
 use fetch::Url;
 use keys::Keys;
 pub(crate) use last_token::LastToken;
-pub(crate) use pass::Pass;
-use pass::Rights;
 use token::Token;
-use verified::{Digest, Verified};
+use token_cache::{Digest, TokenCache};
+use verified_token::Rights;
+pub(crate) use verified_token::VerifiedToken;
 
 /// The accepted issuers, audiences and scopes of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) enum Admission {
     /// The route needs no token.
     Open,
     /// The token of the request allows it.
-    By(Pass),
+    By(VerifiedToken),
     /// The request has no token that allows it.
     Refused,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Guard {
     audiences: Vec<String>,
     /// The required scopes of each service.
     rules: Vec<Rule>,
-    verified: Verified,
+    cache: TokenCache,
 }
 
 /// The scopes of a service.
@@ -131,8 +131,8 @@ impl Guard {
         let rules = Service::ALL.map(|service| {
             let (word, is_checked) = match service {
                 Service::Ledger => (settings.service.as_str(), settings.check_scopes),
-                Service::Payments => (service.word(), settings.check_scopes),
-                Service::Auth => (service.word(), settings.check_management_scopes),
+                Service::Payments => (service.scope_prefix(), settings.check_scopes),
+                Service::Auth => (service.scope_prefix(), settings.check_management_scopes),
             };
             Rule { service, is_checked, read: format!("{word}:read"), write: format!("{word}:write") }
         });
@@ -142,7 +142,7 @@ impl Guard {
             own,
             audiences: settings.audiences.clone(),
             rules: rules.into(),
-            verified: Verified::default(),
+            cache: TokenCache::default(),
         })
     }
 
@@ -169,8 +169,12 @@ impl Guard {
         if scope == Scope::Open {
             return Admission::Open;
         }
-        match self.pass_of(headers, last).await.filter(|pass| pass.rights.allow(service, scope)) {
-            Some(pass) => Admission::By(pass),
+        match self
+            .verified_token_of(headers, last)
+            .await
+            .filter(|verified| verified.rights.allow(service, scope))
+        {
+            Some(verified) => Admission::By(verified),
             None => Admission::Refused,
         }
     }
@@ -180,27 +184,27 @@ impl Guard {
         matches!(self.admit(headers, &LastToken::default(), service, Scope::Read).await, Admission::By(_))
     }
 
-    async fn pass_of(&self, headers: &HeaderMap, last: &LastToken) -> Option<Pass> {
+    async fn verified_token_of(&self, headers: &HeaderMap, last: &LastToken) -> Option<VerifiedToken> {
         let token = bearer_of(headers)?;
         let now = clock::now(&self.store);
-        if let Some(pass) = last.pass(token, now)
-            && pass.is_good(now).await
+        if let Some(verified) = last.verified(token, now)
+            && verified.is_valid(now).await
         {
-            return Some(pass);
+            return Some(verified);
         }
         let digest = Digest::of(token);
-        let pass = match self.verified.get(&digest, now) {
-            Some(pass) if pass.is_good(now).await => pass,
+        let verified = match self.cache.get(&digest, now) {
+            Some(verified) if verified.is_valid(now).await => verified,
             _ => self.verify(str::from_utf8(token).ok()?, digest, now).await?,
         };
-        last.keep(token, &pass);
-        Some(pass)
+        last.keep(token, &verified);
+        Some(verified)
     }
 
     /// Verifies a token that is not known yet.
-    async fn verify(&self, text: &str, digest: Digest, now: u64) -> Option<Pass> {
+    async fn verify(&self, text: &str, digest: Digest, now: u64) -> Option<VerifiedToken> {
         let token = Token::parse(text)?;
-        if !token.is_good_at(now) {
+        if !token.is_valid_at(now) {
             return None;
         }
         let (epoch, keys) = match &self.own {
@@ -213,9 +217,9 @@ impl Guard {
                 (issuer.keys.check(&token).await?, Some(issuer.keys.clone()))
             }
         };
-        let pass = Pass { rights: self.rights(&token), expires: token.expires, epoch, keys };
-        self.verified.put(digest, pass.clone(), now);
-        Some(pass)
+        let verified = VerifiedToken { rights: self.rights(&token), expires: token.expires, epoch, keys };
+        self.cache.put(digest, verified.clone(), now);
+        Some(verified)
     }
 
     /// Returns whether the audience of a token is accepted.

@@ -1,9 +1,9 @@
 //! Verifies tokens that this server's own authorization server issued.
 
 use crate::auth::authority::Authority;
+use crate::auth::denylist;
 use crate::auth::guard::keys::{Epoch, is_signed};
 use crate::auth::guard::token::Token;
-use crate::auth::refused;
 use crate::log::{self, Level};
 
 /// Type of access tokens in their header (RFC 9068). ID tokens have another type, [`IDENTITY`], and give no access.
@@ -35,7 +35,7 @@ pub(crate) fn check(authority: &Authority, token: &Token<'_>) -> Option<Epoch> {
     {
         return None;
     }
-    match refused::is_refused(&authority.store().snapshot(), token) {
+    match denylist::is_revoked(&authority.store().snapshot(), token) {
         Ok(false) => Some(epoch),
         Ok(true) => None,
         // If the revocations cannot be read, refuse the token.
@@ -132,8 +132,8 @@ mod tests {
         let token = Token::parse(&text).expect("a token");
         let epoch = check(&authority, &token).expect("a valid token");
         assert!(epoch.is_current());
-        let session = refused::Refused::Session("s");
-        let change = refused::refuse(session, authority.now() + 60, ledger_store::Expected::Absent);
+        let session = denylist::Denied::Session("s");
+        let change = denylist::deny(session, authority.now() + 60, ledger_store::Expected::Absent);
         authority.store().change_documents(vec![change]).expect("stored");
         authority.end_epoch();
         assert!(!epoch.is_current() && check(&authority, &token).is_none());

@@ -95,9 +95,9 @@ impl Issuer {
     }
 }
 
-async fn pass(guard: &Guard, headers: &HeaderMap) -> Option<Pass> {
+async fn verified(guard: &Guard, headers: &HeaderMap) -> Option<VerifiedToken> {
     match guard.admit(headers, &LastToken::default(), Service::Ledger, Scope::Write).await {
-        Admission::By(pass) => Some(pass),
+        Admission::By(verified) => Some(verified),
         Admission::Open | Admission::Refused => None,
     }
 }
@@ -114,14 +114,14 @@ fn refuses_withdrawn_key_after_a_minute() {
     run(async {
         let guard = issuer.guard(&[]);
         let request = issuer.request(&signer, &Value::Null, 600);
-        assert!(pass(&guard, &request).await.is_some());
+        assert!(verified(&guard, &request).await.is_some());
         issuer.give(Some(public(&next)));
-        assert!(pass(&guard, &request).await.is_some(), "the keys at hand are fresh");
+        assert!(verified(&guard, &request).await.is_some(), "the keys at hand are fresh");
         assert_eq!(issuer.asked(), 1);
         guard.issuers[0].keys.age(KEYS_FRESH);
-        assert!(pass(&guard, &request).await.is_none(), "a token that was known");
+        assert!(verified(&guard, &request).await.is_none(), "a token that was known");
         let new = issuer.request(&next, &Value::Null, 600);
-        assert!(pass(&guard, &new).await.is_some());
+        assert!(verified(&guard, &new).await.is_some());
     });
 }
 
@@ -132,10 +132,10 @@ fn refreshes_keys_before_they_are_old() {
     run(async {
         let guard = issuer.guard(&[]);
         let request = issuer.request(&signer, &Value::Null, 600);
-        pass(&guard, &request).await.expect("a pass");
+        verified(&guard, &request).await.expect("a pass");
         guard.issuers[0].keys.age(KEYS_FRESH / 2);
         for _ in 0..20 {
-            pass(&guard, &request).await.expect("a pass");
+            verified(&guard, &request).await.expect("a pass");
         }
         assert_eq!(issuer.asked(), 1, "nobody waits for the answer");
         let refreshed = async {
@@ -145,7 +145,7 @@ fn refreshes_keys_before_they_are_old() {
         };
         tokio::time::timeout(Duration::from_secs(30), refreshed).await.expect("a refresh");
         guard.issuers[0].keys.settled().await;
-        pass(&guard, &request).await.expect("a pass");
+        verified(&guard, &request).await.expect("a pass");
         assert_eq!(issuer.asked(), 2, "one refresh for all");
     });
 }
@@ -157,12 +157,12 @@ fn outlives_an_issuer_that_is_down_for_an_hour() {
     run(async {
         let guard = issuer.guard(&[]);
         let request = issuer.request(&signer, &Value::Null, 600);
-        pass(&guard, &request).await.expect("a pass");
+        verified(&guard, &request).await.expect("a pass");
         issuer.give(None);
         guard.issuers[0].keys.age(KEYS_FRESH * 2);
-        assert!(pass(&guard, &request).await.is_some());
+        assert!(verified(&guard, &request).await.is_some());
         guard.issuers[0].keys.age(KEYS_KEPT);
-        assert!(pass(&guard, &request).await.is_none());
+        assert!(verified(&guard, &request).await.is_none());
     });
 }
 
@@ -172,9 +172,9 @@ fn a_pass_ends_with_its_token() {
     let issuer = Issuer::start(&signer);
     run(async {
         let guard = issuer.guard(&[]);
-        let short = pass(&guard, &issuer.request(&signer, &Value::Null, 1)).await.expect("a pass");
+        let short = verified(&guard, &issuer.request(&signer, &Value::Null, 1)).await.expect("a pass");
         let request = issuer.request(&signer, &Value::Null, 600);
-        let long = pass(&guard, &request).await.expect("a pass");
+        let long = verified(&guard, &request).await.expect("a pass");
         tokio::select! {
             () = short.ended(signer.now()) => {}
             () = long.ended(signer.now()) => panic!("it lasts ten minutes"),
@@ -183,7 +183,7 @@ fn a_pass_ends_with_its_token() {
         issuer.give(Some(public(&next)));
         guard.issuers[0].keys.age(KEYS_FRESH);
         let others = async {
-            assert!(pass(&guard, &request).await.is_none());
+            assert!(verified(&guard, &request).await.is_none());
             std::future::pending::<()>().await;
         };
         let ended = tokio::time::timeout(Duration::from_secs(30), long.ended(signer.now()));
@@ -210,8 +210,8 @@ fn takes_tokens_for_its_audience_only() {
             (Value::Null, false),
         ] {
             let request = issuer.request(&signer, &audience, 600);
-            assert!(pass(&any, &request).await.is_some(), "{audience}");
-            assert_eq!(pass(&ours, &request).await.is_some(), is_ours, "{audience}");
+            assert!(verified(&any, &request).await.is_some(), "{audience}");
+            assert_eq!(verified(&ours, &request).await.is_some(), is_ours, "{audience}");
         }
     });
 }

@@ -69,7 +69,7 @@ impl<'a> Token<'a> {
 
 impl Token<'_> {
     /// Returns whether the token is valid at this time, in seconds since the epoch, according to its dates.
-    pub(crate) const fn is_good_at(&self, now: u64) -> bool {
+    pub(crate) const fn is_valid_at(&self, now: u64) -> bool {
         self.begins <= now && now < self.expires
     }
 

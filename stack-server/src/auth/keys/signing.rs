@@ -30,7 +30,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    const fn word(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Next => "next",
             Self::Current => "current",
@@ -39,7 +39,7 @@ impl State {
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Next, Self::Current, Self::Retired].into_iter().find(|state| state.word() == word)
+        [Self::Next, Self::Current, Self::Retired].into_iter().find(|state| state.name() == word)
     }
 }
 
@@ -123,7 +123,7 @@ impl SigningKey {
         expected: Expected,
     ) -> DocumentChange {
         let body = json!({
-            "state": state.word(),
+            "state": state.name(),
             "since": since.as_micros(),
             "until": until.map(Timestamp::as_micros),
             "sealed": URL_SAFE_NO_PAD.encode(&self.sealed)

@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::model::{CodeUse, Identity, ModelCode, ModelSession, ModelToken};
-use super::{Run, Touched};
-use crate::auth::grants::error::{OAuthError, Word};
+use super::{ChangedObject, Run};
+use crate::auth::grants::error::{ErrorCode, OAuthError};
 use crate::auth::grants::issue::{self, Access, Tokens};
 use crate::auth::guard::token::Token;
 use crate::auth::power_cuts::{REDIRECT, caller, log_in};
-use crate::auth::resources::users::{self, Known};
+use crate::auth::resources::users::{self, ProviderIdentity};
 use crate::limits::SIGNING_KEYS_MAX;
 
 /// Lifetime of codes, used codes and refresh tokens in seconds.
@@ -36,8 +36,8 @@ impl Run {
         let identity = (format!("https://p{}", self.rng.below(2)), format!("s{}", self.rng.below(4)));
         let (email, client) =
             (format!("e{}@example.com", self.rng.below(3)), format!("app{}", self.rng.below(2)));
-        self.touched = Some(Touched::User(identity.clone(), email.clone()));
-        let known = Known { issuer: &identity.0, subject: &identity.1 };
+        self.changed = Some(ChangedObject::User(identity.clone(), email.clone()));
+        let known = ProviderIdentity { issuer: &identity.0, subject: &identity.1 };
         let found = users::found_or_created(self.authority.store(), &known, &email, true);
         if self.is_in_doubt(found.is_err()) {
             return;
@@ -68,7 +68,7 @@ impl Run {
 
     pub(super) fn use_code(&mut self) {
         let Some(number) = self.one_of(self.model.codes.len()) else { return };
-        self.touched = Some(Touched::Code(number));
+        self.changed = Some(ChangedObject::Code(number));
         let exchanged = self.exchange(number);
         if !self.is_in_doubt(exchanged.is_err()) {
             let code = &self.model.codes[number];
@@ -82,7 +82,7 @@ impl Run {
         let tokens = match exchanged {
             Ok(tokens) => tokens,
             Err(error) => {
-                assert_eq!(error.word, Word::InvalidGrant);
+                assert_eq!(error.code, ErrorCode::InvalidGrant);
                 // The second use of a code ends the session of the first use.
                 if let CodeUse::Used(session) = self.model.codes[number].use_of {
                     self.model.end_session(session);
@@ -113,7 +113,7 @@ impl Run {
     /// Continues a session, or tries to with a refresh token that was used before.
     pub(super) fn refresh(&mut self) {
         let Some(number) = self.one_of(self.model.sessions.len()) else { return };
-        self.touched = Some(Touched::Session(number));
+        self.changed = Some(ChangedObject::Session(number));
         let session = &self.model.sessions[number];
         let is_used = self.rng.below(6) == 0 && !session.used_refresh_tokens.is_empty();
         let token = if is_used { &session.used_refresh_tokens[0] } else { &session.refresh_token };
@@ -136,7 +136,7 @@ impl Run {
                 (session.expires, session.token) = (now + REFRESH_TOKEN, token);
             }
             Err(error) => {
-                assert_eq!(error.word, Word::InvalidGrant);
+                assert_eq!(error.code, ErrorCode::InvalidGrant);
                 if is_used && session.is_there {
                     self.model.end_session(number);
                 }
@@ -147,7 +147,7 @@ impl Run {
     /// Ends a session by its refresh token.
     pub(super) fn end_session(&mut self) {
         let Some(number) = self.one_of(self.model.sessions.len()) else { return };
-        self.touched = Some(Touched::Session(number));
+        self.changed = Some(ChangedObject::Session(number));
         let session = &self.model.sessions[number];
         let ended = self.authority.revoke_refresh_token(&session.client, &session.refresh_token);
         if !self.is_in_doubt(ended.is_err()) {
@@ -160,7 +160,7 @@ impl Run {
         let Some(number) = self.one_of(self.model.sessions.len()) else { return };
         let session = &self.model.sessions[number];
         let (user, client) = (session.user.clone(), session.client.clone());
-        self.touched = Some(Touched::LogOut(user.clone(), client.clone()));
+        self.changed = Some(ChangedObject::LogOut(user.clone(), client.clone()));
         let done = self.authority.log_out(&user, &client);
         if !self.is_in_doubt(done.is_err()) {
             done.expect("logged out");
@@ -193,7 +193,7 @@ impl Run {
 
     pub(super) fn revoke_token(&mut self) {
         let Some(number) = self.one_of(self.model.tokens.len()) else { return };
-        self.touched = Some(Touched::Issued(number));
+        self.changed = Some(ChangedObject::Issued(number));
         let token = &self.model.tokens[number];
         let revoked = self.authority.revoke_token(&token.client, &token.text);
         if !self.is_in_doubt(revoked.is_err()) {
@@ -215,7 +215,7 @@ impl Run {
         let keys = self.authority.open().expect("keys").keys;
         let at = self.rng.below(keys.all().count());
         let id = keys.all().nth(at).expect("a key").id.clone();
-        self.touched = Some(Touched::Key(id.clone()));
+        self.changed = Some(ChangedObject::Key(id.clone()));
         let removed = self.authority.revoke_key(&id);
         if !self.is_in_doubt(removed.is_err()) {
             removed.expect("the key existed");
@@ -224,15 +224,15 @@ impl Run {
     }
 
     /// Advances the clock and sweeps expired documents.
-    pub(super) fn keep_house(&mut self) {
+    pub(super) fn run_housekeeping(&mut self) {
         let seconds = match self.rng.below(10) {
             0 => 6 * 3_600,
             1 | 2 => 600,
             _ => 30,
         };
         self.clock.advance(self.rng.below(seconds) as u64);
-        self.touched = Some(Touched::Expired);
-        let kept = self.authority.keep_house();
+        self.changed = Some(ChangedObject::Expired);
+        let kept = self.authority.run_housekeeping();
         if !self.is_in_doubt(kept.is_err()) {
             kept.expect("no error");
             self.model.sweep(self.clock.seconds());
@@ -240,14 +240,14 @@ impl Run {
     }
 
     /// Repeats a change whose outcome is unknown after a power cut.
-    pub(super) fn settle_login(&mut self, touched: Touched) {
-        match touched {
-            Touched::User(identity, email) => {
-                let known = Known { issuer: &identity.0, subject: &identity.1 };
+    pub(super) fn settle_login(&mut self, changed: ChangedObject) {
+        match changed {
+            ChangedObject::User(identity, email) => {
+                let known = ProviderIdentity { issuer: &identity.0, subject: &identity.1 };
                 let user = users::found_or_created(self.authority.store(), &known, &email, true);
                 self.keep_user(identity, &user.expect("a user").id, email);
             }
-            Touched::Code(number) => {
+            ChangedObject::Code(number) => {
                 let exchanged = self.exchange(number);
                 let is_refused = exchanged.is_err();
                 self.note_use(number, exchanged);
@@ -256,32 +256,34 @@ impl Run {
                     self.model.codes[number].use_of = CodeUse::Over;
                 }
             }
-            Touched::Session(number) => {
+            ChangedObject::Session(number) => {
                 let session = &self.model.sessions[number];
                 self.authority
                     .revoke_refresh_token(&session.client, &session.refresh_token)
                     .expect("ended, or it was before");
                 self.model.end_session(number);
             }
-            Touched::LogOut(user, client) => {
+            ChangedObject::LogOut(user, client) => {
                 self.authority.log_out(&user, &client).expect("logged out");
                 self.note_log_out(&user, &client);
             }
-            Touched::Issued(number) => {
+            ChangedObject::Issued(number) => {
                 let token = &self.model.tokens[number];
                 self.authority.revoke_token(&token.client, &token.text).expect("revoked, or not good");
                 self.model.tokens[number].is_revoked = true;
             }
-            Touched::Key(id) => {
+            ChangedObject::Key(id) => {
                 // An error means that the key was removed before.
                 let _ = self.authority.revoke_key(&id);
                 self.model.removed_keys.insert(id);
             }
-            Touched::Expired => {
-                self.authority.keep_house().expect("no error");
+            ChangedObject::Expired => {
+                self.authority.run_housekeeping().expect("no error");
                 self.model.sweep(self.clock.seconds());
             }
-            Touched::Client(_) | Touched::Scope(_) | Touched::Refused(_) => unreachable!("no login"),
+            ChangedObject::Client(_) | ChangedObject::Scope(_) | ChangedObject::Refused(_) => {
+                unreachable!("no login")
+            }
         }
     }
 }

@@ -53,7 +53,7 @@ impl Time {
 
 /// The object of a change. After a power cut it is unknown whether the object was changed.
 #[derive(Clone, Debug)]
-enum Touched {
+enum ChangedObject {
     /// A client, by its id.
     Client(String),
     /// A scope, by its id or its label.
@@ -102,7 +102,7 @@ struct Run {
     authority: Authority,
     model: Model,
     rng: Rng,
-    touched: Option<Touched>,
+    changed: Option<ChangedObject>,
     counters: Counters,
 }
 
@@ -142,7 +142,7 @@ impl Run {
                 .insert(id.to_owned(), ModelClient { name: id.to_owned(), ..ModelClient::default() });
         }
         let (rng, counters) = (Rng(seed), Counters::default());
-        Self { disk, key, clock, authority, model, rng, touched: None, counters }
+        Self { disk, key, clock, authority, model, rng, changed: None, counters }
     }
 
     fn store(&self) -> &Store {
@@ -157,7 +157,7 @@ impl Run {
     fn is_in_doubt(&mut self, has_failed: bool) -> bool {
         let is_in_doubt = has_failed && self.disk.power_is_off();
         if !is_in_doubt {
-            self.touched = None;
+            self.changed = None;
         }
         is_in_doubt
     }
@@ -192,13 +192,13 @@ impl Run {
             32 => self.rotate_keys(),
             33 => self.remove_key(),
             34 => self.store().flush(),
-            _ => self.keep_house(),
+            _ => self.run_housekeeping(),
         }
     }
 
     /// Makes a random change, during which the power may fail.
     fn step(&mut self) {
-        self.touched = None;
+        self.changed = None;
         if self.rng.below(6) == 0 {
             let cut_at_sync = Some(self.disk.syncs() + 1 + self.rng.below(2) as u64);
             self.disk.set_faults(Faults { cut_at_sync, ..Faults::default() });
@@ -222,12 +222,14 @@ impl Run {
 
     /// Settles every change whose outcome is unknown after a power cut.
     fn settle(&mut self) {
-        match self.touched.take() {
+        match self.changed.take() {
             None => {}
-            Some(touched @ (Touched::Client(_) | Touched::Scope(_) | Touched::Refused(_))) => {
-                self.settle_resource(touched);
+            Some(
+                changed @ (ChangedObject::Client(_) | ChangedObject::Scope(_) | ChangedObject::Refused(_)),
+            ) => {
+                self.settle_resource(changed);
             }
-            Some(touched) => self.settle_login(touched),
+            Some(changed) => self.settle_login(changed),
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::auth::authority::Authority;
+use crate::auth::denylist::{self, Denied};
 use crate::auth::grants::session::session;
 use crate::auth::keys::signing::State;
-use crate::auth::refused::{self, Refused};
 use crate::auth::resources::scopes::Scopes;
 use crate::auth::resources::{clients, users};
 
@@ -153,7 +153,7 @@ impl Model {
         for number in 0..12 {
             let id = format!("t{number}");
             let is_refused =
-                refused::has(&authority.store().snapshot(), Refused::Token(&id)).expect("no error");
+                denylist::is_denied(&authority.store().snapshot(), Denied::Token(&id)).expect("no error");
             assert_eq!(is_refused, self.refused.contains(&id), "{place}: {id}");
         }
     }
@@ -215,7 +215,7 @@ impl Model {
         );
         let now = authority.now();
         for token in &self.tokens {
-            let is_good = authority.good(&token.text).is_some();
+            let is_good = authority.valid_token(&token.text).is_some();
             assert_eq!(is_good, self.is_good(token, now), "{place}: {}", token.text);
         }
     }

@@ -6,8 +6,8 @@ use ledger_core::Metadata;
 use ledger_store::Expected;
 
 use super::model::ModelClient;
-use super::{Run, Touched};
-use crate::auth::refused::{self, Refused};
+use super::{ChangedObject, Run};
+use crate::auth::denylist::{self, Denied};
 use crate::auth::resources::clients::{self, Draft};
 use crate::auth::resources::scopes::{self, Scopes};
 use crate::limits::CLIENT_SECRETS_MAX;
@@ -35,7 +35,7 @@ impl Run {
             scopes: Some(vec![label.clone().into()]),
             ..Draft::default()
         };
-        self.touched = Some(Touched::Client(id.clone()));
+        self.changed = Some(ChangedObject::Client(id.clone()));
         let done = if is_new {
             clients::create(self.store(), &draft).is_ok()
         } else {
@@ -61,7 +61,7 @@ impl Run {
 
     pub(super) fn delete_client(&mut self) {
         let id = self.client();
-        self.touched = Some(Touched::Client(id.clone()));
+        self.changed = Some(ChangedObject::Client(id.clone()));
         let deleted = clients::delete(self.store(), &id);
         if !self.is_in_doubt(deleted.is_err()) {
             deleted.expect("deleted, or never there");
@@ -71,7 +71,7 @@ impl Run {
 
     pub(super) fn add_secret(&mut self) {
         let id = self.client();
-        self.touched = Some(Touched::Client(id.clone()));
+        self.changed = Some(ChangedObject::Client(id.clone()));
         let added = clients::add_secret(self.store(), &self.vault(), &id, "s", &Metadata::EMPTY);
         if self.is_in_doubt(added.is_err()) {
             return;
@@ -88,7 +88,7 @@ impl Run {
     pub(super) fn delete_secret(&mut self) {
         let (id, at) = (self.client(), self.rng.below(3));
         let secret = self.model.clients.get(&id).and_then(|client| client.secrets.keys().nth(at)).cloned();
-        self.touched = Some(Touched::Client(id.clone()));
+        self.changed = Some(ChangedObject::Client(id.clone()));
         let deleted = clients::delete_secret(self.store(), &id, secret.as_deref().unwrap_or("nosuch"));
         if self.is_in_doubt(deleted.is_err()) {
             return;
@@ -104,7 +104,7 @@ impl Run {
         let is_taken =
             self.model.scopes.iter().any(|(have, (taken, _))| *taken == label && (is_new || *have != id));
         if is_new {
-            self.touched = Some(Touched::Scope(label.clone()));
+            self.changed = Some(ChangedObject::Scope(label.clone()));
             let made = scopes::create(self.store(), &label, Metadata::EMPTY);
             if self.is_in_doubt(made.is_err()) {
                 return;
@@ -115,7 +115,7 @@ impl Run {
             }
             return;
         }
-        self.touched = Some(Touched::Scope(id.clone()));
+        self.changed = Some(ChangedObject::Scope(id.clone()));
         let changed = scopes::update(self.store(), &id, &label, &Metadata::EMPTY);
         if self.is_in_doubt(changed.is_err()) {
             return;
@@ -129,7 +129,7 @@ impl Run {
 
     pub(super) fn delete_scope(&mut self) {
         let id = self.scope();
-        self.touched = Some(Touched::Scope(id.clone()));
+        self.changed = Some(ChangedObject::Scope(id.clone()));
         let deleted = scopes::delete(self.store(), &id);
         if !self.is_in_doubt(deleted.is_err()) {
             assert_eq!(deleted.is_ok(), self.model.remove_scope(&id));
@@ -140,7 +140,7 @@ impl Run {
         let (id, other) = (self.scope(), self.scope());
         let is_known = self.model.scopes.contains_key(&other);
         let change = if brings { scopes::add_transient } else { scopes::remove_transient };
-        self.touched = Some(Touched::Scope(id.clone()));
+        self.changed = Some(ChangedObject::Scope(id.clone()));
         let done = change(self.store(), &id, &other).is_ok();
         if self.is_in_doubt(!done) {
             return;
@@ -158,7 +158,7 @@ impl Run {
 
     pub(super) fn set_scope(&mut self, holds: bool) {
         let (client, scope) = (self.client(), self.scope());
-        self.touched = Some(Touched::Client(client.clone()));
+        self.changed = Some(ChangedObject::Client(client.clone()));
         let done = clients::set_scope(self.store(), &client, &scope, holds).is_ok();
         if self.is_in_doubt(!done) {
             return;
@@ -180,8 +180,8 @@ impl Run {
 
     pub(super) fn refuse(&mut self) {
         let id = format!("t{}", self.rng.below(12));
-        self.touched = Some(Touched::Refused(id.clone()));
-        let change = refused::refuse(Refused::Token(&id), u64::MAX, Expected::Absent);
+        self.changed = Some(ChangedObject::Refused(id.clone()));
+        let change = denylist::deny(Denied::Token(&id), u64::MAX, Expected::Absent);
         let refused = self.store().change_documents(vec![change]);
         if !self.is_in_doubt(refused.is_err()) {
             assert_eq!(refused.is_ok(), self.model.refused.insert(id));
@@ -189,13 +189,13 @@ impl Run {
     }
 
     /// Repeats a change whose outcome is unknown after a power cut.
-    pub(super) fn settle_resource(&mut self, touched: Touched) {
-        match touched {
-            Touched::Client(id) => {
+    pub(super) fn settle_resource(&mut self, changed: ChangedObject) {
+        match changed {
+            ChangedObject::Client(id) => {
                 clients::delete(self.store(), &id).expect("deleted, or never there");
                 self.model.remove_client(&id);
             }
-            Touched::Scope(name) => {
+            ChangedObject::Scope(name) => {
                 let stored = Scopes::of(&self.store().snapshot()).expect("no error");
                 let found: Vec<String> = stored
                     .iter()
@@ -209,8 +209,8 @@ impl Run {
                 // The power cut may have followed the deletion.
                 self.model.remove_scope(&name);
             }
-            Touched::Refused(id) => {
-                let change = refused::refuse(Refused::Token(&id), u64::MAX, Expected::Anything);
+            ChangedObject::Refused(id) => {
+                let change = denylist::deny(Denied::Token(&id), u64::MAX, Expected::Anything);
                 self.store().change_documents(vec![change]).expect("refused");
                 self.model.refused.insert(id);
             }

@@ -6,7 +6,7 @@ use crate::auth::keys::vault::{Tag, Use, Vault, same_secret};
 
 /// A scope that a client holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum ScopeRef {
     /// Held by name.
     Name(String),
     /// Held by the id of a scope, whose label may change. Ignored while no scope has this id.
@@ -42,7 +42,7 @@ pub(crate) struct Client {
     pub(crate) redirect_uris: Vec<String>,
     pub(crate) post_logout_redirect_uris: Vec<String>,
     pub(crate) metadata: Metadata,
-    pub(crate) scopes: Vec<Held>,
+    pub(crate) scopes: Vec<ScopeRef>,
     pub(crate) secrets: Vec<Secret>,
     pub(crate) created_at: Timestamp,
 }

@@ -7,7 +7,7 @@ use ledger_store::{DocumentRejection, Expected, ReadError, Snapshot, Store, Writ
 
 use crate::auth::keys::vault::{Use, Vault};
 use crate::auth::keys::{random, random_uuid};
-use crate::auth::resources::client::{Client, Held, Secret};
+use crate::auth::resources::client::{Client, ScopeRef, Secret};
 use crate::auth::resources::scopes::Scopes;
 use crate::auth::resources::stored_client::{self, CLIENT_BY_DATE};
 use crate::auth::resources::{check_list, check_scope_name, check_text, refused};
@@ -56,12 +56,12 @@ impl Draft<'_> {
         client.post_logout_redirect_uris = owned(&self.post_logout_redirect_uris);
         client.metadata = self.metadata.clone();
         let Some(names) = &self.scopes else { return };
-        let mut held: Vec<Held> = Vec::new();
+        let mut held: Vec<ScopeRef> = Vec::new();
         for name in names {
             // Keep a link if the client has one, so that it follows changes of the label.
-            let link = scopes.by_label(name).map(|scope| Held::Link(scope.id.clone()));
+            let link = scopes.by_label(name).map(|scope| ScopeRef::Link(scope.id.clone()));
             let link = link.filter(|link| client.scopes.contains(link));
-            let scope = link.unwrap_or_else(|| Held::Name(name.clone().into_owned()));
+            let scope = link.unwrap_or_else(|| ScopeRef::Name(name.clone().into_owned()));
             if !held.contains(&scope) {
                 held.push(scope);
             }
@@ -239,8 +239,8 @@ pub(crate) fn set_scope(store: &Store, id: &str, scope: &str, holds: bool) -> Re
     change(store, id, |client, snapshot| {
         let scopes = Scopes::of(snapshot)?;
         let scope = scopes.get(scope).ok_or_else(super::scopes::no_scope)?;
-        let name = Held::Name(scope.label.clone());
-        let link = Held::Link(scope.id.clone());
+        let name = ScopeRef::Name(scope.label.clone());
+        let link = ScopeRef::Link(scope.id.clone());
         client.scopes.retain(|held| *held != name && *held != link);
         if holds {
             client.scopes.push(link);

@@ -15,14 +15,14 @@ use crate::auth::resources::clients;
 use crate::limits::{CLIENT_SECRETS_MAX, CLIENTS_MAX};
 
 #[derive(Default)]
-struct Known {
+struct SecretTables {
     /// Tags of secrets, possibly including deleted ones.
     tags: HashSet<Tag>,
     /// Ids of clients without secrets, possibly including deleted clients.
     public: HashSet<String>,
 }
 
-impl Known {
+impl SecretTables {
     fn of(snapshot: &Snapshot) -> Result<Self, ReadError> {
         let mut known = Self::default();
         for client in clients::clients(snapshot)? {
@@ -36,7 +36,7 @@ impl Known {
 }
 
 /// The secrets of a store's clients.
-pub(crate) struct KnownSecrets(Mutex<Known>);
+pub(crate) struct KnownSecrets(Mutex<SecretTables>);
 
 impl fmt::Debug for KnownSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,10 +51,10 @@ impl KnownSecrets {
     ///
     /// Fails if the store cannot be read.
     pub(crate) fn of(snapshot: &Snapshot) -> Result<Self, ReadError> {
-        Ok(Self(Mutex::new(Known::of(snapshot)?)))
+        Ok(Self(Mutex::new(SecretTables::of(snapshot)?)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, SecretTables> {
         // Each entry is inserted in one step, so the sets are consistent even if a thread panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,7 +76,7 @@ impl KnownSecrets {
         let mut known = self.lock();
         if known.tags.len() >= CLIENTS_MAX * CLIENT_SECRETS_MAX {
             // Most of the tags belong to deleted secrets, so read the set again.
-            *known = Known::of(snapshot)?;
+            *known = SecretTables::of(snapshot)?;
         }
         known.tags.insert(secret.tag);
         Ok(())

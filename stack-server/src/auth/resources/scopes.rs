@@ -10,7 +10,7 @@ use ledger_store::{
 use serde::de::MapAccess;
 
 use crate::auth::keys::random_uuid;
-use crate::auth::resources::client::Held;
+use crate::auth::resources::client::ScopeRef;
 use crate::auth::resources::{check_scope_name, refused};
 use crate::collections::AUTH_SCOPES;
 use crate::documents::{Versioned, again, all_by, damaged, date_key, delete as deletion, put};
@@ -119,12 +119,12 @@ impl Scopes {
     }
 
     /// Returns the names of held scopes without duplicates, in the order of `held`.
-    pub(crate) fn names(&self, held: &[Held]) -> Vec<String> {
+    pub(crate) fn names(&self, held: &[ScopeRef]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for held in held {
             let name = match held {
-                Held::Name(name) => Some(name),
-                Held::Link(id) => self.get(id).map(|scope| &scope.label),
+                ScopeRef::Name(name) => Some(name),
+                ScopeRef::Link(id) => self.get(id).map(|scope| &scope.label),
             };
             names.extend(name.filter(|name| !names.contains(name)).cloned().into_iter().collect::<Vec<_>>());
         }
@@ -132,10 +132,10 @@ impl Scopes {
     }
 
     /// Returns the ids of held scopes without duplicates. Skips names that are not the label of a scope.
-    pub(crate) fn ids(&self, held: &[Held]) -> Vec<String> {
+    pub(crate) fn ids(&self, held: &[ScopeRef]) -> Vec<String> {
         let found = held.iter().filter_map(|held| match held {
-            Held::Name(name) => self.by_label(name),
-            Held::Link(id) => self.get(id),
+            ScopeRef::Name(name) => self.by_label(name),
+            ScopeRef::Link(id) => self.get(id),
         });
         let mut ids: Vec<String> = Vec::new();
         for scope in found {
@@ -148,7 +148,7 @@ impl Scopes {
 
     /// Returns the names that held scopes allow: their own names, and those of all scopes that they include. Scopes may
     /// include each other.
-    pub(crate) fn closure(&self, held: &[Held]) -> BTreeSet<String> {
+    pub(crate) fn closure(&self, held: &[ScopeRef]) -> BTreeSet<String> {
         let by_id: BTreeMap<&str, &ScopeRecord> =
             self.0.iter().map(|scope| (scope.id.as_str(), scope)).collect();
         let mut allowed: BTreeSet<String> = self.names(held).into_iter().collect();
@@ -326,12 +326,16 @@ mod tests {
             record("3", "c", &["3"]),
             record("4", "d", &["1"]),
         ]);
-        let closure = |held: &[Held]| scopes.closure(held).into_iter().collect::<Vec<_>>().join(" ");
-        assert_eq!(closure(&[Held::Link("1".into())]), "a b c");
-        assert_eq!(closure(&[Held::Name("a".into())]), "a b c", "a name that is a label counts as the scope");
-        assert_eq!(closure(&[Held::Link("3".into()), Held::Name("x".into())]), "c x");
-        assert_eq!(closure(&[Held::Link("gone".into())]), "");
-        assert_eq!(scopes.names(&[Held::Link("2".into()), Held::Name("b".into())]), ["b"]);
-        assert_eq!(scopes.ids(&[Held::Name("b".into()), Held::Link("2".into())]), ["2"]);
+        let closure = |held: &[ScopeRef]| scopes.closure(held).into_iter().collect::<Vec<_>>().join(" ");
+        assert_eq!(closure(&[ScopeRef::Link("1".into())]), "a b c");
+        assert_eq!(
+            closure(&[ScopeRef::Name("a".into())]),
+            "a b c",
+            "a name that is a label counts as the scope"
+        );
+        assert_eq!(closure(&[ScopeRef::Link("3".into()), ScopeRef::Name("x".into())]), "c x");
+        assert_eq!(closure(&[ScopeRef::Link("gone".into())]), "");
+        assert_eq!(scopes.names(&[ScopeRef::Link("2".into()), ScopeRef::Name("b".into())]), ["b"]);
+        assert_eq!(scopes.ids(&[ScopeRef::Name("b".into()), ScopeRef::Link("2".into())]), ["2"]);
     }
 }

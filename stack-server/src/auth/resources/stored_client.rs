@@ -6,7 +6,7 @@ use ledger_core::{Metadata, Timestamp};
 use ledger_store::{Document, DocumentChange, Expected, ReadError};
 use serde::de::MapAccess;
 
-use crate::auth::resources::client::{Client, Held, Secret};
+use crate::auth::resources::client::{Client, ScopeRef, Secret};
 use crate::collections::AUTH_CLIENTS;
 use crate::documents::{Versioned, damaged, date_key, put};
 use crate::http::json::{self, AnyMap, Array, Date, Fields, Flag, Object, Text};
@@ -95,8 +95,8 @@ fn secret(Object(body): Object<SecretBody<'_>>) -> Option<Secret> {
 pub(super) fn read(document: &Document) -> Result<Versioned<Client>, ReadError> {
     let read = || {
         let Object(body) = json::first::<Object<ClientBody<'_>>>(&document.value).ok()?;
-        let names = owned(body.names).into_iter().map(Held::Name);
-        let links = owned(body.links).into_iter().map(Held::Link);
+        let names = owned(body.names).into_iter().map(ScopeRef::Name);
+        let links = owned(body.links).into_iter().map(ScopeRef::Link);
         Some(Client {
             id: String::from_utf8(document.key.clone()).ok()?,
             name: body.name.0.into_owned(),
@@ -133,13 +133,13 @@ pub(super) fn store(client: &Client, expected: Expected) -> DocumentChange {
     strings(&mut json, "postLogoutRedirectUris", &client.post_logout_redirect_uris);
     json.raw(",\"metadata\":").any_metadata(&client.metadata);
     let names = client.scopes.iter().filter_map(|held| match held {
-        Held::Name(name) => Some(name),
-        Held::Link(_) => None,
+        ScopeRef::Name(name) => Some(name),
+        ScopeRef::Link(_) => None,
     });
     strings(&mut json, "names", names);
     let links = client.scopes.iter().filter_map(|held| match held {
-        Held::Link(id) => Some(id),
-        Held::Name(_) => None,
+        ScopeRef::Link(id) => Some(id),
+        ScopeRef::Name(_) => None,
     });
     strings(&mut json, "links", links);
     json.raw(",\"secrets\":[").list(&client.secrets, |json, secret| {

@@ -26,12 +26,12 @@ const USER_BY_SUBJECT: u32 = 2;
 /// Issuer and subject by which an identity provider knows a user. Two providers may use the same subject for two
 /// people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known<'a> {
+pub(crate) struct ProviderIdentity<'a> {
     pub(crate) issuer: &'a str,
     pub(crate) subject: &'a str,
 }
 
-impl Known<'_> {
+impl ProviderIdentity<'_> {
     /// Returns the additional key of the user. The key has a fixed length, so that the provider does not control it.
     fn key(self) -> Vec<u8> {
         let mut hash = Sha256::new();
@@ -103,7 +103,7 @@ fn store_user(user: &User, expected: Expected) -> DocumentChange {
     let (index, key) = match &user.issuer {
         Some(issuer) => {
             json.raw(",\"issuer\":").string(issuer);
-            (USER_BY_IDENTITY, Known { issuer, subject: &user.subject }.key())
+            (USER_BY_IDENTITY, ProviderIdentity { issuer, subject: &user.subject }.key())
         }
         None => (USER_BY_SUBJECT, user.subject.clone().into_bytes()),
     };
@@ -137,7 +137,7 @@ pub(crate) fn users(snapshot: &Snapshot) -> Result<Vec<User>, ReadError> {
 
 /// Returns the user with this issuer and subject. A user that an earlier release stored without an issuer becomes the
 /// user of the first provider that names its subject, because earlier releases had one provider.
-fn known(snapshot: &Snapshot, known: Known<'_>) -> Result<Option<Versioned<User>>, ReadError> {
+fn known(snapshot: &Snapshot, known: ProviderIdentity<'_>) -> Result<Option<Versioned<User>>, ReadError> {
     let found = with_key(snapshot, AUTH_USERS, USER_BY_IDENTITY, &known.key())?;
     if let Some(document) = found.first() {
         return read(document).map(Some);
@@ -154,11 +154,11 @@ fn known(snapshot: &Snapshot, known: Known<'_>) -> Result<Option<Versioned<User>
 /// `VALIDATION` for a subject that cannot be stored. An error of the store if the write fails.
 pub(crate) fn found_or_created(
     store: &Store,
-    names: &Known<'_>,
+    names: &ProviderIdentity<'_>,
     email: &str,
     email_verified: bool,
 ) -> Result<User, ApiError> {
-    let Known { issuer, subject } = *names;
+    let ProviderIdentity { issuer, subject } = *names;
     if subject.is_empty() || subject.len() > AUTH_KEY_BYTES_MAX || email.len() > AUTH_KEY_BYTES_MAX {
         return Err(ApiError::validation("the identity provider names no subject that can be kept"));
     }
@@ -207,7 +207,7 @@ fn new_user(subject: &str, now: Timestamp) -> Result<User, ApiError> {
 mod tests {
     use super::*;
 
-    const ONE: Known<'_> = Known { issuer: "https://one", subject: "s|1" };
+    const ONE: ProviderIdentity<'_> = ProviderIdentity { issuer: "https://one", subject: "s|1" };
 
     #[test]
     fn a_subject_of_an_issuer_stays_one_user() {
@@ -217,15 +217,17 @@ mod tests {
         assert_eq!(first, again);
         let changed = found_or_created(&store, &ONE, "b@example.com", true).expect("the user");
         assert_eq!((&changed.id, changed.email.as_str()), (&first.id, "b@example.com"));
-        let subject = found_or_created(&store, &Known { subject: "s|2", ..ONE }, "", false).expect("a user");
-        let issuer =
-            found_or_created(&store, &Known { issuer: "https://two", ..ONE }, "", false).expect("a user");
-        // Issuer and subject of these two users are the same text when joined.
-        let joined = found_or_created(&store, &Known { issuer: "https://ones", subject: "|1" }, "", false)
+        let subject =
+            found_or_created(&store, &ProviderIdentity { subject: "s|2", ..ONE }, "", false).expect("a user");
+        let issuer = found_or_created(&store, &ProviderIdentity { issuer: "https://two", ..ONE }, "", false)
             .expect("a user");
+        // Issuer and subject of these two users are the same text when joined.
+        let joined =
+            found_or_created(&store, &ProviderIdentity { issuer: "https://ones", subject: "|1" }, "", false)
+                .expect("a user");
         let all = users(&store.snapshot()).expect("users");
         assert_eq!(all, [changed, subject, issuer, joined]);
-        assert!(found_or_created(&store, &Known { subject: "", ..ONE }, "", false).is_err());
+        assert!(found_or_created(&store, &ProviderIdentity { subject: "", ..ONE }, "", false).is_err());
         assert_eq!(user(&store.snapshot(), "nosuch").expect("no error"), None);
     }
 
@@ -244,8 +246,8 @@ mod tests {
         let found = found_or_created(&store, &ONE, "a@example.com", true).expect("the user");
         assert_eq!((found.id.as_str(), found.issuer.as_deref()), ("old", Some("https://one")));
         // Another issuer no longer finds the user by the subject alone.
-        let other =
-            found_or_created(&store, &Known { issuer: "https://two", ..ONE }, "", false).expect("a user");
+        let other = found_or_created(&store, &ProviderIdentity { issuer: "https://two", ..ONE }, "", false)
+            .expect("a user");
         assert_ne!(other.id, "old");
         assert_eq!(users(&store.snapshot()).expect("users").len(), 2);
     }

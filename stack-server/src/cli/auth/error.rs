@@ -20,7 +20,7 @@ use crate::http::error::ApiError;
 #[derive(Debug)]
 pub enum Failure {
     /// The command line is not valid.
-    Misused(String),
+    Usage(String),
     /// The command was executed and failed.
     Failed(Box<dyn Error + Send + Sync>),
 }
@@ -75,7 +75,7 @@ pub(super) enum RemoteError {
 
 /// The error of a stopped store or of a running server.
 #[derive(Debug, Error)]
-pub(super) enum PlaceError {
+pub(super) enum TargetError {
     #[error(transparent)]
     Local(#[from] LocalError),
     #[error(transparent)]
@@ -92,4 +92,4 @@ macro_rules! fails_by {
     };
 }
 
-fails_by!(LocalError, RemoteError, PlaceError, io::Error);
+fails_by!(LocalError, RemoteError, TargetError, io::Error);

@@ -20,7 +20,7 @@ use crate::cli::config::key_file_of;
 use crate::cli::directory;
 
 pub use error::Failure;
-use error::{LocalError, PlaceError};
+use error::{LocalError, TargetError};
 use local::Local;
 use remote::Remote;
 
@@ -71,13 +71,13 @@ init works on a stopped store (./data), token through a running server. The othe
 running server. A secret on a command line is seen by others on the machine: prefer the variables, which init prints.
 ";
 
-fn misused(reason: impl Into<String>) -> Failure {
-    Failure::Misused(reason.into())
+fn usage_error(reason: impl Into<String>) -> Failure {
+    Failure::Usage(reason.into())
 }
 
 /// The parsed command line.
 #[derive(Default)]
-struct Line {
+struct CommandLine {
     words: Vec<String>,
     data: Option<PathBuf>,
     key_file: Option<PathBuf>,
@@ -95,14 +95,14 @@ struct Line {
     allow_shared_directory: bool,
 }
 
-impl Line {
+impl CommandLine {
     fn read(
         arguments: Vec<OsString>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, Failure> {
         use lexopt::Arg;
         let given = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let mut line = Self {
+        let mut command_line = Self {
             data: given("STACK_DATA").map(PathBuf::from),
             key_file: given("STACK_AUTH_KEY_FILE").map(PathBuf::from),
             key: given("STACK_AUTH_KEY"),
@@ -113,51 +113,51 @@ impl Line {
                 .is_some_and(|value| directory::is_allowed_by(&value)),
             ..Self::default()
         };
-        let refused = |error: lexopt::Error| misused(error.to_string());
+        let refused = |error: lexopt::Error| usage_error(error.to_string());
         let mut parser = lexopt::Parser::from_args(arguments);
         while let Some(argument) = parser.next().map_err(refused)? {
             let name = match argument {
                 Arg::Long("help") | Arg::Short('h') => return Ok(None),
                 Arg::Long(name @ ("public" | "trusted" | "allow-shared-directory")) => {
                     let switch = match name {
-                        "public" => &mut line.public,
-                        "trusted" => &mut line.trusted,
-                        _ => &mut line.allow_shared_directory,
+                        "public" => &mut command_line.public,
+                        "trusted" => &mut command_line.trusted,
+                        _ => &mut command_line.allow_shared_directory,
                     };
                     *switch = true;
                     continue;
                 }
                 Arg::Long(name) => name.to_owned(),
                 Arg::Value(word) => {
-                    line.words.push(word.to_string_lossy().into_owned());
+                    command_line.words.push(word.to_string_lossy().into_owned());
                     continue;
                 }
                 Arg::Short(_) => return Err(refused(argument.unexpected())),
             };
             let mut value = || parser.value().map_err(refused);
             let mut text =
-                || value()?.into_string().map_err(|_| misused(format!("--{name}: it is not UTF-8")));
+                || value()?.into_string().map_err(|_| usage_error(format!("--{name}: it is not UTF-8")));
             match name.as_str() {
-                "data" => line.data = Some(text()?.into()),
-                "auth-key-file" => line.key_file = Some(text()?.into()),
-                "server" => (line.server, line.data) = (Some(text()?), None),
-                "client-id" => line.client_id = Some(text()?),
-                "client-secret" => line.client_secret = Some(text()?),
-                "name" => line.name = Some(text()?),
-                "id" => line.id = Some(text()?),
-                "description" => line.description = Some(text()?),
-                "scope" => line.scopes.extend(text()?.split([' ', ',']).map(str::to_owned)),
-                "redirect-uri" => line.redirect_uris.push(text()?),
+                "data" => command_line.data = Some(text()?.into()),
+                "auth-key-file" => command_line.key_file = Some(text()?.into()),
+                "server" => (command_line.server, command_line.data) = (Some(text()?), None),
+                "client-id" => command_line.client_id = Some(text()?),
+                "client-secret" => command_line.client_secret = Some(text()?),
+                "name" => command_line.name = Some(text()?),
+                "id" => command_line.id = Some(text()?),
+                "description" => command_line.description = Some(text()?),
+                "scope" => command_line.scopes.extend(text()?.split([' ', ',']).map(str::to_owned)),
+                "redirect-uri" => command_line.redirect_uris.push(text()?),
                 other => {
                     let meant = suggestion(other, OPTIONS);
-                    return Err(misused(format!(
+                    return Err(usage_error(format!(
                         "unknown option --{other}{meant}; see stack-server help auth"
                     )));
                 }
             }
         }
-        line.scopes.retain(|scope| !scope.is_empty());
-        Ok(Some(line))
+        command_line.scopes.retain(|scope| !scope.is_empty());
+        Ok(Some(command_line))
     }
 
     /// Opens the store of the data directory, or of the default one.
@@ -165,7 +165,7 @@ impl Line {
         let data = self.data.clone().unwrap_or_else(|| PathBuf::from("./data"));
         let source = match &self.key {
             Some(key) => KeySource::Given(
-                MasterKey::parse(key).map_err(|error| misused(format!("STACK_AUTH_KEY: {error}")))?,
+                MasterKey::parse(key).map_err(|error| usage_error(format!("STACK_AUTH_KEY: {error}")))?,
             ),
             None => KeySource::File(self.key_file.clone().unwrap_or_else(|| key_file_of(&data))),
         };
@@ -175,7 +175,7 @@ impl Line {
 
     fn remote(&self) -> Result<Remote, Failure> {
         let (Some(id), Some(secret)) = (&self.client_id, &self.client_secret) else {
-            return Err(misused(
+            return Err(usage_error(
                 "a running server is asked for as a client: pass STACK_CLIENT_ID and STACK_CLIENT_SECRET, or --data for \
                  a stopped store",
             ));
@@ -184,13 +184,17 @@ impl Line {
     }
 
     /// Returns the store if the command line names its directory, else the running server.
-    fn place(&self) -> Result<Place, Failure> {
-        if self.data.is_some() { Ok(Place::Local(self.local()?)) } else { Ok(Place::Remote(self.remote()?)) }
+    fn target(&self) -> Result<Target, Failure> {
+        if self.data.is_some() {
+            Ok(Target::Local(self.local()?))
+        } else {
+            Ok(Target::Remote(self.remote()?))
+        }
     }
 
     /// Returns the client that the command line describes, in the form of a request body.
     fn draft(&self) -> Result<Value, Failure> {
-        let name = self.name.as_ref().ok_or_else(|| misused("a client needs a --name"))?;
+        let name = self.name.as_ref().ok_or_else(|| usage_error("a client needs a --name"))?;
         let mut draft = json!({
             "name": name,
             "description": self.description.as_deref().unwrap_or_default(),
@@ -207,48 +211,48 @@ impl Line {
 }
 
 /// The place of the clients and keys: a stopped store or a running server.
-enum Place {
+enum Target {
     Local(Local),
     Remote(Remote),
 }
 
-impl Place {
-    fn create(&self, draft: &Value) -> Result<String, PlaceError> {
+impl Target {
+    fn create(&self, draft: &Value) -> Result<String, TargetError> {
         match self {
             Self::Local(local) => Ok(local.create(draft)?),
             Self::Remote(remote) => Ok(remote.create(draft)?),
         }
     }
 
-    fn add_secret(&self, id: &str) -> Result<String, PlaceError> {
+    fn add_secret(&self, id: &str) -> Result<String, TargetError> {
         match self {
             Self::Local(local) => Ok(local.add_secret(id, false)?),
             Self::Remote(remote) => Ok(remote.add_secret(id, false)?),
         }
     }
 
-    fn rotate_secret(&self, id: &str) -> Result<String, PlaceError> {
+    fn rotate_secret(&self, id: &str) -> Result<String, TargetError> {
         match self {
             Self::Local(local) => Ok(local.add_secret(id, true)?),
             Self::Remote(remote) => Ok(remote.add_secret(id, true)?),
         }
     }
 
-    fn list(&self) -> Result<Vec<Value>, PlaceError> {
+    fn list(&self) -> Result<Vec<Value>, TargetError> {
         match self {
             Self::Local(local) => Ok(local.list()?),
             Self::Remote(remote) => Ok(remote.list()?),
         }
     }
 
-    fn delete(&self, id: &str) -> Result<(), PlaceError> {
+    fn delete(&self, id: &str) -> Result<(), TargetError> {
         match self {
             Self::Local(local) => Ok(local.delete(id)?),
             Self::Remote(remote) => Ok(remote.delete(id)?),
         }
     }
 
-    fn rotate_keys(&self) -> Result<(), PlaceError> {
+    fn rotate_keys(&self) -> Result<(), TargetError> {
         match self {
             Self::Local(local) => Ok(local.rotate_keys()?),
             Self::Remote(remote) => Ok(remote.rotate_keys()?),
@@ -266,34 +270,37 @@ pub fn main(
     variable: impl Fn(&str) -> Option<String>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let Some(line) = Line::read(arguments, variable)? else {
+    let Some(command_line) = CommandLine::read(arguments, variable)? else {
         return print(out, HELP.trim_end());
     };
-    let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
+    let words: Vec<&str> = command_line.words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["init"] => init(&line, out),
+        ["init"] => init(&command_line, out),
         ["client", "create"] => {
-            let place = line.place()?;
-            let id = place.create(&line.draft()?)?;
-            if line.public {
+            let target = command_line.target()?;
+            let id = target.create(&command_line.draft()?)?;
+            if command_line.public {
                 return print(out, &exports(&id, None));
             }
-            print(out, &exports(&id, Some(&place.add_secret(&id)?)))
+            print(out, &exports(&id, Some(&target.add_secret(&id)?)))
         }
         ["client", "list"] => {
-            for client in line.place()?.list()? {
+            for client in command_line.target()?.list()? {
                 print(out, &client.to_string())?;
             }
             Ok(())
         }
-        ["client", "rotate-secret", id] => print(out, &exports(id, Some(&line.place()?.rotate_secret(id)?))),
-        ["client", "delete", id] => Ok(line.place()?.delete(id)?),
-        ["token"] => {
-            let scopes = if line.scopes.is_empty() { SCOPES.join(" ") } else { line.scopes.join(" ") };
-            print(out, &line.remote()?.token(&scopes)?)
+        ["client", "rotate-secret", id] => {
+            print(out, &exports(id, Some(&command_line.target()?.rotate_secret(id)?)))
         }
-        ["keys", "rotate"] => Ok(line.place()?.rotate_keys()?),
-        [] => Err(misused("there is no command; see stack-server help auth")),
+        ["client", "delete", id] => Ok(command_line.target()?.delete(id)?),
+        ["token"] => {
+            let scopes =
+                if command_line.scopes.is_empty() { SCOPES.join(" ") } else { command_line.scopes.join(" ") };
+            print(out, &command_line.remote()?.token(&scopes)?)
+        }
+        ["keys", "rotate"] => Ok(command_line.target()?.rotate_keys()?),
+        [] => Err(usage_error("there is no command; see stack-server help auth")),
         words => Err(unknown_command(words)),
     }
 }
@@ -307,16 +314,16 @@ fn unknown_command(words: &[&str]) -> Failure {
     };
     let word = if matches!(words, ["client" | "keys", _, ..]) { words[1] } else { words[0] };
     let meant = if known.contains(&word) { String::new() } else { suggestion(word, known.iter().copied()) };
-    misused(format!("unknown command {:?}{meant}; see stack-server help auth", words.join(" ")))
+    usage_error(format!("unknown command {:?}{meant}; see stack-server help auth", words.join(" ")))
 }
 
 /// Creates the first client of a store. A second call fails, because there are clients by then.
-fn init(line: &Line, out: &mut dyn Write) -> Result<(), Failure> {
-    let local = line.local()?;
+fn init(command_line: &CommandLine, out: &mut dyn Write) -> Result<(), Failure> {
+    let local = command_line.local()?;
     if !local.list()?.is_empty() {
         return Err(LocalError::HasClients.into());
     }
-    let name = line.name.as_deref().unwrap_or("admin");
+    let name = command_line.name.as_deref().unwrap_or("admin");
     let id = local.create(&json!({"name": name, "trusted": true, "scopes": SCOPES}))?;
     let secret = local.add_secret(&id, false)?;
     local.close()?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::auth::authority::MOUNT;
-use crate::auth::guard::fetch::{self, Question, Url};
+use crate::auth::guard::fetch::{self, FetchRequest, Url};
 use crate::cli::auth::error::RemoteError;
 use crate::http::request::encode_form;
 
@@ -30,9 +30,9 @@ impl Remote {
         Ok(Self { runtime: runtime?, base, basic })
     }
 
-    fn send(&self, path: &str, question: &Question) -> Result<Value, RemoteError> {
+    fn send(&self, path: &str, outgoing: &FetchRequest) -> Result<Value, RemoteError> {
         let url = self.base.below(path);
-        let answer = self.runtime.block_on(fetch::send(&url, question));
+        let answer = self.runtime.block_on(fetch::send(&url, outgoing));
         let (status, body) = answer.map_err(|source| RemoteError::Fetch { url: url.to_string(), source })?;
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         if status.is_success() {
@@ -47,13 +47,13 @@ impl Remote {
     /// Requests a token with these scopes, without those that the client does not have.
     pub(super) fn token(&self, scopes: &str) -> Result<String, RemoteError> {
         let form = format!("grant_type=client_credentials&scope={}", encode_form(scopes));
-        let question = Question {
+        let outgoing = FetchRequest {
             method: Method::POST,
             authorization: Some(self.basic.clone()),
             content_type: "application/x-www-form-urlencoded",
             body: Bytes::from(form),
         };
-        let answer = self.send("/oauth/token", &question)?;
+        let answer = self.send("/oauth/token", &outgoing)?;
         answer["access_token"].as_str().map(str::to_owned).ok_or(RemoteError::Missing("token"))
     }
 
@@ -61,13 +61,13 @@ impl Remote {
     fn manage(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, RemoteError> {
         let token = self.token("auth:read auth:write")?;
         let authorization = HeaderValue::from_str(&format!("Bearer {token}"));
-        let question = Question {
+        let outgoing = FetchRequest {
             method,
             authorization: Some(authorization?),
             content_type: "application/json",
             body: body.map(|body| Bytes::from(body.to_string())).unwrap_or_default(),
         };
-        self.send(path, &question)
+        self.send(path, &outgoing)
     }
 
     pub(super) fn create(&self, draft: &Value) -> Result<String, RemoteError> {

@@ -7,8 +7,8 @@ use ledger_numscript::cli::suggestion;
 use lexopt::{Arg, Parser};
 
 use super::error::ConfigError;
-use super::flags::{self, FOREIGN, Flag};
-use super::invocation::{Invocation, KeptHead, Topic};
+use super::flags::{self, Flag, IGNORED_FLAGS};
+use super::invocation::{ExpectedHead, Invocation, Topic};
 use crate::cli::copies::Verb;
 
 /// The commands, for suggestions.
@@ -28,68 +28,68 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     Serve,
     Worker,
-    Verify { directory: PathBuf, head: Option<KeptHead> },
+    Verify { directory: PathBuf, head: Option<ExpectedHead> },
 }
 
 /// A command line.
-pub(super) enum Line {
+pub(super) enum CommandLine {
     /// The invocation needs no configuration.
-    Answered(Invocation),
+    Complete(Invocation),
     Configured(Arguments),
 }
 
 /// Splits a command line.
-pub(super) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Line, ConfigError> {
+pub(super) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<CommandLine, ConfigError> {
     let mut parser = Parser::from_args(arguments);
-    let mut words = Words::default();
+    let mut parsed = ParsedLine::default();
     while let Some(argument) = parser.next().map_err(refused)? {
         match argument {
-            Arg::Long("help") | Arg::Short('h') => return Ok(Line::Answered(words.help())),
-            Arg::Long("version") | Arg::Short('V') => return Ok(Line::Answered(Invocation::Version)),
-            Arg::Long("expect-head") if words.is("verify") => {
+            Arg::Long("help") | Arg::Short('h') => return Ok(CommandLine::Complete(parsed.help())),
+            Arg::Long("version") | Arg::Short('V') => return Ok(CommandLine::Complete(Invocation::Version)),
+            Arg::Long("expect-head") if parsed.is("verify") => {
                 let text = parser.value().map_err(refused)?.to_string_lossy().into_owned();
-                words.head = Some(KeptHead::parse(&text).ok_or_else(|| {
+                parsed.head = Some(ExpectedHead::parse(&text).ok_or_else(|| {
                     ConfigError(format!("--expect-head: {text:?} is not ENTRIES:HASH, as the log tells it"))
                 })?);
             }
             Arg::Long(name) => {
                 let name = name.to_owned();
-                words.flag(&name, &mut parser)?;
+                parsed.flag(&name, &mut parser)?;
             }
-            Arg::Value(word) if words.command.is_none() => {
+            Arg::Value(word) if parsed.command.is_none() => {
                 let word = word.to_string_lossy().into_owned();
-                if let Some(answered) = with_own_grammar(&word, &mut parser)? {
-                    return Ok(Line::Answered(answered));
+                if let Some(invocation) = with_own_grammar(&word, &mut parser)? {
+                    return Ok(CommandLine::Complete(invocation));
                 }
                 // Report an unknown command before the words after it, which may be right for the intended command.
                 if !COMMANDS.contains(&word.as_str()) {
                     return Err(unknown_command(&word));
                 }
-                words.command = Some(word);
+                parsed.command = Some(word);
             }
-            Arg::Value(path) if words.is("verify") && words.directory.is_none() => {
-                words.directory = Some(PathBuf::from(path));
+            Arg::Value(path) if parsed.is("verify") && parsed.directory.is_none() => {
+                parsed.directory = Some(PathBuf::from(path));
             }
             other => return Err(refused(other.unexpected())),
         }
     }
-    words.line()
+    parsed.finish()
 }
 
 /// Returns the invocation of a command that parses its own arguments. `help` of such a command is its `--help`.
 fn with_own_grammar(word: &str, parser: &mut Parser) -> Result<Option<Invocation>, ConfigError> {
-    if word != "help" && by_others(word, Vec::new()).is_none() {
+    if word != "help" && delegated_command(word, Vec::new()).is_none() {
         return Ok(None);
     }
     let mut rest: Vec<OsString> = parser.raw_args().map_err(refused)?.collect();
     if word != "help" {
-        return Ok(by_others(word, rest));
+        return Ok(delegated_command(word, rest));
     }
     let Some(subject) = rest.first().map(|subject| subject.to_string_lossy().into_owned()) else {
         return Ok(Some(Invocation::Help));
     };
     rest[0] = "--help".into();
-    match by_others(&subject, rest) {
+    match delegated_command(&subject, rest) {
         Some(invocation) => Ok(Some(invocation)),
         None if COMMANDS.contains(&subject.as_str()) => Ok(Some(help_of(&subject))),
         None => Err(unknown_command(&subject)),
@@ -102,7 +102,7 @@ fn help_of(command: &str) -> Invocation {
 }
 
 /// Returns the invocation of a command that parses its own arguments, or `None` for any other word.
-fn by_others(command: &str, arguments: Vec<OsString>) -> Option<Invocation> {
+fn delegated_command(command: &str, arguments: Vec<OsString>) -> Option<Invocation> {
     match command {
         "script" => Some(Invocation::Script(arguments)),
         "auth" => Some(Invocation::Auth(arguments)),
@@ -112,15 +112,15 @@ fn by_others(command: &str, arguments: Vec<OsString>) -> Option<Invocation> {
 
 /// The words of a command line so far.
 #[derive(Default)]
-struct Words {
+struct ParsedLine {
     command: Option<String>,
     directory: Option<PathBuf>,
-    head: Option<KeptHead>,
+    head: Option<ExpectedHead>,
     flags: Vec<(&'static Flag, String)>,
     ignored: Vec<String>,
 }
 
-impl Words {
+impl ParsedLine {
     fn is(&self, command: &str) -> bool {
         self.command.as_deref() == Some(command)
     }
@@ -132,7 +132,7 @@ impl Words {
 
     /// Parses a flag and its value.
     fn flag(&mut self, name: &str, parser: &mut Parser) -> Result<(), ConfigError> {
-        if let Some(foreign) = FOREIGN.iter().find(|flag| flag.name == name) {
+        if let Some(foreign) = IGNORED_FLAGS.iter().find(|flag| flag.name == name) {
             if foreign.is_switch {
                 parser.optional_value();
             } else {
@@ -160,7 +160,7 @@ impl Words {
         Ok(())
     }
 
-    fn line(self) -> Result<Line, ConfigError> {
+    fn finish(self) -> Result<CommandLine, ConfigError> {
         let command = match self.command.as_deref() {
             None | Some("serve") => Command::Serve,
             // A worker accepts the flags of a server but is not a server, so flags about the store or tokens have no
@@ -172,7 +172,7 @@ impl Words {
             },
             Some(other) => return Err(unknown_command(other)),
         };
-        Ok(Line::Configured(Arguments { command, flags: self.flags, ignored: self.ignored }))
+        Ok(CommandLine::Configured(Arguments { command, flags: self.flags, ignored: self.ignored }))
     }
 }
 
@@ -188,7 +188,7 @@ fn unknown_command(word: &str) -> ConfigError {
 
 /// Returns the error for an unknown flag. `own` is a flag that only this command has.
 fn unknown_flag(name: &str, own: Option<&'static str>) -> ConfigError {
-    let known = flags::all().map(|flag| flag.name).chain(FOREIGN.iter().map(|flag| flag.name));
+    let known = flags::all().map(|flag| flag.name).chain(IGNORED_FLAGS.iter().map(|flag| flag.name));
     let known = known.chain(["help", "version"]).chain(own).map(|name| format!("--{name}"));
     let known: Vec<String> = known.collect();
     let meant = suggestion(name, known.iter().map(String::as_str));

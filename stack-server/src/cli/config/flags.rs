@@ -20,7 +20,7 @@ use crate::http::mount_path::MountPath;
 use crate::integrations::events::Topics;
 use crate::limits::HTTP_THREADS_MAX;
 use crate::log::{Format, Level};
-use crate::outbound::{Outbound, Target};
+use crate::outbound::{OutboundPolicy, Target};
 use crate::schedule::Schedule;
 use crate::sealing::EncryptionKey;
 use crate::settings::Compat;
@@ -151,7 +151,7 @@ static WORKER: &[Flag] = &[
     Flag { name: "connectors-directory", value: "DIR", variable: "STACK_CONNECTORS_DIRECTORY", help: "the only directory that DUMMY-PAY may read and write (the system's directory for temporary files)",
         set: |config, value| put(&mut config.settings.connectors_directory, path(value).map(Some)) },
     Flag { name: "outbound", value: "any|public", variable: "STACK_OUTBOUND", help: "targets allowed for addresses that come through the API (any on loopback without tokens and proxy, else public)",
-        set: |config, value| put(&mut config.settings.outbound, choice(value, &[("any", Some(Outbound::Any)), ("public", Some(Outbound::Public))])) },
+        set: |config, value| put(&mut config.settings.outbound, choice(value, &[("any", Some(OutboundPolicy::Any)), ("public", Some(OutboundPolicy::Public))])) },
 ];
 
 #[rustfmt::skip]
@@ -276,72 +276,72 @@ fn add_proxies(config: &mut Config, value: &str) -> Result<(), FlagError> {
 }
 
 /// A flag of other servers of this API that has no meaning here, and whether it is a switch.
-pub(super) struct Foreign {
+pub(super) struct IgnoredFlag {
     pub(super) name: &'static str,
     pub(super) is_switch: bool,
 }
 
 /// Ignored flags. Deployment files contain them, but they have no effect on this server.
-pub(super) static FOREIGN: &[Foreign] = &[
+pub(super) static IGNORED_FLAGS: &[IgnoredFlag] = &[
     // Elements of a bulk run in order.
-    Foreign { name: "bulk-parallel", is_switch: false },
+    IgnoredFlag { name: "bulk-parallel", is_switch: false },
     // The server does not connect to a database.
-    Foreign { name: "postgres-uri", is_switch: false },
-    Foreign { name: "postgres-max-idle-conns", is_switch: false },
-    Foreign { name: "postgres-max-open-conns", is_switch: false },
-    Foreign { name: "postgres-conn-max-idle-time", is_switch: false },
-    Foreign { name: "postgres-aws-enable-iam", is_switch: true },
-    Foreign { name: "auto-upgrade", is_switch: true },
+    IgnoredFlag { name: "postgres-uri", is_switch: false },
+    IgnoredFlag { name: "postgres-max-idle-conns", is_switch: false },
+    IgnoredFlag { name: "postgres-max-open-conns", is_switch: false },
+    IgnoredFlag { name: "postgres-conn-max-idle-time", is_switch: false },
+    IgnoredFlag { name: "postgres-aws-enable-iam", is_switch: true },
+    IgnoredFlag { name: "auto-upgrade", is_switch: true },
     // `memory-budget` limits the memory of the whole server.
-    Foreign { name: "ballast-size", is_switch: false },
-    Foreign { name: "numscript-cache-max-count", is_switch: false },
+    IgnoredFlag { name: "ballast-size", is_switch: false },
+    IgnoredFlag { name: "numscript-cache-max-count", is_switch: false },
     // The server never gives up on an event, and does not subscribe to anything.
-    Foreign { name: "publisher-nats-max-reconnect", is_switch: false },
-    Foreign { name: "publisher-queue-group", is_switch: false },
+    IgnoredFlag { name: "publisher-nats-max-reconnect", is_switch: false },
+    IgnoredFlag { name: "publisher-queue-group", is_switch: false },
     // Undelivered events wait in the journal.
-    Foreign { name: "publisher-circuit-breaker-enabled", is_switch: true },
-    Foreign { name: "publisher-circuit-breaker-open-interval-duration", is_switch: false },
-    Foreign { name: "publisher-circuit-breaker-schema", is_switch: false },
-    Foreign { name: "publisher-circuit-breaker-list-storage-limit", is_switch: false },
+    IgnoredFlag { name: "publisher-circuit-breaker-enabled", is_switch: true },
+    IgnoredFlag { name: "publisher-circuit-breaker-open-interval-duration", is_switch: false },
+    IgnoredFlag { name: "publisher-circuit-breaker-schema", is_switch: false },
+    IgnoredFlag { name: "publisher-circuit-breaker-list-storage-limit", is_switch: false },
     // Settings of Kafka, which the server refuses to enable.
-    Foreign { name: "publisher-kafka-broker", is_switch: false },
-    Foreign { name: "publisher-kafka-sasl-enabled", is_switch: true },
-    Foreign { name: "publisher-kafka-sasl-iam-enabled", is_switch: true },
-    Foreign { name: "publisher-kafka-sasl-mechanism", is_switch: false },
-    Foreign { name: "publisher-kafka-sasl-password", is_switch: false },
-    Foreign { name: "publisher-kafka-sasl-scram-sha-size", is_switch: false },
-    Foreign { name: "publisher-kafka-sasl-session-name", is_switch: false },
-    Foreign { name: "publisher-kafka-sasl-username", is_switch: false },
-    Foreign { name: "publisher-kafka-tls-enabled", is_switch: true },
+    IgnoredFlag { name: "publisher-kafka-broker", is_switch: false },
+    IgnoredFlag { name: "publisher-kafka-sasl-enabled", is_switch: true },
+    IgnoredFlag { name: "publisher-kafka-sasl-iam-enabled", is_switch: true },
+    IgnoredFlag { name: "publisher-kafka-sasl-mechanism", is_switch: false },
+    IgnoredFlag { name: "publisher-kafka-sasl-password", is_switch: false },
+    IgnoredFlag { name: "publisher-kafka-sasl-scram-sha-size", is_switch: false },
+    IgnoredFlag { name: "publisher-kafka-sasl-session-name", is_switch: false },
+    IgnoredFlag { name: "publisher-kafka-sasl-username", is_switch: false },
+    IgnoredFlag { name: "publisher-kafka-tls-enabled", is_switch: true },
     // The server does the work of a worker itself.
-    Foreign { name: "worker-grpc-address", is_switch: false },
-    Foreign { name: "worker-grpc-port", is_switch: false },
-    Foreign { name: "worker-grpc-tls-enabled", is_switch: true },
-    Foreign { name: "worker-grpc-tls-insecure-skip-verify", is_switch: true },
-    Foreign { name: "worker-grpc-tls-ca-cert", is_switch: false },
-    Foreign { name: "worker-grpc-tls-cert", is_switch: false },
-    Foreign { name: "worker-grpc-tls-key", is_switch: false },
-    Foreign { name: "worker-grpc-auth-token", is_switch: false },
+    IgnoredFlag { name: "worker-grpc-address", is_switch: false },
+    IgnoredFlag { name: "worker-grpc-port", is_switch: false },
+    IgnoredFlag { name: "worker-grpc-tls-enabled", is_switch: true },
+    IgnoredFlag { name: "worker-grpc-tls-insecure-skip-verify", is_switch: true },
+    IgnoredFlag { name: "worker-grpc-tls-ca-cert", is_switch: false },
+    IgnoredFlag { name: "worker-grpc-tls-cert", is_switch: false },
+    IgnoredFlag { name: "worker-grpc-tls-key", is_switch: false },
+    IgnoredFlag { name: "worker-grpc-auth-token", is_switch: false },
     // The server computes the hash of a log when it writes the log.
-    Foreign { name: "worker-async-block-hasher-max-block-size", is_switch: false },
-    Foreign { name: "worker-async-block-hasher-schedule", is_switch: false },
+    IgnoredFlag { name: "worker-async-block-hasher-max-block-size", is_switch: false },
+    IgnoredFlag { name: "worker-async-block-hasher-schedule", is_switch: false },
     // The server writes a log, and exports neither traces nor metrics.
-    Foreign { name: "otel-service-name", is_switch: false },
-    Foreign { name: "otel-resource-attributes", is_switch: false },
-    Foreign { name: "otel-traces", is_switch: true },
-    Foreign { name: "otel-traces-batch", is_switch: true },
-    Foreign { name: "otel-traces-exporter", is_switch: false },
-    Foreign { name: "otel-traces-exporter-otlp-endpoint", is_switch: false },
-    Foreign { name: "otel-traces-exporter-otlp-insecure", is_switch: true },
-    Foreign { name: "otel-traces-exporter-otlp-mode", is_switch: false },
-    Foreign { name: "otel-metrics", is_switch: true },
-    Foreign { name: "otel-metrics-exporter", is_switch: false },
-    Foreign { name: "otel-metrics-exporter-otlp-endpoint", is_switch: false },
-    Foreign { name: "otel-metrics-exporter-otlp-insecure", is_switch: true },
-    Foreign { name: "otel-metrics-exporter-otlp-mode", is_switch: false },
-    Foreign { name: "otel-metrics-exporter-push-interval", is_switch: false },
-    Foreign { name: "otel-metrics-keep-in-memory", is_switch: true },
-    Foreign { name: "otel-metrics-runtime", is_switch: true },
+    IgnoredFlag { name: "otel-service-name", is_switch: false },
+    IgnoredFlag { name: "otel-resource-attributes", is_switch: false },
+    IgnoredFlag { name: "otel-traces", is_switch: true },
+    IgnoredFlag { name: "otel-traces-batch", is_switch: true },
+    IgnoredFlag { name: "otel-traces-exporter", is_switch: false },
+    IgnoredFlag { name: "otel-traces-exporter-otlp-endpoint", is_switch: false },
+    IgnoredFlag { name: "otel-traces-exporter-otlp-insecure", is_switch: true },
+    IgnoredFlag { name: "otel-traces-exporter-otlp-mode", is_switch: false },
+    IgnoredFlag { name: "otel-metrics", is_switch: true },
+    IgnoredFlag { name: "otel-metrics-exporter", is_switch: false },
+    IgnoredFlag { name: "otel-metrics-exporter-otlp-endpoint", is_switch: false },
+    IgnoredFlag { name: "otel-metrics-exporter-otlp-insecure", is_switch: true },
+    IgnoredFlag { name: "otel-metrics-exporter-otlp-mode", is_switch: false },
+    IgnoredFlag { name: "otel-metrics-exporter-push-interval", is_switch: false },
+    IgnoredFlag { name: "otel-metrics-keep-in-memory", is_switch: true },
+    IgnoredFlag { name: "otel-metrics-runtime", is_switch: true },
     // The server retries without limit to fetch keys.
-    Foreign { name: "auth-read-key-set-max-retries", is_switch: false },
+    IgnoredFlag { name: "auth-read-key-set-max-retries", is_switch: false },
 ];

@@ -8,7 +8,7 @@ use crate::auth::authority::AuthorizationSettings;
 use crate::auth::guard::AuthSettings;
 use crate::auth::keys::master::KeySource;
 use crate::cli::copies::Verb;
-use crate::integrations::events::Publishing;
+use crate::integrations::events::PublishSettings;
 use crate::log::{self, Level};
 use crate::settings::{MEMORY_BUDGET, Settings};
 
@@ -21,7 +21,7 @@ pub enum Invocation {
     /// options that have no effect, like [`Config::ignored`].
     Worker(Vec<String>),
     /// Check a closed data directory. With an earlier head, also check that the history still begins with its entries.
-    Verify(PathBuf, Option<KeptHead>),
+    Verify(PathBuf, Option<ExpectedHead>),
     /// Work with scripts. Contains the arguments after `script`.
     Script(Vec<OsString>),
     /// Manage the authorization server. Contains the arguments after `auth`.
@@ -61,14 +61,14 @@ impl Topic {
 
 /// An earlier head of a journal, which the operator has kept: the number of entries and the hash of their chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptHead {
+pub struct ExpectedHead {
     /// The number of entries.
     pub entries: u64,
     /// The hash of all these entries in hex.
     pub hash: String,
 }
 
-impl KeptHead {
+impl ExpectedHead {
     /// Parses `ENTRIES:HASH`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (entries, hash) = text.split_once(':')?;
@@ -110,7 +110,7 @@ pub struct Config {
     /// The settings of the HTTP server.
     pub settings: Settings,
     /// The brokers and topics of published events.
-    pub publishing: Publishing,
+    pub publishing: PublishSettings,
     /// Whether the command line or a variable contains the address of a separate worker. The server does the worker's
     /// work itself, and logs this.
     pub names_worker: bool,
@@ -144,7 +144,7 @@ impl Default for Config {
                 check_management_scopes: false,
             },
             settings,
-            publishing: Publishing::default(),
+            publishing: PublishSettings::default(),
             names_worker: false,
             ignored: Vec::new(),
         }

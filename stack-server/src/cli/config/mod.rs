@@ -17,12 +17,12 @@ mod values;
 
 use std::ffi::OsString;
 
-use self::arguments::{Command, Line};
+use self::arguments::{Command, CommandLine};
 use self::auth::settle_auth;
 pub use self::error::ConfigError;
-use self::flags::{FOREIGN, Flag};
+use self::flags::{Flag, IGNORED_FLAGS};
 pub(crate) use self::invocation::key_file_of;
-pub use self::invocation::{AuthMode, Config, Invocation, KeptHead, Topic};
+pub use self::invocation::{AuthMode, Config, ExpectedHead, Invocation, Topic};
 pub use self::usage::{help, help_of};
 use crate::settings::http_share;
 
@@ -41,12 +41,13 @@ pub fn parse(
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Invocation, ConfigError> {
     let arguments = match arguments::read(arguments)? {
-        Line::Answered(invocation) => return Ok(invocation),
-        Line::Configured(arguments) => arguments,
+        CommandLine::Complete(invocation) => return Ok(invocation),
+        CommandLine::Configured(arguments) => arguments,
     };
     // An empty variable counts as unset.
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let foreign = FOREIGN.iter().map(|flag| variable_of(flag.name)).filter(|name| variable(name).is_some());
+    let foreign =
+        IGNORED_FLAGS.iter().map(|flag| variable_of(flag.name)).filter(|name| variable(name).is_some());
     let mut config = Config { ignored: foreign.collect(), ..Config::default() };
     config.ignored.extend(arguments.ignored);
     set_all(&mut config, &arguments.flags, &variable)?;

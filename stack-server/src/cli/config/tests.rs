@@ -12,7 +12,7 @@ use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::integrations::events::Topics;
 use crate::log::{self, Level};
-use crate::outbound::Outbound;
+use crate::outbound::OutboundPolicy;
 use crate::settings::Compat;
 
 fn read(line: &str, variables: &[(&str, &str)]) -> Result<Invocation, ConfigError> {
@@ -75,7 +75,7 @@ fn accepts_event_and_pipeline_settings_of_others() {
     assert_eq!(settings.pipelines_pull_interval, Duration::from_millis(100));
     assert_eq!(settings.pipelines_retry_period, Duration::from_secs(90));
     assert_eq!(settings.pipelines_sync_period, Duration::from_hours(1));
-    assert_eq!(settings.outbound, Some(Outbound::Public));
+    assert_eq!(settings.outbound, Some(OutboundPolicy::Public));
     assert_eq!(settings.exporters_directory, Some(PathBuf::from("/e")));
     let publishing = &config.publishing;
     assert!(publishing.http && publishing.nats && !publishing.nats_settings.auto_provision);
@@ -274,7 +274,7 @@ fn refuses_invalid_command_lines() {
     assert_eq!(error.to_string(), "BULK_MAX_SIZE: \"x\" is no number from 1 to 1000000");
     assert_eq!(read("verify d", &[]), Ok(Invocation::Verify(PathBuf::from("d"), None)));
     let hash = "0123456789abcdefABCDEF".repeat(3)[..64].to_owned();
-    let kept = KeptHead { entries: 7, hash: hash.to_ascii_lowercase() };
+    let kept = ExpectedHead { entries: 7, hash: hash.to_ascii_lowercase() };
     let line = format!("verify d --expect-head 7:{hash}");
     assert_eq!(read(&line, &[]), Ok(Invocation::Verify(PathBuf::from("d"), Some(kept))));
     let others = [format!("serve --expect-head 7:{hash}"), format!("verify d --expect-head {hash}")];
@@ -294,7 +294,7 @@ fn help_names_every_flag_once() {
         assert!(flag.variable.starts_with("STACK_") || flag.variable == variable_of(flag.name));
         let others = flags::all().filter(|other| other.name == flag.name || other.variable == flag.variable);
         assert_eq!(others.count(), 1, "--{}", flag.name);
-        assert!(FOREIGN.iter().all(|foreign| foreign.name != flag.name));
+        assert!(IGNORED_FLAGS.iter().all(|foreign| foreign.name != flag.name));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::flags::{self, FOREIGN};
+use super::flags::{self, IGNORED_FLAGS};
 use super::invocation::Topic;
 
 const COMMANDS: &str = "\
@@ -85,7 +85,7 @@ fn with_flags(beginning: &str) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {name:<40} {:<34} {}", flag.variable, flag.help);
     }
-    let foreign: Vec<_> = FOREIGN.iter().map(|flag| format!("--{}", flag.name)).collect();
+    let foreign: Vec<_> = IGNORED_FLAGS.iter().map(|flag| format!("--{}", flag.name)).collect();
     let _ = writeln!(text, "\nAccepted with a warning, and without effect: {}", foreign.join(", "));
     text
 }

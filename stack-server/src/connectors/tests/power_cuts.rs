@@ -22,7 +22,7 @@ const SCRIPT: &str = "vars {\nmonetary $amount\n}\nsend $amount (\nsource = @wor
 
 /// The acknowledged changes, and the changes that were started.
 #[derive(Default)]
-struct Answered {
+struct Acknowledged {
     /// Names and ids of the installations that were acknowledged.
     installed: Vec<(&'static str, ConnectorId)>,
     /// Installations whose removal was started.
@@ -51,28 +51,28 @@ fn set_rule(world: &World, id: &ConnectorId) -> Option<()> {
 }
 
 /// Runs the workload. Returns `None` if the power failed before the end.
-fn work(world: &World, pages: &Pages, answered: &mut Answered) -> Option<()> {
+fn work(world: &World, pages: &Pages, acknowledged: &mut Acknowledged) -> Option<()> {
     let first = world.install("a")?;
-    answered.installed.push(("a", first.clone()));
+    acknowledged.installed.push(("a", first.clone()));
     world.settle(1)?;
     set_rule(world, &first)?;
-    answered.ruled = Some(first.clone());
+    acknowledged.ruled = Some(first.clone());
     pages.0.lock().expect("no panic").amounts = (1..=PAYMENTS as i64).map(|amount| vec![amount]).collect();
     world.poll(1)?;
     let definition = world.engine.definition("test").expect("the definition");
     world.run(world.engine.configure(definition, &first, b"{\"name\":\"a\"}"))?;
     world.settle(1)?;
     let second = world.install("b")?;
-    answered.installed.push(("b", second.clone()));
+    acknowledged.installed.push(("b", second.clone()));
     world.settle(2)?;
-    answered.going.push(second.clone());
+    acknowledged.going.push(second.clone());
     let third = world.run(world.engine.reset(&second))?;
-    answered.gone.push(second);
-    answered.installed.push(("b", third.clone()));
+    acknowledged.gone.push(second);
+    acknowledged.installed.push(("b", third.clone()));
     world.settle(2)?;
-    answered.going.push(third.clone());
+    acknowledged.going.push(third.clone());
     world.run(world.engine.uninstall(&third))?;
-    answered.gone.push(third);
+    acknowledged.gone.push(third);
     Some(())
 }
 
@@ -84,15 +84,15 @@ fn till(world: &World) -> i64 {
 }
 
 /// Checks the stored data before any task runs.
-fn judge_stored(world: &World, answered: &Answered, place: &str) {
+fn judge_stored(world: &World, acknowledged: &Acknowledged, place: &str) {
     let seen = world.installations();
-    for (name, id) in answered.installed.iter().filter(|(_, id)| !answered.going.contains(id)) {
+    for (name, id) in acknowledged.installed.iter().filter(|(_, id)| !acknowledged.going.contains(id)) {
         assert!(seen.iter().any(|one| one.id == *id && one.name == *name), "{place}: {name} is lost");
     }
-    for id in &answered.gone {
+    for id in &acknowledged.gone {
         assert!(!seen.iter().any(|one| one.id == *id), "{place}: a removed one is back");
     }
-    let is_replaced = answered.going.len() == 1;
+    let is_replaced = acknowledged.going.len() == 1;
     assert!(!is_replaced || seen.iter().any(|one| one.name == "b"), "{place}: a reset lost both");
     for one in &seen {
         let [task] = &world.tasks(&one.id)[..] else { panic!("{place}: {} has not one task", one.name) };
@@ -101,7 +101,7 @@ fn judge_stored(world: &World, answered: &Answered, place: &str) {
         let read: usize = state["at"].as_str().map_or(0, |at| at.parse().expect("a number"));
         let expected = (0..read).map(|number| (number, vec![number as i64 + 1])).collect();
         assert_eq!(world.payments(&one.id), expected, "{place}: {} has read {read}", one.name);
-        if answered.ruled.as_ref() == Some(&one.id) {
+        if acknowledged.ruled.as_ref() == Some(&one.id) {
             let total: i64 = (1..=read as i64).sum();
             assert_eq!(till(world), total, "{place}: the ledger does not follow");
         }
@@ -109,7 +109,7 @@ fn judge_stored(world: &World, answered: &Answered, place: &str) {
 }
 
 /// Checks that all tasks continue and fetch everything.
-fn judge_end(world: &World, pages: &Pages, answered: &Answered, place: &str) {
+fn judge_end(world: &World, pages: &Pages, acknowledged: &Acknowledged, place: &str) {
     let seen = world.installations();
     world.settle(seen.len()).expect("there is power");
     world.poll(seen.len()).expect("there is power");
@@ -119,7 +119,7 @@ fn judge_end(world: &World, pages: &Pages, answered: &Answered, place: &str) {
         let expected = amounts.iter().cloned().enumerate().collect();
         assert_eq!(world.payments(&one.id), expected, "{place}: {}", one.name);
     }
-    if answered.ruled.is_some() {
+    if acknowledged.ruled.is_some() {
         let total: i64 = amounts.iter().flatten().sum();
         assert_eq!(till(world), total, "{place}: the ledger does not follow");
     }
@@ -131,20 +131,20 @@ fn payments_survive_a_power_cut_at_every_sync() {
     World::start(&empty, &Pages::default()).stop();
     let mut cuts = 0;
     loop {
-        let (disk, pages, mut answered) = (empty.copy(), Pages::default(), Answered::default());
+        let (disk, pages, mut acknowledged) = (empty.copy(), Pages::default(), Acknowledged::default());
         let world = World::start(&disk, &pages);
         disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cuts + 1), ..Faults::default() });
-        let is_done = work(&world, &pages, &mut answered).is_some();
+        let is_done = work(&world, &pages, &mut acknowledged).is_some();
         let was_cut = disk.power_is_off();
         world.stop();
         for past in 0..PASTS {
             let place = format!("cut {}, past {past}", cuts + 1);
             let survivor = disk.after_power_cut(past);
             let stored = World::at_rest(&survivor.copy(), &pages);
-            judge_stored(&stored, &answered, &place);
+            judge_stored(&stored, &acknowledged, &place);
             stored.stop();
             let world = World::start(&survivor, &pages);
-            judge_end(&world, &pages, &answered, &place);
+            judge_end(&world, &pages, &acknowledged, &place);
             world.stop();
         }
         if is_done && !was_cut {

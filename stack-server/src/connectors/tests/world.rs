@@ -7,7 +7,7 @@ use ledger_store::Options;
 use ledger_testkit::{Disk, SimDisk};
 
 use super::*;
-use crate::connectors::Outcome;
+use crate::connectors::OrderState;
 use crate::http::error::ApiError;
 use crate::payments::installation::{self, Installation};
 use crate::payments::payment::Adjustment;
@@ -23,7 +23,7 @@ pub(crate) struct Book {
     /// Whether the connector has no tasks.
     pub(crate) is_idle: bool,
     /// The orders to move money, by idempotency key. A repeated order gets the first response again.
-    pub(crate) orders: BTreeMap<String, Outcome>,
+    pub(crate) orders: BTreeMap<String, OrderState>,
 }
 
 /// The description of a transfer that the provider refuses the first time.
@@ -33,32 +33,32 @@ pub(crate) const SLOW: &str = "slow";
 
 impl Book {
     /// Executes an order. The id of a transfer is its idempotency key.
-    fn execute(&mut self, order: &Order) -> Paid {
+    fn execute(&mut self, order: &Order) -> OrderResult {
         let (transfer, is_payment) = match order {
             Order::Send(transfer) => (transfer, true),
             Order::Reverse { transfer, .. } => (transfer, false),
-            Order::Look { provider_id, .. } => {
-                self.orders.insert(provider_id.clone(), Outcome::Done);
-                return paid(Outcome::Done, provider_id, true);
+            Order::GetState { provider_id, .. } => {
+                self.orders.insert(provider_id.clone(), OrderState::Done);
+                return order_result(OrderState::Done, provider_id, true);
             }
         };
         let key = &transfer.idempotency_key;
         if let Some(outcome) = self.orders.get(key) {
-            return paid(outcome.clone(), key, is_payment);
+            return order_result(outcome.clone(), key, is_payment);
         }
         let outcome = match transfer.description.as_str() {
-            SLOW => Outcome::UnderWay,
+            SLOW => OrderState::InProgress,
             REFUSED_ONCE if self.results_of(&attempts_of(key)).is_empty() => {
-                Outcome::Failed("no funds".to_owned())
+                OrderState::Failed("no funds".to_owned())
             }
-            _ => Outcome::Done,
+            _ => OrderState::Done,
         };
         self.orders.insert(key.clone(), outcome.clone());
-        paid(outcome, key, is_payment)
+        order_result(outcome, key, is_payment)
     }
 
     /// Returns the results of the orders whose idempotency keys begin with this text.
-    pub(crate) fn results_of(&self, beginning: &str) -> Vec<Outcome> {
+    pub(crate) fn results_of(&self, beginning: &str) -> Vec<OrderState> {
         let orders = self.orders.iter().filter(|(key, _)| key.starts_with(beginning));
         orders.map(|(_, outcome)| outcome.clone()).collect()
     }
@@ -85,10 +85,10 @@ fn attempts_of(key: &str) -> String {
 }
 
 /// Returns a response of the provider. Only an executed payment is listed as a payment later.
-fn paid(outcome: Outcome, id: &str, is_payment: bool) -> Paid {
-    let is_listed = is_payment && outcome == Outcome::Done;
+fn order_result(outcome: OrderState, id: &str, is_payment: bool) -> OrderResult {
+    let is_listed = is_payment && outcome == OrderState::Done;
     let payment = is_listed.then(|| (PaymentType::Transfer, id.to_owned()));
-    Paid { outcome, payment, provider_id: id.to_owned(), raw: String::new() }
+    OrderResult { outcome, payment, provider_id: id.to_owned(), raw: String::new() }
 }
 
 /// A provider with two new payments per page. Each page also repeats the last payment of the previous page.
@@ -96,13 +96,13 @@ fn paid(outcome: Outcome, id: &str, is_payment: bool) -> Paid {
 pub(crate) struct Pages(pub(crate) Arc<Mutex<Book>>);
 
 impl Connector for Pages {
-    fn first_tasks(&self) -> Vec<Start> {
+    fn first_tasks(&self) -> Vec<NewTask> {
         let is_idle = self.0.lock().expect("no panic").is_idle;
-        let main = Start::periodic("{\"name\":\"main\"}".to_owned());
+        let main = NewTask::periodic("{\"name\":\"main\"}".to_owned());
         if is_idle { vec![] } else { vec![main] }
     }
 
-    fn poll<'a>(&'a self, context: &'a TaskContext) -> Pending<'a, Page> {
+    fn poll<'a>(&'a self, context: &'a TaskContext) -> ConnectorFuture<'a, Page> {
         let book = self.0.lock().expect("no panic");
         let at: usize = context.state_member("at").parse().unwrap_or(0);
         let end = (at + 2).min(book.amounts.len());
@@ -113,7 +113,7 @@ impl Connector for Pages {
         Box::pin(async move { Ok(answer) })
     }
 
-    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid> {
+    fn pay<'a>(&'a self, order: &'a Order) -> ConnectorFuture<'a, OrderResult> {
         let paid = self.0.lock().expect("no panic").execute(order);
         Box::pin(async move { Ok(paid) })
     }
@@ -195,7 +195,7 @@ impl World {
     /// Returns the installations that clients see.
     pub(crate) fn installations(&self) -> Vec<Installation> {
         let mut all = installation::all(&self.store.snapshot()).expect("installations");
-        all.retain(|one| !one.is_leaving);
+        all.retain(|one| !one.is_being_removed);
         let names: BTreeSet<_> = all.iter().map(|one| one.name.clone()).collect();
         assert_eq!(names.len(), all.len(), "two installations have one name");
         all
@@ -228,7 +228,7 @@ impl World {
         let snapshot = self.store.snapshot();
         let all = installation::all(&snapshot).expect("installations");
         let known: BTreeSet<_> = self.installations().iter().map(|one| one.id.installation).collect();
-        let leaving = all.iter().filter(|one| one.is_leaving).count();
+        let leaving = all.iter().filter(|one| one.is_being_removed).count();
         assert_eq!(leaving, 0, "{place}: an installation is leaving still");
         let payments = record::with_prefix::<Payment>(&snapshot, None, &[]).expect("payments");
         let tasks = record::with_prefix::<Task>(&snapshot, None, &[]).expect("tasks");

@@ -32,13 +32,13 @@ struct State {
 /// A request that waits for bytes.
 #[derive(Debug)]
 struct Waiting {
-    wanted: Wanted,
-    grant: oneshot::Sender<Held>,
+    wanted: Shortfall,
+    grant: oneshot::Sender<Reservation>,
 }
 
 /// The bytes that a reservation lacks.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct Shortfall {
     more: usize,
     /// Number of bytes that the reservation has already.
     own: usize,
@@ -46,7 +46,7 @@ struct Wanted {
 
 /// Reserved bytes of a pool. Dropping this returns them.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct Reservation {
     pool: Arc<Shared>,
     bytes: usize,
 }
@@ -63,30 +63,30 @@ impl Pool {
     }
 
     /// Returns an empty reservation, which can grow.
-    pub(crate) fn nothing(&self) -> Held {
+    pub(crate) fn nothing(&self) -> Reservation {
         self.0.held(0)
     }
 
     /// Reserves bytes if enough are free.
-    pub(crate) fn try_take(&self, bytes: usize) -> Option<Held> {
+    pub(crate) fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
         let mut held = self.nothing();
-        held.try_reach(bytes).then_some(held)
+        held.try_grow_to(bytes).then_some(held)
     }
 
     /// Reserves bytes even if not enough are free.
-    pub(crate) fn take_anyway(&self, bytes: usize) -> Held {
+    pub(crate) fn reserve_beyond_limit(&self, bytes: usize) -> Reservation {
         self.0.lock().used += bytes;
         self.0.held(bytes)
     }
 
     /// Waits until bytes are free, for at most this long, and reserves them.
-    pub(crate) async fn take(&self, bytes: usize, timeout: Duration) -> Option<Held> {
+    pub(crate) async fn take(&self, bytes: usize, timeout: Duration) -> Option<Reservation> {
         let mut held = self.nothing();
-        held.reach(bytes, timeout).await.then_some(held)
+        held.grow_to(bytes, timeout).await.then_some(held)
     }
 
     /// Waits without a limit until bytes are free, and reserves them.
-    pub(crate) async fn wait(&self, bytes: usize) -> Held {
+    pub(crate) async fn wait(&self, bytes: usize) -> Reservation {
         loop {
             if let Some(held) = self.take(bytes, STREAM_WAIT).await {
                 return held;
@@ -95,10 +95,10 @@ impl Pool {
     }
 }
 
-impl Held {
+impl Reservation {
     /// Grows the reservation to this many bytes, if enough are free. Returns whether it has grown.
-    pub(crate) fn try_reach(&mut self, bytes: usize) -> bool {
-        let wanted = self.wanted(bytes);
+    pub(crate) fn try_grow_to(&mut self, bytes: usize) -> bool {
+        let wanted = self.shortfall(bytes);
         let is_granted = self.pool.lock().grant(wanted, self.pool.max);
         if is_granted {
             self.bytes += wanted.more;
@@ -107,8 +107,8 @@ impl Held {
     }
 
     /// Waits, for at most this long, until the reservation can grow to this many bytes. Returns whether it has grown.
-    pub(crate) async fn reach(&mut self, bytes: usize, timeout: Duration) -> bool {
-        let wanted = self.wanted(bytes);
+    pub(crate) async fn grow_to(&mut self, bytes: usize, timeout: Duration) -> bool {
+        let wanted = self.shortfall(bytes);
         let Some(granted) = self.pool.grant_or_queue(wanted) else {
             self.bytes += wanted.more;
             return true;
@@ -128,7 +128,7 @@ impl Held {
         if bytes >= self.bytes {
             self.pool.lock().used += bytes - self.bytes;
         } else {
-            self.pool.give_back(self.bytes - bytes);
+            self.pool.release(self.bytes - bytes);
         }
         self.bytes = bytes;
     }
@@ -136,17 +136,17 @@ impl Held {
     /// Returns the bytes together with the reservation, which ends when they are dropped.
     pub(crate) fn keep(mut self, bytes: Bytes) -> Bytes {
         self.set(bytes.len());
-        Bytes::from_owner(Kept { bytes, _held: self })
+        Bytes::from_owner(ReservedBytes { bytes, _held: self })
     }
 
-    fn wanted(&self, bytes: usize) -> Wanted {
-        Wanted { more: bytes.saturating_sub(self.bytes), own: self.bytes }
+    fn shortfall(&self, bytes: usize) -> Shortfall {
+        Shortfall { more: bytes.saturating_sub(self.bytes), own: self.bytes }
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        self.pool.give_back(self.bytes);
+        self.pool.release(self.bytes);
     }
 }
 
@@ -155,25 +155,25 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn held(self: &Arc<Self>, bytes: usize) -> Held {
-        Held { pool: Arc::clone(self), bytes }
+    fn held(self: &Arc<Self>, bytes: usize) -> Reservation {
+        Reservation { pool: Arc::clone(self), bytes }
     }
 
     /// Reserves bytes at once and returns `None`, or returns the receiver of the bytes.
-    fn grant_or_queue(&self, wanted: Wanted) -> Option<oneshot::Receiver<Held>> {
+    fn grant_or_queue(&self, wanted: Shortfall) -> Option<oneshot::Receiver<Reservation>> {
         let mut state = self.lock();
         if state.grant(wanted, self.max) {
             return None;
         }
         let (grant, granted) = oneshot::channel();
-        state.forget_left();
+        state.drop_cancelled();
         state.waiting.push(Waiting { wanted, grant });
         Some(granted)
     }
 
     /// Frees bytes, and gives them to requests that wait. Only requests that get theirs wake up: if all did, hundreds of
     /// them would delay every other request of their thread.
-    fn give_back(self: &Arc<Self>, bytes: usize) {
+    fn release(self: &Arc<Self>, bytes: usize) {
         if bytes == 0 {
             return;
         }
@@ -190,7 +190,7 @@ impl Shared {
 
 impl State {
     /// Reserves bytes if enough are free. Returns whether it has.
-    fn grant(&mut self, Wanted { more, own }: Wanted, max: usize) -> bool {
+    fn grant(&mut self, Shortfall { more, own }: Shortfall, max: usize) -> bool {
         let used = self.used.saturating_add(more);
         let fits = used <= max || self.used == own;
         if fits {
@@ -201,7 +201,7 @@ impl State {
 
     /// Reserves bytes for requests that wait, oldest first, and returns these requests.
     fn grant_waiting(&mut self, max: usize) -> Vec<Waiting> {
-        self.forget_left();
+        self.drop_cancelled();
         let mut waiting = mem::take(&mut self.waiting);
         let granted = waiting.extract_if(.., |one| self.grant(one.wanted, max)).collect();
         self.waiting = waiting;
@@ -209,18 +209,18 @@ impl State {
     }
 
     /// Drops requests that no longer wait.
-    fn forget_left(&mut self) {
+    fn drop_cancelled(&mut self) {
         self.waiting.retain(|one| !one.grant.is_closed());
     }
 }
 
 /// Bytes with their reservation.
-struct Kept {
+struct ReservedBytes {
     bytes: Bytes,
-    _held: Held,
+    _held: Reservation,
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for ReservedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -240,18 +240,18 @@ mod tests {
     #[test]
     fn pool_gives_what_it_has_and_gets_it_back() {
         let pool = Pool::new(10);
-        let first = pool.try_take(6).expect("it fits");
-        assert!(pool.try_take(5).is_none());
-        let second = pool.try_take(4).expect("it fits exactly");
-        assert!(pool.is_full() && pool.try_take(1).is_none());
+        let first = pool.try_reserve(6).expect("it fits");
+        assert!(pool.try_reserve(5).is_none());
+        let second = pool.try_reserve(4).expect("it fits exactly");
+        assert!(pool.is_full() && pool.try_reserve(1).is_none());
         drop(first);
-        assert!(!pool.is_full() && pool.try_take(7).is_none());
-        let mut held = pool.try_take(6).expect("it is free again");
-        assert!(!held.try_reach(7));
+        assert!(!pool.is_full() && pool.try_reserve(7).is_none());
+        let mut held = pool.try_reserve(6).expect("it is free again");
+        assert!(!held.try_grow_to(7));
         drop(second);
-        assert!(held.try_reach(10) && pool.is_full());
+        assert!(held.try_grow_to(10) && pool.is_full());
         held.set(2);
-        let beyond = pool.take_anyway(20);
+        let beyond = pool.reserve_beyond_limit(20);
         assert!(pool.is_full());
         drop((held, beyond));
         assert_eq!(pool.0.lock().used, 0);
@@ -260,15 +260,15 @@ mod tests {
     #[test]
     fn empty_pool_gives_any_number() {
         let pool = Pool::new(10);
-        let mut only = pool.try_take(100).expect("nobody else has any");
-        assert!(pool.try_take(1).is_none());
-        assert!(only.try_reach(200), "it still is the only one");
+        let mut only = pool.try_reserve(100).expect("nobody else has any");
+        assert!(pool.try_reserve(1).is_none());
+        assert!(only.try_grow_to(200), "it still is the only one");
     }
 
     #[tokio::test]
     async fn waits_until_somebody_gives_back() {
         let pool = Pool::new(10);
-        let first = pool.try_take(8).expect("it fits");
+        let first = pool.try_reserve(8).expect("it fits");
         assert!(pool.take(4, SOON).await.is_none());
         let other = pool.clone();
         let waiting = tokio::spawn(async move { other.take(4, LONG).await });
@@ -279,21 +279,21 @@ mod tests {
 
     /// Counts how often a task is woken.
     #[derive(Default)]
-    struct Wakes(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Wakes {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// A task that takes bytes, and is polled once.
-    struct Taking {
-        future: Pin<Box<dyn Future<Output = Option<Held>>>>,
-        wakes: Arc<Wakes>,
+    struct PendingReservation {
+        future: Pin<Box<dyn Future<Output = Option<Reservation>>>>,
+        wakes: Arc<WakeCounter>,
     }
 
-    impl Taking {
+    impl PendingReservation {
         fn begin(pool: &Pool, bytes: usize) -> Self {
             let pool = pool.clone();
             let future = Box::pin(async move { pool.take(bytes, LONG).await });
@@ -302,7 +302,7 @@ mod tests {
             taking
         }
 
-        fn poll(&mut self) -> Poll<Option<Held>> {
+        fn poll(&mut self) -> Poll<Option<Reservation>> {
             let waker = Waker::from(Arc::clone(&self.wakes));
             self.future.as_mut().poll(&mut Context::from_waker(&waker))
         }
@@ -315,12 +315,12 @@ mod tests {
     #[tokio::test]
     async fn wakes_only_requests_that_get_bytes() {
         let pool = Pool::new(10);
-        let all = pool.take_anyway(10);
-        let mut waiting = [6, 6, 4].map(|bytes| Taking::begin(&pool, bytes));
+        let all = pool.reserve_beyond_limit(10);
+        let mut waiting = [6, 6, 4].map(|bytes| PendingReservation::begin(&pool, bytes));
         drop(all);
-        assert_eq!(waiting.each_ref().map(Taking::is_woken), [true, false, true]);
+        assert_eq!(waiting.each_ref().map(PendingReservation::is_woken), [true, false, true]);
         let Poll::Ready(Some(first)) = waiting[0].poll() else { panic!("the first has its bytes") };
-        assert!(pool.try_take(1).is_none(), "the third has its bytes, too");
+        assert!(pool.try_reserve(1).is_none(), "the third has its bytes, too");
         drop(first);
         assert!(waiting[1].is_woken() && waiting[1].poll().is_ready());
     }
@@ -328,8 +328,8 @@ mod tests {
     #[tokio::test]
     async fn requests_that_leave_take_no_bytes() {
         let pool = Pool::new(10);
-        let all = pool.take_anyway(10);
-        let [left, leaving, mut last] = [10, 6, 10].map(|bytes| Taking::begin(&pool, bytes));
+        let all = pool.reserve_beyond_limit(10);
+        let [left, leaving, mut last] = [10, 6, 10].map(|bytes| PendingReservation::begin(&pool, bytes));
         drop(left);
         drop(all);
         assert!(leaving.is_woken() && !last.is_woken());
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn sent_bytes_return_to_the_pool() {
         let pool = Pool::new(10);
-        let bytes = pool.take_anyway(3).keep(Bytes::from_static(b"0123456789"));
+        let bytes = pool.reserve_beyond_limit(3).keep(Bytes::from_static(b"0123456789"));
         let rest = bytes.slice(4..);
         drop(bytes);
         assert!(pool.is_full(), "a part of them is still there");

@@ -42,18 +42,18 @@ impl Broker {
     }
 
     /// Returns whether the broker accepts events with this topic.
-    pub(super) fn takes(&self, topic: &str) -> bool {
+    pub(super) fn accepts_topic(&self, topic: &str) -> bool {
         match self {
-            Self::Http(http) => http.takes(topic),
+            Self::Http(http) => http.accepts_topic(topic),
             Self::Nats(_) => true,
         }
     }
 }
 
 /// The growing pause before the next attempt.
-pub(super) struct Pause(Duration);
+pub(super) struct Backoff(Duration);
 
-impl Pause {
+impl Backoff {
     pub(super) const NEW: Self = Self(DELIVERY_PAUSE_MIN);
 
     pub(super) fn next(&mut self) -> Duration {
@@ -64,20 +64,20 @@ impl Pause {
 }
 
 /// Prepares a broker, and repeats this until it succeeds. Deliveries do not wait for it.
-pub(super) async fn prepare_until_ready(broker: &Broker) {
-    let mut pause = Pause::NEW;
+pub(super) async fn prepare_with_retry(broker: &Broker) {
+    let mut backoff = Backoff::NEW;
     let mut is_logged = false;
     while let Err(error) = broker.prepare().await {
         if !std::mem::replace(&mut is_logged, true) {
             log_fault(broker.name(), &error);
         }
-        tokio::time::sleep(pause.next()).await;
+        tokio::time::sleep(backoff.next()).await;
     }
 }
 
 /// Delivers an event, and repeats this until the broker acknowledges it.
-pub(super) async fn deliver_until_taken(broker: &Broker, message: &Message) {
-    let mut pause = Pause::NEW;
+pub(super) async fn deliver_with_retry(broker: &Broker, message: &Message) {
+    let mut backoff = Backoff::NEW;
     let mut failures: u64 = 0;
     while let Err(reason) = broker.deliver(message).await {
         failures += 1;
@@ -91,7 +91,7 @@ pub(super) async fn deliver_until_taken(broker: &Broker, message: &Message) {
             ];
             log::event(Level::Error, "delivery", &fields);
         }
-        tokio::time::sleep(pause.next()).await;
+        tokio::time::sleep(backoff.next()).await;
     }
     if failures > 0 {
         let name = broker.name();
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn pauses_grow_up_to_their_longest() {
-        let mut pause = Pause::NEW;
-        let pauses: Vec<_> = (0..12).map(|_| pause.next()).collect();
+        let mut backoff = Backoff::NEW;
+        let pauses: Vec<_> = (0..12).map(|_| backoff.next()).collect();
         assert_eq!(pauses[..3], [1, 2, 4].map(|times| times * DELIVERY_PAUSE_MIN));
         assert_eq!(pauses[11], DELIVERY_PAUSE_MAX);
     }

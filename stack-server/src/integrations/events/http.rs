@@ -10,7 +10,7 @@ use super::message::Message;
 use super::signature::Secrets;
 use super::topics::Topics;
 use crate::log::{self, Level};
-use crate::outbound::{Client, Outbound, Target};
+use crate::outbound::{Client, OutboundPolicy, Target};
 use crate::payments::event;
 
 const MESSAGE_UUID: HeaderName = HeaderName::from_static("message-uuid");
@@ -57,10 +57,10 @@ impl HttpPublisher {
             // Other servers of this API lose these events too: they fail to deliver each of them.
             log::event(Level::Error, "unpublished", &[("type", &kind.name()), ("reason", &reason)]);
         }
-        Ok(Self { client: Client::new(Outbound::Any), targets, secrets })
+        Ok(Self { client: Client::new(OutboundPolicy::Any), targets, secrets })
     }
 
-    pub(super) fn takes(&self, topic: &str) -> bool {
+    pub(super) fn accepts_topic(&self, topic: &str) -> bool {
         self.target(topic).is_some()
     }
 

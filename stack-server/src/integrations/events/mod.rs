@@ -29,5 +29,5 @@ mod topics;
 
 pub use error::PublishersError;
 pub use nats::NatsSettings;
-pub use running::{Publishers, Publishing};
+pub use running::{PublishSettings, Publishers};
 pub use topics::{Topics, TopicsError};

@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use ledger_store::{Direction, Document, DocumentAction, DocumentChange, DocumentRange, Expected, Store};
 use tokio::sync::watch;
 
-use super::broker::{Broker, deliver_until_taken, log_fault};
+use super::broker::{Broker, deliver_with_retry, log_fault};
 use super::commits::Commits;
 use super::error::StorageError;
 use super::message::Message;
@@ -90,8 +90,8 @@ impl Outbox {
         let Some((topic, message)) = message(&self.key, document, &self.topics) else {
             return log_fault(self.broker.name(), &"the document of a payment event is damaged");
         };
-        if self.broker.takes(&topic) {
-            deliver_until_taken(&self.broker, &message).await;
+        if self.broker.accepts_topic(&topic) {
+            deliver_with_retry(&self.broker, &message).await;
         }
     }
 

@@ -14,7 +14,7 @@ use ledger_store::{FeedPart, FeedPosition, Store};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::broker::{Broker, Pause, deliver_until_taken, log_fault};
+use super::broker::{Backoff, Broker, deliver_with_retry, log_fault};
 use super::commits::Commits;
 use super::envelope::{EventType, event};
 use super::error::StorageError;
@@ -58,18 +58,18 @@ impl Publisher {
     /// Publishes until the task is dropped.
     async fn publish(&self, position: &mut Position) {
         let mut commits = Commits::of(&self.store);
-        let mut pause = Pause::NEW;
+        let mut backoff = Backoff::NEW;
         loop {
             commits.begin();
             let part = match self.read(position.at()).await {
                 Ok(part) => part,
                 Err(error) => {
                     log_fault(self.broker.name(), &error);
-                    tokio::time::sleep(pause.next()).await;
+                    tokio::time::sleep(backoff.next()).await;
                     continue;
                 }
             };
-            pause = Pause::NEW;
+            backoff = Backoff::NEW;
             let next = part.next;
             if next == position.at() {
                 match position.due() {
@@ -111,7 +111,7 @@ impl Publisher {
         for fed in part.logs {
             let kind = EventType::of(&fed.log.entry.payload);
             let topic = self.topics.of(kind);
-            if fed.imported || !self.broker.takes(topic) {
+            if fed.imported || !self.broker.accepts_topic(topic) {
                 continue;
             }
             let message = Message {
@@ -136,7 +136,7 @@ impl Publisher {
             tasks.spawn(async move {
                 let _lane = lanes.acquire().await;
                 for message in &messages {
-                    deliver_until_taken(&broker, message).await;
+                    deliver_with_retry(&broker, message).await;
                 }
             });
         }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use ledger_store::Store;
 use tokio::sync::watch;
 
-use super::broker::{Broker, prepare_until_ready};
+use super::broker::{Broker, prepare_with_retry};
 use super::error::{PublishersError, StartFailure};
 use super::http::HttpPublisher;
 use super::nats::{NatsPublisher, NatsSettings};
@@ -20,7 +20,7 @@ use crate::limits::DELIVERY_STOP_TIMEOUT;
 
 /// The settings of event publishing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Publishing {
+pub struct PublishSettings {
     /// The topic of each event type.
     pub topics: Topics,
     /// Whether to post events over HTTP. The topic is the address.
@@ -33,7 +33,7 @@ pub struct Publishing {
     pub nats_settings: NatsSettings,
 }
 
-impl Publishing {
+impl PublishSettings {
     fn brokers(&self) -> Result<Vec<Broker>, StartFailure> {
         let mut brokers = Vec::new();
         if self.http {
@@ -75,7 +75,7 @@ impl Publishers {
     /// # Errors
     ///
     /// Fails if the settings are invalid, or if the store does not accept writes.
-    pub fn start(store: &Store, publishing: &Publishing) -> Result<Self, PublishersError> {
+    pub fn start(store: &Store, publishing: &PublishSettings) -> Result<Self, PublishersError> {
         let (stop, stopped) = watch::channel(false);
         let brokers = publishing.brokers()?;
         let threads = brokers.into_iter().map(|broker| start(store, &publishing.topics, broker, &stopped));
@@ -120,7 +120,7 @@ fn start(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let thread = std::thread::Builder::new().name(format!("events-{}", broker.name()));
     Ok(thread.spawn(move || {
-        runtime.spawn(async move { prepare_until_ready(&broker).await });
+        runtime.spawn(async move { prepare_with_retry(&broker).await });
         runtime.block_on(async { tokio::join!(publisher.run(position), outbox.run()) });
         // Tasks that access the store finish quickly.
         runtime.shutdown_timeout(DELIVERY_STOP_TIMEOUT);

@@ -8,7 +8,7 @@ use hyper::header::HeaderMap;
 use ledger_store::FedLog;
 
 use super::error::{NoFolder, PushError};
-use super::exporter::{Allowed, Driver};
+use super::exporter::{Driver, ExporterPolicy};
 use super::file::Files;
 use crate::blocking;
 use crate::http::response::{Json, Numbers};
@@ -28,9 +28,9 @@ impl Destinations {
     /// # Errors
     ///
     /// Fails if the folder for files cannot be created.
-    pub(super) fn new(allowed: &Allowed) -> std::io::Result<Self> {
-        let files = allowed.folder.clone().map(Files::below).transpose()?;
-        Ok(Self { client: Client::new(allowed.outbound), files: files.map(Arc::new) })
+    pub(super) fn new(policy: &ExporterPolicy) -> std::io::Result<Self> {
+        let files = policy.folder.clone().map(Files::below).transpose()?;
+        Ok(Self { client: Client::new(policy.outbound), files: files.map(Arc::new) })
     }
 
     /// Delivers logs through a driver, and returns once they have arrived.

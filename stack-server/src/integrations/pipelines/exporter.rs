@@ -15,13 +15,13 @@ use crate::limits::{
     EXPORTER_CONFIG_BYTES_MAX, EXPORTER_FILE_BYTES_MIN, EXPORTER_FILE_NAME_MAX, PIPELINE_FLUSH_MAX,
     PIPELINE_ITEMS_MAX,
 };
-use crate::outbound::{Outbound, Target};
+use crate::outbound::{OutboundPolicy, Target};
 
 /// The limits that the operator sets for exporters.
 #[derive(Clone, Debug)]
-pub(crate) struct Allowed {
+pub(crate) struct ExporterPolicy {
     /// The addresses that exporters may post to.
-    pub(crate) outbound: Outbound,
+    pub(crate) outbound: OutboundPolicy,
     /// The folder in which exporters may write files. Without a folder they must not write any.
     pub(crate) folder: Option<PathBuf>,
 }
@@ -157,13 +157,13 @@ impl Setup {
     pub(crate) fn read(
         driver: &str,
         config: Option<&RawValue>,
-        allowed: &Allowed,
+        policy: &ExporterPolicy,
     ) -> Result<Self, ExporterError> {
         let shown = || driver.chars().take(SHOWN_CHARS_MAX).collect();
-        Self::parse(driver, config, allowed).map_err(|reason| ExporterError { driver: shown(), reason })
+        Self::parse(driver, config, policy).map_err(|reason| ExporterError { driver: shown(), reason })
     }
 
-    fn parse(driver: &str, config: Option<&RawValue>, allowed: &Allowed) -> Result<Self, ConfigError> {
+    fn parse(driver: &str, config: Option<&RawValue>, policy: &ExporterPolicy) -> Result<Self, ConfigError> {
         let text = config.map_or("null", RawValue::get);
         if text.len() > EXPORTER_CONFIG_BYTES_MAX {
             return Err(ConfigError::TooLong);
@@ -176,12 +176,12 @@ impl Setup {
                     return Err(ConfigError::Empty("url"));
                 }
                 let target = Target::parse(&config.url.0)?;
-                allowed.outbound.allow(&target)?;
+                policy.outbound.allow(&target)?;
                 (Driver::Http(target), config)
             }
             "file" => {
                 let config = config()?;
-                if allowed.folder.is_none() {
+                if policy.folder.is_none() {
                     return Err(NoFolder.into());
                 }
                 (Driver::File(file(&config)?), config)
@@ -194,13 +194,13 @@ impl Setup {
                     return Err(ConfigError::Empty("dsn"));
                 }
                 let clickhouse = ClickHouse::parse(&config.dsn.0)?;
-                allowed.outbound.allow(clickhouse.target())?;
+                policy.outbound.allow(clickhouse.target())?;
                 (Driver::ClickHouse(clickhouse), config)
             }
             "elasticsearch" => {
                 let config = config()?;
                 let elasticsearch = elasticsearch(&config)?;
-                allowed.outbound.allow(elasticsearch.target())?;
+                policy.outbound.allow(elasticsearch.target())?;
                 (Driver::Elasticsearch(elasticsearch), config)
             }
             _ => return Err(ConfigError::UnknownDriver),
@@ -272,9 +272,9 @@ mod tests {
     use super::*;
 
     fn read(driver: &str, config: &str) -> Result<Setup, ExporterError> {
-        let allowed = Allowed { outbound: Outbound::Any, folder: Some(PathBuf::from("x")) };
+        let policy = ExporterPolicy { outbound: OutboundPolicy::Any, folder: Some(PathBuf::from("x")) };
         let config: Box<RawValue> = serde_json::from_str(config).expect("JSON");
-        Setup::read(driver, Some(&config), &allowed)
+        Setup::read(driver, Some(&config), &policy)
     }
 
     #[test]
@@ -327,11 +327,11 @@ mod tests {
             let error = read(driver, config).expect_err(config).to_string();
             assert!(error.starts_with(&format!("driver '{driver}' invalid: ")), "{error}");
         }
-        let allowed = Allowed { outbound: Outbound::Public, folder: None };
+        let policy = ExporterPolicy { outbound: OutboundPolicy::Public, folder: None };
         let config: Box<RawValue> =
             serde_json::from_str(r#"{"url":"http://127.0.0.1","dsn":"clickhouse://127.0.0.1","endpoint":"http://127.0.0.1","name":"x"}"#).expect("JSON");
         for driver in ["http", "clickhouse", "elasticsearch", "file"] {
-            assert!(Setup::read(driver, Some(&config), &allowed).is_err());
+            assert!(Setup::read(driver, Some(&config), &policy).is_err());
         }
     }
 }

@@ -82,7 +82,7 @@ fn of_folder(folder: &Path, error: &io::Error) -> io::Error {
 impl Series {
     fn append(&mut self, folder: &Path, config: &FileConfig, lines: &[Vec<u8>]) -> io::Result<()> {
         let open = match self.open.take() {
-            Some(open) if open.is_as_it_was_left(folder, config) => open,
+            Some(open) if open.is_unchanged(folder, config) => open,
             // Somebody has removed or truncated the file. Lines that are written to it might be lost.
             Some(open) => {
                 let last = numbers(folder, &config.name)?.last().copied().unwrap_or_default();
@@ -128,7 +128,7 @@ impl Open {
 
     /// Returns whether the path still leads to the open file, and whether the file has the same length as after the
     /// last push.
-    fn is_as_it_was_left(&self, folder: &Path, config: &FileConfig) -> bool {
+    fn is_unchanged(&self, folder: &Path, config: &FileConfig) -> bool {
         let (Ok(named), Ok(open)) =
             (std::fs::metadata(path(folder, &config.name, self.number)), self.file.metadata())
         else {

@@ -8,7 +8,7 @@
 //!
 //! - [`exporter`]: parses configurations. [`password`]: hides passwords in them. [`stored`]: stores exporters and
 //!   pipelines as documents.
-//! - [`worker`]: starts and stops pipelines. [`pipeline`]: one running pipeline. [`live`]: the progress of each
+//! - [`worker`]: starts and stops pipelines. [`pipeline`]: one running pipeline. [`monitor`]: the progress of each
 //!   pipeline. [`destination`], [`file`]: deliver logs.
 
 mod clickhouse;
@@ -17,11 +17,11 @@ mod elasticsearch;
 mod error;
 pub(crate) mod exporter;
 mod file;
-mod live;
+mod monitor;
 pub(crate) mod password;
 mod pipeline;
 pub(crate) mod stored;
 mod worker;
 
-pub(crate) use live::Live;
+pub(crate) use monitor::PipelineMonitor;
 pub(crate) use worker::Worker;

@@ -95,8 +95,8 @@ fn with_secrets(config: &str, change: &dyn Fn(&'static str, &str) -> Option<Stri
     let changed = |parent: Option<&str>, name: &str, value: &str| {
         change(member(parent, name)?, &text(value)?).map(|text| quoted(&text))
     };
-    rewritten(config, &|name, value| match name {
-        AUTHENTICATION => rewritten(value, &|name, value| changed(Some(AUTHENTICATION), name, value)),
+    replace_members(config, &|name, value| match name {
+        AUTHENTICATION => replace_members(value, &|name, value| changed(Some(AUTHENTICATION), name, value)),
         _ => changed(None, name, value),
     })
 }
@@ -118,7 +118,7 @@ fn at<'s>(secrets: &'s [(&'static str, String)], path: &str) -> Option<&'s str> 
 }
 
 /// Returns a JSON object with the values that `change` replaces, or `None` if it replaces none.
-fn rewritten(object: &str, change: &dyn Fn(&str, &str) -> Option<String>) -> Option<String> {
+fn replace_members(object: &str, change: &dyn Fn(&str, &str) -> Option<String>) -> Option<String> {
     let Entries(entries) = json::first::<Entries<'_, &RawValue>>(object.as_bytes()).ok()?;
     let mut changed = false;
     let mut out = Json::new(Numbers::Plain);
@@ -150,7 +150,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Returns the visible form of a text that may contain a secret, or `None` if the text is entirely visible.
-fn shown(path: &str, secret: &str) -> Option<String> {
+fn redacted_text(path: &str, secret: &str) -> Option<String> {
     let shown = match path {
         USERNAME => return None,
         PASSWORD if secret.is_empty() => return None,
@@ -162,8 +162,8 @@ fn shown(path: &str, secret: &str) -> Option<String> {
 }
 
 /// Returns a configuration without its secrets.
-pub(crate) fn hidden(config: &str) -> Cow<'_, str> {
-    with_secrets(config, &shown).map_or(Cow::Borrowed(config), Cow::Owned)
+pub(crate) fn redacted(config: &str) -> Cow<'_, str> {
+    with_secrets(config, &redacted_text).map_or(Cow::Borrowed(config), Cow::Owned)
 }
 
 /// Returns the configuration that replaces `kept`. If the client sends an address or password in its visible form, the
@@ -172,21 +172,23 @@ pub(crate) fn hidden(config: &str) -> Cow<'_, str> {
 /// # Errors
 ///
 /// Fails if a placeholder would replace a stored secret, because that would destroy the secret.
-pub(super) fn restored<'c>(config: &'c str, kept: &str) -> Result<Cow<'c, str>, StrayPlaceholder> {
+pub(super) fn restore_secrets<'c>(config: &'c str, kept: &str) -> Result<Cow<'c, str>, StrayPlaceholder> {
     let (given, kept) = (secrets(config), secrets(kept));
     let stays = |path: &str| {
         let (given, kept) = (at(&given, path), at(&kept, path));
-        given == kept || given.is_some() && given == kept.and_then(|kept| shown(path, kept)).as_deref()
+        given == kept
+            || given.is_some() && given == kept.and_then(|kept| redacted_text(path, kept)).as_deref()
     };
     let is_same_login = stays("endpoint") && stays(USERNAME);
     let stored = |path: &'static str, text: &str| {
         let secret = at(&kept, path)?;
-        let is_placeholder = shown(path, secret)? == text && (path != PASSWORD || is_same_login);
+        let is_placeholder = redacted_text(path, secret)? == text && (path != PASSWORD || is_same_login);
         is_placeholder.then(|| secret.to_owned())
     };
     for (path, text) in &given {
         let secret = at(&kept, path);
-        let replaces_secret = secret.is_some_and(|secret| secret != text && shown(path, secret).is_some());
+        let replaces_secret =
+            secret.is_some_and(|secret| secret != text && redacted_text(path, secret).is_some());
         if replaces_secret && text.contains(HIDDEN) && stored(path, text).is_none() {
             return Err(StrayPlaceholder { path });
         }
@@ -209,7 +211,7 @@ mod tests {
             ("nonsense", "nonsense"),
         ] {
             for path in ["url", "endpoint"] {
-                assert_eq!(shown(path, address).as_deref().unwrap_or(address), wanted);
+                assert_eq!(redacted_text(path, address).as_deref().unwrap_or(address), wanted);
             }
         }
         for (dsn, wanted) in [
@@ -222,16 +224,16 @@ mod tests {
             ("clickhouse://h?password=", "clickhouse://h?password="),
             ("clickhouse://u@h:9000/db1", "clickhouse://u@h:9000/db1"),
         ] {
-            assert_eq!(shown("dsn", dsn).as_deref().unwrap_or(dsn), wanted);
+            assert_eq!(redacted_text("dsn", dsn).as_deref().unwrap_or(dsn), wanted);
         }
         let config =
             r#"{"more":[1,{"url":"http://a:b@c"}],"url":"http://u:p\u0022@h/","batching":{"maxItems":7}}"#;
         assert_eq!(
-            hidden(config),
+            redacted(config),
             r#"{"more":[1,{"url":"http://a:b@c"}],"url":"http://u:xxxxx@h/","batching":{"maxItems":7}}"#
         );
         for same in ["{}", "null", r#"{"url":7}"#, r#"{"url":"http://h/"}"#, "no json"] {
-            assert!(matches!(hidden(same), Cow::Borrowed(_)), "{same}");
+            assert!(matches!(redacted(same), Cow::Borrowed(_)), "{same}");
         }
     }
 
@@ -244,10 +246,10 @@ mod tests {
         ] {
             for member in ["url", "endpoint"] {
                 let config = |url: &str| format!(r#"{{"{member}":"{url}"}}"#);
-                assert_eq!(hidden(&config(url)), config(shown));
-                assert_eq!(restored(&config(shown), &config(url)).as_deref(), Ok(&*config(url)));
+                assert_eq!(redacted(&config(url)), config(shown));
+                assert_eq!(restore_secrets(&config(shown), &config(url)).as_deref(), Ok(&*config(url)));
                 let elsewhere = config(&shown.replace("://", "://x"));
-                assert_eq!(restored(&elsewhere, &config(url)), Err(StrayPlaceholder { path: member }));
+                assert_eq!(restore_secrets(&elsewhere, &config(url)), Err(StrayPlaceholder { path: member }));
             }
         }
         assert_eq!(without_tokens("http://h?a=b&c&d=&e=f#g"), "http://h?a=xxxxx&c&d=&e=xxxxx");
@@ -256,39 +258,39 @@ mod tests {
     #[test]
     fn placeholder_restores_stored_password() {
         let kept = r#"{"url":"http://u:p@h/"}"#;
-        let shown = hidden(kept);
-        assert_eq!(restored(&shown, kept).as_deref(), Ok(kept));
+        let shown = redacted(kept);
+        assert_eq!(restore_secrets(&shown, kept).as_deref(), Ok(kept));
         let more = r#"{"batching":{"maxItems":7},"url":"http://u:xxxxx@h/"}"#;
         let wanted = r#"{"batching":{"maxItems":7},"url":"http://u:p@h/"}"#;
-        assert_eq!(restored(more, kept).as_deref(), Ok(wanted));
+        assert_eq!(restore_secrets(more, kept).as_deref(), Ok(wanted));
         // The stored password must neither go to another destination or user, nor be lost.
         for other in [r#"{"url":"http://u:xxxxx@evil/"}"#, r#"{"url":"http://v:xxxxx@h/"}"#] {
-            assert_eq!(restored(other, kept), Err(StrayPlaceholder { path: "url" }));
+            assert_eq!(restore_secrets(other, kept), Err(StrayPlaceholder { path: "url" }));
         }
         for other in [r#"{"url":"http://u:q@h/"}"#, r#"{"url":"http://evil/"}"#, "{}"] {
-            assert_eq!(restored(other, kept).as_deref(), Ok(other));
+            assert_eq!(restore_secrets(other, kept).as_deref(), Ok(other));
         }
         // If the stored text has no secret, the placeholder is ordinary text.
-        assert_eq!(restored(&shown, "{}").as_deref(), Ok(&*shown));
-        assert_eq!(restored(&shown, &shown).as_deref(), Ok(&*shown));
+        assert_eq!(restore_secrets(&shown, "{}").as_deref(), Ok(&*shown));
+        assert_eq!(restore_secrets(&shown, &shown).as_deref(), Ok(&*shown));
     }
 
     #[test]
     fn hides_passwords_of_every_driver_and_restores_them() {
         let kept = r#"{"endpoint":"http://h","authentication":{"username":"u","password":"secret"},"dsn":"clickhouse://u:p@h"}"#;
         let shown = r#"{"endpoint":"http://h","authentication":{"username":"u","password":"xxxxx"},"dsn":"clickhouse://u:xxxxx@h"}"#;
-        assert_eq!(hidden(kept), shown);
-        assert_eq!(restored(shown, kept).as_deref(), Ok(kept));
+        assert_eq!(redacted(kept), shown);
+        assert_eq!(restore_secrets(shown, kept).as_deref(), Ok(kept));
         let other = shown.replace("\"xxxxx\"", "\"new\"");
-        assert_eq!(restored(&other, kept).as_deref(), Ok(&*other.replace("u:xxxxx@", "u:p@")));
+        assert_eq!(restore_secrets(&other, kept).as_deref(), Ok(&*other.replace("u:xxxxx@", "u:p@")));
     }
 
     #[test]
     fn password_never_moves_to_another_server_or_user() {
         let kept = r#"{"endpoint":"http://h","authentication":{"username":"u","password":"secret"}}"#;
         for (from, to) in [("//h", "//evil"), ("\"u\"", "\"v\""), (r#""username":"u","#, "")] {
-            let given = hidden(kept).replace(from, to);
-            assert_eq!(restored(&given, kept), Err(StrayPlaceholder { path: PASSWORD }), "{given}");
+            let given = redacted(kept).replace(from, to);
+            assert_eq!(restore_secrets(&given, kept), Err(StrayPlaceholder { path: PASSWORD }), "{given}");
         }
     }
 }

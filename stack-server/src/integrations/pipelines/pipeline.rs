@@ -10,15 +10,15 @@ use tokio::sync::watch;
 use super::destination::Destinations;
 use super::error::LogsError;
 use super::exporter::Setup;
-use super::live::{Live, Progress};
-use super::stored::{KeptPosition, Pipeline, move_position, position};
+use super::monitor::{PipelineMonitor, Progress};
+use super::stored::{Pipeline, StoredPosition, move_position, position};
 use crate::blocking;
 use crate::integrations::events::commits::Commits;
 use crate::limits::{PIPELINE_PART_BYTES, POSITION_INTERVAL};
 
 /// The intervals of a pipeline.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Periods {
+pub(super) struct Intervals {
     /// Maximum time between two reads of new logs.
     pub(super) pull: Duration,
     /// The pause after a failed push.
@@ -26,14 +26,14 @@ pub(super) struct Periods {
 }
 
 /// A running pipeline and its resources.
-pub(super) struct Running {
+pub(super) struct RunningPipeline {
     pub(super) store: Store,
     pub(super) commits: Commits,
     pub(super) pipeline: Pipeline,
     pub(super) setup: Setup,
     pub(super) destinations: Arc<Destinations>,
-    pub(super) periods: Periods,
-    pub(super) live: Arc<Live>,
+    pub(super) intervals: Intervals,
+    pub(super) monitor: Arc<PipelineMonitor>,
     pub(super) stopped: watch::Receiver<bool>,
 }
 
@@ -42,62 +42,62 @@ struct Positions {
     /// The last log that the destination accepted.
     last: Option<LogId>,
     /// The stored position, which may be older.
-    kept: KeptPosition,
+    stored: StoredPosition,
     /// The time of the last attempt to store the position, or of the start.
-    kept_at: Instant,
+    stored_at: Instant,
 }
 
 impl Positions {
     /// Returns when to store the position, or `None` if the stored one is up to date.
     fn due(&self) -> Option<Instant> {
-        (self.last != self.kept.last).then(|| self.kept_at + POSITION_INTERVAL)
+        (self.last != self.stored.last).then(|| self.stored_at + POSITION_INTERVAL)
     }
 }
 
-impl Running {
+impl RunningPipeline {
     /// Runs until the pipeline is stopped or deleted, or until another writer changes its stored position.
     pub(super) async fn run(self) {
-        let kept = loop {
+        let stored = loop {
             match position(&self.store.snapshot(), &self.pipeline.id) {
-                Ok(Some(kept)) => break kept,
+                Ok(Some(stored)) => break stored,
                 Ok(None) => return,
                 Err(error) => {
-                    self.tell(None, Some(error.to_string()));
-                    if self.pause(self.periods.retry).await.is_err() {
+                    self.record(None, Some(error.to_string()));
+                    if self.pause(self.intervals.retry).await.is_err() {
                         return;
                     }
                 }
             }
         };
-        let mut positions = Positions { last: kept.last, kept, kept_at: Instant::now() };
-        self.tell(positions.last, None);
+        let mut positions = Positions { last: stored.last, stored, stored_at: Instant::now() };
+        self.record(positions.last, None);
         let mut stopped = self.stopped.clone();
         let mut overtaken = false;
         tokio::select! {
             // An error means that the worker is gone.
             _ = stopped.wait_for(|stop| *stop) => {}
-            () = self.work(&mut positions) => overtaken = true,
+            () = self.push_logs(&mut positions) => overtaken = true,
         }
-        if !overtaken && positions.last != positions.kept.last {
+        if !overtaken && positions.last != positions.stored.last {
             let _ = self.store_position(&mut positions).await;
         }
     }
 
     /// Pushes logs until another writer changes the stored position.
-    async fn work(&self, positions: &mut Positions) {
+    async fn push_logs(&self, positions: &mut Positions) {
         let mut commits = self.commits.clone();
         loop {
             commits.begin();
             let part = match self.read(positions.last).await {
                 Ok(part) => part,
                 Err(error) => {
-                    self.tell(positions.last, Some(error.to_string()));
-                    tokio::time::sleep(self.periods.retry).await;
+                    self.record(positions.last, Some(error.to_string()));
+                    tokio::time::sleep(self.intervals.retry).await;
                     continue;
                 }
             };
             if part.logs.is_empty() {
-                let wake = Instant::now() + self.periods.pull;
+                let wake = Instant::now() + self.intervals.pull;
                 let wake = positions.due().map_or(wake, |due| due.min(wake));
                 tokio::select! {
                     () = commits.next() => {}
@@ -126,7 +126,7 @@ impl Running {
         match self.destinations.push(&self.setup.driver, &part.logs).await {
             Ok(()) => {
                 positions.last = part.logs.last().map(|fed| fed.log.entry.id).or(positions.last);
-                self.tell(positions.last, None);
+                self.record(positions.last, None);
             }
             Err(error) => {
                 drop(part);
@@ -136,8 +136,8 @@ impl Running {
     }
 
     async fn failed(&self, positions: &Positions, reason: String) {
-        self.tell(positions.last, Some(reason));
-        tokio::time::sleep(self.periods.retry).await;
+        self.record(positions.last, Some(reason));
+        tokio::time::sleep(self.intervals.retry).await;
     }
 
     async fn read(&self, after: Option<LogId>) -> Result<FedLogs, LogsError> {
@@ -155,21 +155,21 @@ impl Running {
     /// Stores the position. If the write fails, tells the reason and returns `Ok`: a later write stores the position.
     /// Returns `Err` only if another writer has changed or deleted the stored position, so that the run must end.
     async fn store_position(&self, positions: &mut Positions) -> Result<(), ()> {
-        let (store, id, kept, last) =
-            (self.store.clone(), self.pipeline.id.clone(), positions.kept, positions.last);
-        let stored = blocking::run(move || move_position(&store, &id, kept, last)).await;
-        positions.kept_at = Instant::now();
+        let (store, id, stored, last) =
+            (self.store.clone(), self.pipeline.id.clone(), positions.stored, positions.last);
+        let stored = blocking::run(move || move_position(&store, &id, stored, last)).await;
+        positions.stored_at = Instant::now();
         match stored {
-            Ok(Ok(kept)) => positions.kept = kept,
+            Ok(Ok(stored)) => positions.stored = stored,
             Ok(Err(WriteError::Document(_))) => return Err(()),
-            Ok(Err(error)) => self.tell(positions.last, Some(error.to_string())),
-            Err(error) => self.tell(positions.last, Some(error.to_string())),
+            Ok(Err(error)) => self.record(positions.last, Some(error.to_string())),
+            Err(error) => self.record(positions.last, Some(error.to_string())),
         }
         Ok(())
     }
 
-    fn tell(&self, last: Option<LogId>, error: Option<String>) {
-        self.live.tell(&self.pipeline, Progress { run: self.pipeline.run, last, error });
+    fn record(&self, last: Option<LogId>, error: Option<String>) {
+        self.monitor.record(&self.pipeline, Progress { run: self.pipeline.run, last, error });
     }
 
     /// Waits. An error means that the pipeline must stop.

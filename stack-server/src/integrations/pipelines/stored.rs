@@ -247,7 +247,7 @@ pub(crate) fn update_exporter(
 ) -> Result<(), ApiError> {
     again(|| {
         let found = exporter(&store.snapshot(), id)?.ok_or_else(no_exporter)?;
-        let config = password::restored(config, &found.value.config)
+        let config = password::restore_secrets(config, &found.value.config)
             .map_err(|error| ApiError::validation(error.to_string()))?
             .into();
         let changed = Exporter { driver: driver.to_owned(), config, ..found.value };
@@ -388,7 +388,7 @@ pub(crate) fn create_pipeline(store: &Store, pipeline: &Pipeline) -> Result<(), 
 
 /// A change of a pipeline's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum StateChange {
     Start,
     Stop,
     Reset,
@@ -400,24 +400,29 @@ pub(crate) enum Order {
 /// # Errors
 ///
 /// `NOT_FOUND` if there is no such pipeline; `VALIDATION` for the start of a started pipeline.
-pub(crate) fn order(store: &Store, ledger: &LedgerName, id: &str, order: Order) -> Result<(), ApiError> {
+pub(crate) fn change_state(
+    store: &Store,
+    ledger: &LedgerName,
+    id: &str,
+    change: StateChange,
+) -> Result<(), ApiError> {
     again(|| {
         let found = pipeline(&store.snapshot(), id)?.filter(|found| found.value.ledger == *ledger);
         let found = found.ok_or_else(no_pipeline)?;
         let expected = Expected::Version(found.version);
-        let changes = match order {
-            Order::Start if found.value.enabled => {
+        let changes = match change {
+            StateChange::Start if found.value.enabled => {
                 return Err(ApiError::validation(format!("pipeline '{id}' already started")));
             }
-            Order::Start => vec![put_pipeline(&Pipeline { enabled: true, ..found.value }, expected)],
-            Order::Stop => vec![put_pipeline(&Pipeline { enabled: false, ..found.value }, expected)],
-            Order::Reset => {
+            StateChange::Start => vec![put_pipeline(&Pipeline { enabled: true, ..found.value }, expected)],
+            StateChange::Stop => vec![put_pipeline(&Pipeline { enabled: false, ..found.value }, expected)],
+            StateChange::Reset => {
                 let run = found.value.run + 1;
                 // Write the position to change its version, so that a push in progress cannot move it.
                 let position = put_position(id, None, Expected::Anything);
                 vec![put_pipeline(&Pipeline { run, ..found.value }, expected), position]
             }
-            Order::Delete => delete_pipeline(id, expected),
+            StateChange::Delete => delete_pipeline(id, expected),
         };
         Ok(store.change_documents(changes))
     })
@@ -433,7 +438,7 @@ pub(crate) fn no_pipeline() -> ApiError {
 
 /// The last accepted log, and the version of the stored position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeptPosition {
+pub(crate) struct StoredPosition {
     pub(crate) last: Option<LogId>,
     version: DocumentVersion,
 }
@@ -449,7 +454,7 @@ fn put_position(id: &str, last: Option<LogId>, expected: Expected) -> DocumentCh
 }
 
 /// Returns the stored position of a pipeline, or `None` if there is no such pipeline.
-pub(crate) fn position(snapshot: &Snapshot, id: &str) -> Result<Option<KeptPosition>, ReadError> {
+pub(crate) fn position(snapshot: &Snapshot, id: &str) -> Result<Option<StoredPosition>, ReadError> {
     let Some(document) = snapshot.document(PIPELINE_POSITIONS, id.as_bytes())? else { return Ok(None) };
     let last = match document.value.as_slice() {
         [] => None,
@@ -458,7 +463,7 @@ pub(crate) fn position(snapshot: &Snapshot, id: &str) -> Result<Option<KeptPosit
             Some(LogId::new(u64::from_le_bytes(bytes)))
         }
     };
-    Ok(Some(KeptPosition { last, version: document.version }))
+    Ok(Some(StoredPosition { last, version: document.version }))
 }
 
 /// Stores the position of a pipeline, unless it was stored by someone else since `kept` was read.
@@ -469,11 +474,11 @@ pub(crate) fn position(snapshot: &Snapshot, id: &str) -> Result<Option<KeptPosit
 pub(crate) fn move_position(
     store: &Store,
     id: &str,
-    kept: KeptPosition,
+    kept: StoredPosition,
     last: Option<LogId>,
-) -> Result<KeptPosition, WriteError> {
+) -> Result<StoredPosition, WriteError> {
     let change = put_position(id, last, Expected::Version(kept.version));
     let versions = store.change_documents(vec![change])?;
     let version = versions.into_iter().next().unwrap_or(kept.version);
-    Ok(KeptPosition { last, version })
+    Ok(StoredPosition { last, version })
 }

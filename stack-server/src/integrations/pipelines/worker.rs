@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use super::destination::Destinations;
-use super::exporter::{Allowed, Setup};
-use super::live::{Live, Progress};
-use super::pipeline::{Periods, Running};
+use super::exporter::{ExporterPolicy, Setup};
+use super::monitor::{PipelineMonitor, Progress};
+use super::pipeline::{Intervals, RunningPipeline};
 use super::stored::{self, Pipeline};
 use crate::integrations::events::commits::Commits;
 use crate::limits::DELIVERY_STOP_TIMEOUT;
@@ -35,21 +35,21 @@ impl Worker {
     pub(crate) fn start(
         store: &Store,
         settings: &Settings,
-        allowed: Allowed,
-        live: Arc<Live>,
+        policy: ExporterPolicy,
+        monitor: Arc<PipelineMonitor>,
     ) -> io::Result<Self> {
-        let destinations = Arc::new(Destinations::new(&allowed)?);
-        let periods =
-            Periods { pull: settings.pipelines_pull_interval, retry: settings.pipelines_retry_period };
+        let destinations = Arc::new(Destinations::new(&policy)?);
+        let intervals =
+            Intervals { pull: settings.pipelines_pull_interval, retry: settings.pipelines_retry_period };
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let mut runs = Runs {
+        let mut supervisor = Supervisor {
             store: store.clone(),
             commits: Commits::of(store),
-            allowed,
+            policy,
             destinations,
-            periods,
-            live,
+            intervals,
+            monitor,
             tasks: BTreeMap::new(),
         };
         let sync = settings.pipelines_sync_period;
@@ -57,15 +57,15 @@ impl Worker {
             runtime.block_on(async {
                 let mut stopped = stopped;
                 loop {
-                    runs.sync().await;
+                    supervisor.sync().await;
                     tokio::select! {
                         // An error means that the server was dropped. The worker then runs until the process ends.
                         Ok(_) = stopped.wait_for(|stop| *stop) => break,
-                        () = runs.live.called() => {}
+                        () = supervisor.monitor.woken() => {}
                         () = tokio::time::sleep(sync) => {}
                     }
                 }
-                runs.stop_all().await;
+                supervisor.stop_all().await;
             });
             // Abandon a push to a disk or a terminal that hangs.
             runtime.shutdown_timeout(DELIVERY_STOP_TIMEOUT);
@@ -83,7 +83,7 @@ impl Worker {
 
 /// The configuration that a task was started with. The worker restarts the task if any of it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Terms {
+struct TaskConfig {
     run: u64,
     exporter: String,
     driver: String,
@@ -91,23 +91,23 @@ struct Terms {
 }
 
 struct Task {
-    terms: Terms,
+    config: TaskConfig,
     stop: watch::Sender<bool>,
     handle: tokio::task::JoinHandle<()>,
 }
 
-struct Runs {
+struct Supervisor {
     store: Store,
     /// All pipelines share one watcher, so that the committing thread notifies only one.
     commits: Commits,
-    allowed: Allowed,
+    policy: ExporterPolicy,
     destinations: Arc<Destinations>,
-    periods: Periods,
-    live: Arc<Live>,
+    intervals: Intervals,
+    monitor: Arc<PipelineMonitor>,
     tasks: BTreeMap<String, Task>,
 }
 
-impl Runs {
+impl Supervisor {
     /// Stops the pipelines that should not run and starts those that should.
     async fn sync(&mut self) {
         let wanted = match self.wanted() {
@@ -118,45 +118,47 @@ impl Runs {
             }
         };
         let outdated = |id: &String, task: &Task| {
-            task.handle.is_finished() || wanted.get(id).is_none_or(|(_, terms)| *terms != task.terms)
+            task.handle.is_finished()
+                || wanted.get(id).is_none_or(|(_, task_config)| *task_config != task.config)
         };
         let ended: Vec<String> =
             self.tasks.iter().filter(|(id, task)| outdated(id, task)).map(|(id, _)| id.clone()).collect();
         for id in ended {
             self.stop(&id).await;
         }
-        for (id, (pipeline, terms)) in wanted {
+        for (id, (pipeline, task_config)) in wanted {
             if !self.tasks.contains_key(&id) {
-                self.begin(pipeline, terms);
+                self.begin(pipeline, task_config);
             }
         }
     }
 
-    fn wanted(&self) -> Result<BTreeMap<String, (Pipeline, Terms)>, ReadError> {
+    fn wanted(&self) -> Result<BTreeMap<String, (Pipeline, TaskConfig)>, ReadError> {
         let snapshot = self.store.snapshot();
         let mut wanted = BTreeMap::new();
         for pipeline in stored::pipelines(&snapshot, None)?.into_iter().filter(|pipeline| pipeline.enabled) {
             // No request can create a pipeline without an exporter.
             let Some(exporter) = stored::exporter(&snapshot, &pipeline.exporter)? else { continue };
             let exporter = exporter.value;
-            let terms = Terms {
+            let task_config = TaskConfig {
                 run: pipeline.run,
                 exporter: exporter.id,
                 driver: exporter.driver,
                 config: exporter.config,
             };
-            wanted.insert(pipeline.id.clone(), (pipeline, terms));
+            wanted.insert(pipeline.id.clone(), (pipeline, task_config));
         }
         Ok(wanted)
     }
 
-    fn begin(&mut self, pipeline: Pipeline, terms: Terms) {
+    fn begin(&mut self, pipeline: Pipeline, task_config: TaskConfig) {
         // The configuration was valid when the client sent it. The operator may have set stricter limits since
         // then.
-        let setup = serde_json::from_str::<&RawValue>(&terms.config)
+        let setup = serde_json::from_str::<&RawValue>(&task_config.config)
             .map_err(|error| error.to_string())
             .and_then(|config| {
-                Setup::read(&terms.driver, Some(config), &self.allowed).map_err(|error| error.to_string())
+                Setup::read(&task_config.driver, Some(config), &self.policy)
+                    .map_err(|error| error.to_string())
             });
         let setup = match setup {
             Ok(setup) => setup,
@@ -164,22 +166,22 @@ impl Runs {
                 let last = stored::position(&self.store.snapshot(), &pipeline.id);
                 let last = last.ok().flatten().and_then(|kept| kept.last);
                 let progress = Progress { run: pipeline.run, last, error: Some(reason) };
-                return self.live.tell(&pipeline, progress);
+                return self.monitor.record(&pipeline, progress);
             }
         };
         let (stop, stopped) = watch::channel(false);
         let id = pipeline.id.clone();
-        let running = Running {
+        let running = RunningPipeline {
             store: self.store.clone(),
             commits: self.commits.clone(),
             pipeline,
             setup,
             destinations: self.destinations.clone(),
-            periods: self.periods,
-            live: self.live.clone(),
+            intervals: self.intervals,
+            monitor: self.monitor.clone(),
             stopped,
         };
-        self.tasks.insert(id, Task { terms, stop, handle: tokio::spawn(running.run()) });
+        self.tasks.insert(id, Task { config: task_config, stop, handle: tokio::spawn(running.run()) });
     }
 
     async fn stop(&mut self, id: &str) {
@@ -188,7 +190,7 @@ impl Runs {
             // A panic of the task has been reported already.
             let _ = task.handle.await;
         }
-        self.live.forget(id);
+        self.monitor.forget(id);
     }
 
     async fn stop_all(&mut self) {

@@ -4,7 +4,7 @@ use ledger_core::{LedgerName, Timestamp};
 use ledger_store::{ReadError, Snapshot};
 
 use crate::payments::payment::Payment;
-use crate::payments::postings::posting::{self, Basis, NotDue, Posting};
+use crate::payments::postings::posting::{self, Basis, NotPostable, Posting};
 use crate::payments::postings::rule;
 use crate::payments::postings::transactions::with_reference;
 
@@ -18,14 +18,14 @@ pub(crate) struct Explanation {
     /// Whether the ledger contains the payment now.
     pub(crate) is_posted: bool,
     /// The transactions, newest first.
-    pub(crate) transactions: Vec<Made>,
+    pub(crate) transactions: Vec<PostedTransaction>,
     /// The reason why the ledger does not contain the current state of the payment.
     pub(crate) reason: Option<Reason>,
 }
 
 /// A transaction that a payment made.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct PostedTransaction {
     pub(crate) ledger: LedgerName,
     pub(crate) id: u64,
     pub(crate) reference: String,
@@ -80,11 +80,11 @@ fn reason(posting: &Posting, payment: &Payment, is_on: bool) -> Option<Reason> {
         return Some(Reason::new(&refusal.code, format!("refused at {}: {}", refusal.at, refusal.message)));
     }
     Some(match due {
-        Err(NotDue::Status(status)) => {
+        Err(NotPostable::Status(status)) => {
             let message = format!("the payment is {}: only SUCCEEDED ones are posted", status.name());
             Reason::new("STATUS", message)
         }
-        Err(NotDue::Amount(amount)) => {
+        Err(NotPostable::Amount(amount)) => {
             Reason::new("AMOUNT", format!("the amount is {amount}: only amounts above 0 are posted"))
         }
         Ok(_) => Reason::new(
@@ -94,14 +94,14 @@ fn reason(posting: &Posting, payment: &Payment, is_on: bool) -> Option<Reason> {
     })
 }
 
-fn transactions(snapshot: &Snapshot, posting: &Posting) -> Result<Vec<Made>, ReadError> {
+fn transactions(snapshot: &Snapshot, posting: &Posting) -> Result<Vec<PostedTransaction>, ReadError> {
     let mut made = Vec::new();
     let Some(name) = &posting.ledger else { return Ok(made) };
     let Some(ledger) = snapshot.ledger(name) else { return Ok(made) };
     for number in (1..=posting.transactions).rev().take(TRANSACTIONS_MAX) {
         let reference = Posting::reference(&posting.payment, number);
         let Some(found) = with_reference(&ledger, &reference)? else { continue };
-        made.push(Made {
+        made.push(PostedTransaction {
             ledger: name.clone(),
             id: found.transaction.id.get(),
             reference,

@@ -14,7 +14,7 @@ use crate::payments::postings::posting::{self, Basis, Posting, Refusal};
 use crate::payments::postings::rule::{self, PostingRule};
 use crate::payments::postings::transactions::with_reference;
 use crate::payments::postings::variables;
-use crate::payments::service::installed;
+use crate::payments::service::require_installation;
 
 /// The metadata key by which a transaction names its payment.
 pub(crate) const PAYMENT_KEY: &str = "payment_id";
@@ -77,7 +77,7 @@ impl<'a> Planner<'a> {
         let rule = found.value;
         let program = Program::compile(&rule.script, Profile::Default)
             .map_err(|error| ApiError::fault(&format!("a stored script does not compile: {error}")))?;
-        let connector_name = installed(snapshot, connector)?.value.name;
+        let connector_name = require_installation(snapshot, connector)?.value.name;
         Ok(Some(Self { snapshot, rule, program, connector_name, now }))
     }
 

@@ -47,7 +47,7 @@ pub(crate) struct Refusal {
 
 /// The reason why a payment must not be in the ledger, independently of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NotDue {
+pub(crate) enum NotPostable {
     Status(PaymentStatus),
     Amount(Balance),
 }
@@ -58,12 +58,12 @@ impl Basis {
     /// # Errors
     ///
     /// Fails if the ledger must not contain the payment: only payments that have succeeded and moved money are posted.
-    pub(crate) fn of(payment: &Payment) -> Result<Self, NotDue> {
+    pub(crate) fn of(payment: &Payment) -> Result<Self, NotPostable> {
         if payment.status != PaymentStatus::Succeeded {
-            return Err(NotDue::Status(payment.status));
+            return Err(NotPostable::Status(payment.status));
         }
         if payment.amount <= Balance::ZERO {
-            return Err(NotDue::Amount(payment.amount.clone()));
+            return Err(NotPostable::Amount(payment.amount.clone()));
         }
         Ok(Self {
             amount: payment.amount.clone(),

@@ -10,9 +10,9 @@ use crate::payments::ids::{ConnectorId, PaymentId};
 use crate::payments::payment::Payment;
 use crate::payments::postings::posting;
 use crate::payments::postings::rule;
-use crate::payments::postings::write::Recorded;
+use crate::payments::postings::write::PaymentChanges;
 use crate::payments::record::{self, prefixed};
-use crate::payments::service::{Payments, installed};
+use crate::payments::service::{Payments, require_installation};
 
 /// Number of payments in one commit.
 const PART: usize = 200;
@@ -22,7 +22,7 @@ const PAYMENTS_MAX: usize = 10_000;
 
 /// The result of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
+pub(crate) struct RunReport {
     /// Number of payments that the run examined.
     pub(crate) examined: u64,
     /// Number of examined payments that the ledger now contains.
@@ -45,14 +45,14 @@ impl Payments {
         connector: &ConnectorId,
         after: Option<&PaymentId>,
         now: Timestamp,
-    ) -> Result<Run, ApiError> {
-        let mut run = Run::default();
+    ) -> Result<RunReport, ApiError> {
+        let mut run = RunReport::default();
         let mut beyond = after.map(PaymentId::key);
         while run.examined < PAYMENTS_MAX as u64 {
             let snapshot = self.snapshot();
-            installed(&snapshot, connector)?;
+            require_installation(&snapshot, connector)?;
             if rule::find(&snapshot, connector)?.is_none() {
-                return Err(not_on());
+                return Err(no_posting_rule());
             }
             let range = DocumentRange {
                 beyond: beyond.take().map(|key| (vec![], key)),
@@ -90,12 +90,12 @@ impl Payments {
                 let found = record::find::<Payment>(snapshot, &id.key())?;
                 payments.extend(found.map(|found| found.value));
             }
-            Ok(Recorded { changes: vec![], payments, answer: () })
+            Ok(PaymentChanges { changes: vec![], payments, answer: () })
         })
     }
 }
 
 /// Returns the error for an installation without a posting rule.
-pub(crate) fn not_on() -> ApiError {
+pub(crate) fn no_posting_rule() -> ApiError {
     ApiError::not_found("payments of this installation make no transactions")
 }

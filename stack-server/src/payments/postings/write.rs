@@ -16,7 +16,7 @@ use crate::payments::record;
 use crate::payments::service::Payments;
 
 /// Changes of documents, and the payments that they contain.
-pub(crate) struct Recorded<T> {
+pub(crate) struct PaymentChanges<T> {
     pub(crate) changes: Vec<DocumentChange>,
     /// The new and changed payments in their current state.
     pub(crate) payments: Vec<Payment>,
@@ -28,7 +28,7 @@ const ATTEMPTS: usize = 64;
 
 /// The result of an attempt.
 enum Attempt {
-    Recorded,
+    PaymentChanges,
     /// Another write has changed a record on which the attempt was based.
     Overtaken,
     /// The ledger refuses some commands. The numbers are indexes of plans. Nothing is recorded.
@@ -48,14 +48,14 @@ impl Payments {
         &self,
         connector: &ConnectorId,
         now: Timestamp,
-        mut build: impl FnMut(&Snapshot) -> Result<Recorded<T>, ApiError>,
+        mut build: impl FnMut(&Snapshot) -> Result<PaymentChanges<T>, ApiError>,
     ) -> Result<T, ApiError> {
-        let _gate = self.keep_installations();
+        let _guard = self.read_lock();
         let mut refusals: BTreeMap<PaymentId, Refusal> = BTreeMap::new();
         let mut overtaken = 0;
         while overtaken < ATTEMPTS {
             let snapshot = self.snapshot();
-            let Recorded { changes, payments, answer } = build(&snapshot)?;
+            let PaymentChanges { changes, payments, answer } = build(&snapshot)?;
             let mut plans = Vec::new();
             if !payments.is_empty()
                 && let Some(planner) = Planner::of(&snapshot, connector, now)?
@@ -69,7 +69,7 @@ impl Payments {
                 }
             }
             match self.attempt(changes, &mut plans, now)? {
-                Attempt::Recorded => return Ok(answer),
+                Attempt::PaymentChanges => return Ok(answer),
                 Attempt::Overtaken => {
                     refusals.clear();
                     overtaken += 1;
@@ -98,7 +98,7 @@ impl Payments {
             documents.push(record::put(&plan.after, plan.before.1));
         }
         if documents.is_empty() {
-            return Ok(Attempt::Recorded);
+            return Ok(Attempt::PaymentChanges);
         }
         let written = if commands.is_empty() {
             self.store.change_documents(documents).map(|_| vec![])
@@ -125,6 +125,6 @@ impl Payments {
                 Outcome::Failed(error) => return Err(error.into()),
             }
         }
-        Ok(if refused.is_empty() { Attempt::Recorded } else { Attempt::Refused(refused) })
+        Ok(if refused.is_empty() { Attempt::PaymentChanges } else { Attempt::Refused(refused) })
     }
 }

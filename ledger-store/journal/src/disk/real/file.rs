@@ -71,7 +71,7 @@ impl DiskFile for RealFile {
 
     fn set_aside(&self, from: u64, to: u64, space: Space) -> io::Result<()> {
         debug_assert!(from <= to);
-        if promise(&self.file, from, to)? && space == Space::Promised {
+        if preallocate(&self.file, from, to)? && space == Space::Promised {
             return self.sync();
         }
         let mut zeros = AlignedBuffer::default();
@@ -136,7 +136,7 @@ pub(super) fn open_direct(_path: &Path) -> Option<File> {
 
 /// Asks the file system to allocate blocks for a part of a file. Returns whether it does.
 #[cfg(target_os = "linux")]
-fn promise(file: &File, from: u64, to: u64) -> io::Result<bool> {
+fn preallocate(file: &File, from: u64, to: u64) -> io::Result<bool> {
     use rustix::fs::{FallocateFlags, fallocate};
     use rustix::io::Errno;
     match fallocate(file, FallocateFlags::empty(), from, to - from) {
@@ -148,7 +148,7 @@ fn promise(file: &File, from: u64, to: u64) -> io::Result<bool> {
 
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
-fn promise(_file: &File, _from: u64, _to: u64) -> io::Result<bool> {
+fn preallocate(_file: &File, _from: u64, _to: u64) -> io::Result<bool> {
     Ok(false)
 }
 

@@ -95,10 +95,10 @@ impl Disk for RealDisk {
     }
 
     #[cfg(unix)]
-    fn room(&self, dir: &Path) -> io::Result<Option<super::DiskRoom>> {
+    fn space(&self, dir: &Path) -> io::Result<Option<super::DiskSpace>> {
         let of = rustix::fs::statvfs(dir)?;
         let bytes = |blocks: u64| blocks.saturating_mul(of.f_frsize);
-        Ok(Some(super::DiskRoom { total: bytes(of.f_blocks), free: bytes(of.f_bavail) }))
+        Ok(Some(super::DiskSpace { total: bytes(of.f_blocks), free: bytes(of.f_bavail) }))
     }
 
     fn lock(&self, dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutcome> {

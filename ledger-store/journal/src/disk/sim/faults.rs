@@ -1,6 +1,6 @@
 //! The faults that a test requests of a simulated disk.
 
-use crate::disk::DiskRoom;
+use crate::disk::DiskSpace;
 
 /// Faults that will occur. Operations are counted from 1, over all files.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,5 +25,5 @@ pub struct Faults {
     /// Syncs succeed without effect. No store survives that, so it shows that a test would notice a missing sync.
     pub lying_syncs: bool,
     /// The free space that the disk reports.
-    pub room: Option<DiskRoom>,
+    pub space: Option<DiskSpace>,
 }

@@ -23,7 +23,7 @@ pub use self::faults::Faults;
 use self::file::FileState;
 use self::handles::{SimDir, SimFile, SimLock};
 use self::state::{NameChange, Node, State};
-use super::{BootId, Disk, DiskDir, DiskFile, DiskRoom, LockOutcome, OpenMode, parent};
+use super::{BootId, Disk, DiskDir, DiskFile, DiskSpace, LockOutcome, OpenMode, parent};
 
 /// A disk in memory. All clones are the same disk.
 #[derive(Clone, Debug, Default)]
@@ -230,8 +230,8 @@ impl Disk for SimDisk {
         Ok(())
     }
 
-    fn room(&self, _dir: &Path) -> io::Result<Option<DiskRoom>> {
-        Ok(self.state.lock().faults.room)
+    fn space(&self, _dir: &Path) -> io::Result<Option<DiskSpace>> {
+        Ok(self.state.lock().faults.space)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

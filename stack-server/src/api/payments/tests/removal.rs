@@ -31,7 +31,8 @@ fn account_of_a_removed_installation_joins_no_pool() {
     let pool = plain(&server.call(P::CreatePool, &[], &body).expect("created")["data"]["id"]);
     // The removal has begun: it marks the installation first.
     let found = record::find::<Installation>(&server.world.store.snapshot(), removed.installation.bytes());
-    let leaving = Installation { is_leaving: true, ..found.expect("no fault").expect("installed").value };
+    let leaving =
+        Installation { is_being_removed: true, ..found.expect("no fault").expect("installed").value };
     server.world.store.change_documents(vec![record::put(&leaving, Expected::Anything)]).expect("marked");
     let add = json!({"accountID": removed_account}).to_string();
     server.call(P::AddPoolAccount, &[&*pool], &add).expect_err("the account goes");

@@ -16,14 +16,14 @@ use tokio::sync::watch;
 use crate::api::app::App;
 use crate::api::context::Context;
 use crate::api::operations::Payments as P;
-use crate::api::payments::answer;
-use crate::connectors::Outcome;
+use crate::api::payments::handle;
+use crate::connectors::OrderState;
 use crate::connectors::clock::Clock as _;
 use crate::connectors::tests::world::{Pages, World};
 use crate::http::error::{ApiError, Profile};
 use crate::http::request::Query;
-use crate::integrations::pipelines::exporter::Allowed;
-use crate::outbound::Outbound;
+use crate::integrations::pipelines::exporter::ExporterPolicy;
+use crate::outbound::OutboundPolicy;
 use crate::payments::account::Account;
 use crate::payments::ids::{AccountId, ConnectorId, InitiationId};
 use crate::payments::pool::{Member, Pool};
@@ -45,10 +45,10 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn start(disk: &SimDisk, pages: &Pages) -> Self {
         let world = World::start(disk, pages);
-        let allowed = Allowed { outbound: Outbound::Public, folder: None };
+        let policy = ExporterPolicy { outbound: OutboundPolicy::Public, folder: None };
         let (_, stopping) = watch::channel(false);
         let address = (Ipv4Addr::LOCALHOST, 80).into();
-        let app = App::new(world.store.clone(), Settings::default(), None, address, None, stopping, allowed);
+        let app = App::new(world.store.clone(), Settings::default(), None, address, None, stopping, policy);
         let app = app.with_connectors(world.engine.clone());
         Self { world, app }
     }
@@ -68,13 +68,13 @@ impl Server {
             query: Query::parse("pageSize=1000"),
             target: "/",
             peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            pass: None,
+            token: None,
             headers: &headers,
             body: Bytes::copy_from_slice(body.as_bytes()),
             stream: Mutex::new(None),
         };
         self.world.runtime.block_on(async {
-            let body = answer(operation, &context).await?.into_body().collect().await;
+            let body = handle(operation, &context).await?.into_body().collect().await;
             let bytes = body.unwrap_or_else(|_| panic!("the body of {operation:?}")).to_bytes();
             Ok(serde_json::from_slice(&bytes).unwrap_or_default())
         })
@@ -182,7 +182,7 @@ impl Server {
         for one in self.list(P::ListInitiations, &[]) {
             let reference = plain(&one["reference"]);
             let results = book.results_of(&format!("{reference}_"));
-            let moved = results.iter().filter(|outcome| **outcome == Outcome::Done).count();
+            let moved = results.iter().filter(|outcome| **outcome == OrderState::Done).count();
             let status = plain(&one["status"]);
             let is_moved = ["PROCESSED", "REVERSED", "PARTIALLY_REVERSED"].contains(&status.as_str());
             assert_eq!(moved, usize::from(is_moved), "{place}: {reference} is {status}: {results:?}");

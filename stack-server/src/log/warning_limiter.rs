@@ -12,7 +12,7 @@ const SUBJECTS_MAX: usize = 1_000;
 
 /// The time of the last warning about each subject.
 #[derive(Debug, Default)]
-pub(crate) struct Rarely(Mutex<HashMap<String, Last>>);
+pub(crate) struct WarningLimiter(Mutex<HashMap<String, Last>>);
 
 #[derive(Debug)]
 struct Last {
@@ -20,7 +20,7 @@ struct Last {
     left_out: u64,
 }
 
-impl Rarely {
+impl WarningLimiter {
     /// Returns the number of warnings left out since the last one, if a warning about the subject is due.
     pub(crate) fn due(&self, subject: &str, now: Instant) -> Option<u64> {
         let mut subjects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,21 +50,21 @@ mod tests {
 
     #[test]
     fn one_in_a_period_and_the_rest_are_counted() {
-        let (rarely, start) = (Rarely::default(), Instant::now());
-        assert_eq!(rarely.due("a", start), Some(0));
-        assert_eq!(rarely.due("a", start + PERIOD / 2), None);
-        assert_eq!(rarely.due("a", start + PERIOD.mul_f64(0.99)), None);
-        assert_eq!(rarely.due("b", start + PERIOD / 2), Some(0), "another subject");
-        assert_eq!(rarely.due("a", start + PERIOD), Some(2));
-        assert_eq!(rarely.due("a", start + PERIOD), None);
+        let (limiter, start) = (WarningLimiter::default(), Instant::now());
+        assert_eq!(limiter.due("a", start), Some(0));
+        assert_eq!(limiter.due("a", start + PERIOD / 2), None);
+        assert_eq!(limiter.due("a", start + PERIOD.mul_f64(0.99)), None);
+        assert_eq!(limiter.due("b", start + PERIOD / 2), Some(0), "another subject");
+        assert_eq!(limiter.due("a", start + PERIOD), Some(2));
+        assert_eq!(limiter.due("a", start + PERIOD), None);
     }
 
     #[test]
     fn subjects_are_bounded() {
-        let (rarely, start) = (Rarely::default(), Instant::now());
+        let (limiter, start) = (WarningLimiter::default(), Instant::now());
         for number in 0..=2 * SUBJECTS_MAX {
-            rarely.due(&number.to_string(), start);
-            assert!(rarely.0.lock().unwrap_or_else(PoisonError::into_inner).len() <= SUBJECTS_MAX);
+            limiter.due(&number.to_string(), start);
+            assert!(limiter.0.lock().unwrap_or_else(PoisonError::into_inner).len() <= SUBJECTS_MAX);
         }
     }
 }

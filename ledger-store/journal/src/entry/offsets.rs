@@ -7,10 +7,10 @@ use super::section::{Entry, SectionReader};
 use crate::{Chunk, Position, Section};
 
 /// The byte ranges of all entries of a chunk, by position.
-pub struct EntryPlaces(Vec<EntryPlace>);
+pub struct EntryOffsets(Vec<EntryOffset>);
 
 /// The header of an entry, and where its content is.
-struct EntryPlace {
+struct EntryOffset {
     position: u64,
     kind: u8,
     flags: u64,
@@ -25,14 +25,14 @@ struct EntryPlace {
     end: usize,
 }
 
-impl EntryPlaces {
+impl EntryOffsets {
     /// Reads the headers of all entries of a chunk.
     ///
     /// # Errors
     ///
     /// [`Corrupt`] if the header of an entry cannot be read.
     pub fn of(chunk: &Chunk) -> Result<Self, Corrupt> {
-        let mut places = Vec::new();
+        let mut offsets = Vec::new();
         for (section, (_, content)) in chunk.sections().iter().enumerate() {
             let Section::Present(bytes) = content else { continue };
             let mut reader = SectionReader::new(chunk.first(), bytes)?;
@@ -41,7 +41,7 @@ impl EntryPlaces {
                 // An entry ends where the unread rest of its section begins.
                 let end = bytes.len() - reader.rest.remaining();
                 let start = end - content.remaining();
-                places.push(EntryPlace {
+                offsets.push(EntryOffset {
                     position,
                     kind,
                     flags,
@@ -55,11 +55,11 @@ impl EntryPlaces {
                 });
             }
         }
-        places.sort_unstable_by_key(|place| place.position);
-        Ok(Self(places))
+        offsets.sort_unstable_by_key(|place| place.position);
+        Ok(Self(offsets))
     }
 
-    /// Returns the record at a position of `chunk`, the chunk from which [`EntryPlaces::of`] read the headers. Returns
+    /// Returns the record at a position of `chunk`, the chunk from which [`EntryOffsets::of`] read the headers. Returns
     /// `None` if the section of the entry was removed.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl EntryPlaces {
     pub fn find<'a>(&self, chunk: &'a Chunk, position: Position) -> Result<Option<Record<'a>>, Corrupt> {
         let found = self.0.binary_search_by_key(&position.get(), |place| place.position);
         let Ok(found) = found else { return Ok(None) };
-        let EntryPlace { position, kind, flags, ledger, log, transaction, date, section, start, end } =
+        let EntryOffset { position, kind, flags, ledger, log, transaction, date, section, start, end } =
             self.0[found];
         let Some((_, Section::Present(bytes))) = chunk.sections().get(section) else { return Ok(None) };
         let content = Reader::new(bytes.get(start..end).ok_or(Corrupt { what: "place of an entry" })?);

@@ -22,12 +22,12 @@ pub(crate) struct Progress {
 
 /// The progress of every running pipeline, and the signal that wakes the worker.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct PipelineMonitor {
     progress: Mutex<BTreeMap<String, Progress>>,
     changed: Notify,
 }
 
-impl Live {
+impl PipelineMonitor {
     /// Returns the progress of a pipeline, if it runs in this process.
     pub(crate) fn progress(&self, pipeline: &Pipeline) -> Option<Progress> {
         let all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,17 +35,17 @@ impl Live {
     }
 
     /// Wakes the worker, so that it compares the running pipelines with the stored ones.
-    pub(crate) fn call(&self) {
+    pub(crate) fn wake(&self) {
         self.changed.notify_one();
     }
 
     /// Waits until the worker is woken.
-    pub(super) async fn called(&self) {
+    pub(super) async fn woken(&self) {
         self.changed.notified().await;
     }
 
     /// Records the progress of a pipeline, and logs its error if the error is new.
-    pub(super) fn tell(&self, pipeline: &Pipeline, progress: Progress) {
+    pub(super) fn record(&self, pipeline: &Pipeline, progress: Progress) {
         let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let told = all.get(&pipeline.id).and_then(|before| before.error.as_ref());
         if let Some(reason) = progress.error.as_ref().filter(|reason| told != Some(reason)) {

@@ -10,13 +10,13 @@ type Account<'t> = (&'t str, &'t str);
 
 /// Accounts in the order in which sources emptied them, with an index once there are many.
 #[derive(Debug, Default)]
-pub(super) struct Emptied<'t> {
+pub(super) struct EmptiedAccounts<'t> {
     accounts: Vec<Account<'t>>,
     /// Index of all accounts. Empty while a linear search is faster.
     index: BTreeSet<Account<'t>>,
 }
 
-impl<'t> Emptied<'t> {
+impl<'t> EmptiedAccounts<'t> {
     pub(super) fn clear(&mut self) {
         self.accounts.clear();
         self.index.clear();
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn truncate_removes_the_latest_accounts() {
         let names: Vec<String> = (0..50).map(|n| format!("a{n}")).collect();
-        let mut emptied = Emptied::default();
+        let mut emptied = EmptiedAccounts::default();
         for length in [3, 40, 0, 17, 16] {
             emptied.truncate(0);
             for name in &names {

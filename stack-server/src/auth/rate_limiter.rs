@@ -15,7 +15,7 @@ use crate::limits::RATES_MAX;
 /// The decision about an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    Within,
+    Allowed,
     /// There were too many attempts for the client, possibly from other addresses.
     ClientExceeded,
     /// There were too many attempts from the address. The attempt is refused and not counted.
@@ -50,12 +50,12 @@ fn network(address: IpAddr) -> IpAddr {
 
 /// The counts of a server.
 #[derive(Debug)]
-pub(crate) struct Rates {
+pub(crate) struct RateLimiter {
     per_minute: f64,
     counts: Mutex<Counts>,
 }
 
-impl Rates {
+impl RateLimiter {
     /// Creates counts that allow this number of wrong secrets per minute, for each address and for each client.
     pub(crate) fn new(per_minute: u32) -> Self {
         Self { per_minute: f64::from(per_minute), counts: Mutex::default() }
@@ -91,7 +91,7 @@ impl Rates {
     }
 
     /// Counts an attempt before its secret is checked, so that concurrent attempts count, too. If the secret is right,
-    /// the caller gives the attempt back with [`Rates::give_back`].
+    /// the caller gives the attempt back with [`RateLimiter::give_back`].
     pub(crate) fn try_once(&self, client: &str, address: IpAddr, now: Instant) -> Verdict {
         let mut counts = self.lock();
         let counts = &mut *counts;
@@ -99,14 +99,14 @@ impl Rates {
             return Verdict::Refused;
         }
         if self.take(&mut counts.clients, &client.to_owned(), now) {
-            Verdict::Within
+            Verdict::Allowed
         } else {
             Verdict::ClientExceeded
         }
     }
 
     /// Returns whether an address has attempts left, or a client has already sent a right secret from there.
-    pub(crate) fn is_welcome(&self, client: &str, address: IpAddr, now: Instant) -> bool {
+    pub(crate) fn may_try(&self, client: &str, address: IpAddr, now: Instant) -> bool {
         let counts = self.lock();
         let address = network(address);
         self.left(&counts.addresses, &address, now) >= 1.0
@@ -124,7 +124,7 @@ impl Rates {
     }
 
     /// Remembers that a client has sent a right secret from an address.
-    pub(crate) fn right(&self, client: &str, address: IpAddr, now: Instant) {
+    pub(crate) fn record_success(&self, client: &str, address: IpAddr, now: Instant) {
         let mut counts = self.lock();
         let key = (client.to_owned(), network(address));
         if counts.right.len() >= RATES_MAX && !counts.right.contains_key(&key) {
@@ -150,37 +150,37 @@ mod tests {
 
     #[test]
     fn an_address_has_so_many_tries_a_minute() {
-        let rates = Rates::new(10);
+        let rates = RateLimiter::new(10);
         let now = Instant::now();
-        rates.right("a", THERE, now);
+        rates.record_success("a", THERE, now);
         for _ in 0..10 {
-            assert!(rates.is_welcome("a", HERE, now));
-            assert_eq!(rates.try_once("a", HERE, now), Verdict::Within);
+            assert!(rates.may_try("a", HERE, now));
+            assert_eq!(rates.try_once("a", HERE, now), Verdict::Allowed);
         }
         assert_eq!(rates.try_once("a", HERE, now), Verdict::Refused);
         assert_eq!(rates.try_once("b", HERE, now), Verdict::Refused, "the address has had its tries");
-        assert!(!rates.is_welcome("a", HERE, now) && rates.is_welcome("a", THERE, now));
-        assert_eq!(rates.try_once("b", THERE, now), Verdict::Within);
+        assert!(!rates.may_try("a", HERE, now) && rates.may_try("a", THERE, now));
+        assert_eq!(rates.try_once("b", THERE, now), Verdict::Allowed);
         assert_eq!(rates.try_once("a", THERE, now), Verdict::ClientExceeded, "others were wrong about it");
         // Refused attempts do not delay the next one.
         for second in 1..6 {
             assert_eq!(rates.try_once("a", HERE, now + Duration::from_secs(second)), Verdict::Refused);
         }
         let later = now + Duration::from_secs(6);
-        assert_eq!(rates.try_once("c", HERE, later), Verdict::Within, "a tenth of a minute is one try");
+        assert_eq!(rates.try_once("c", HERE, later), Verdict::Allowed, "a tenth of a minute is one try");
         assert_eq!(rates.try_once("c", HERE, later), Verdict::Refused);
     }
 
     #[test]
     fn a_right_try_is_given_back() {
-        let rates = Rates::new(1);
+        let rates = RateLimiter::new(1);
         let now = Instant::now();
         for _ in 0..3 {
-            assert_eq!(rates.try_once("a", HERE, now), Verdict::Within);
+            assert_eq!(rates.try_once("a", HERE, now), Verdict::Allowed);
             rates.give_back("a", HERE);
         }
         rates.give_back("a", HERE);
-        assert_eq!(rates.try_once("a", HERE, now), Verdict::Within);
+        assert_eq!(rates.try_once("a", HERE, now), Verdict::Allowed);
         assert_eq!(
             rates.try_once("a", HERE, now),
             Verdict::Refused,
@@ -190,25 +190,25 @@ mod tests {
 
     #[test]
     fn a_network_counts_as_one_address() {
-        let rates = Rates::new(1);
+        let rates = RateLimiter::new(1);
         let now = Instant::now();
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         rates.try_once("a", address("2001:db8::1"), now);
         assert_eq!(rates.try_once("b", address("2001:db8::ffff:2"), now), Verdict::Refused);
-        assert_eq!(rates.try_once("b", address("2001:db8:0:1::1"), now), Verdict::Within);
+        assert_eq!(rates.try_once("b", address("2001:db8:0:1::1"), now), Verdict::Allowed);
         rates.try_once("c", address("::ffff:192.0.2.1"), now);
         assert_eq!(rates.try_once("d", HERE, now), Verdict::Refused);
     }
 
     #[test]
     fn counts_no_more_than_there_is_room_for() {
-        let rates = Rates::new(1);
+        let rates = RateLimiter::new(1);
         let now = Instant::now();
         for number in 0..=RATES_MAX {
             let client = number.to_string();
             let address = std::net::Ipv4Addr::from_bits(number as u32).into();
             rates.try_once(&client, address, now);
-            rates.right(&client, HERE, now + Duration::from_nanos(number as u64));
+            rates.record_success(&client, HERE, now + Duration::from_nanos(number as u64));
         }
         let counts = rates.lock();
         assert!(counts.clients.len() <= RATES_MAX && counts.right.len() <= RATES_MAX);

@@ -42,14 +42,14 @@ const WAIT: Duration = Duration::from_secs(1);
 const REOPEN_SPACING: Duration = Duration::from_millis(50);
 
 /// The reason why a file could not be reopened.
-enum Unopened {
+enum ReopenError {
     /// The disk still refuses access.
     Refused(String),
     /// The file is damaged.
     Damaged(String),
 }
 
-impl From<IndexError> for Unopened {
+impl From<IndexError> for ReopenError {
     fn from(error: IndexError) -> Self {
         if error.is_of_the_disk() {
             Self::Refused(error.to_string())
@@ -59,7 +59,7 @@ impl From<IndexError> for Unopened {
     }
 }
 
-impl From<Unusable> for Unopened {
+impl From<Unusable> for ReopenError {
     fn from(unusable: Unusable) -> Self {
         match unusable {
             Unusable::Refused(error) => Self::Refused(error.to_string()),
@@ -70,18 +70,18 @@ impl From<Unusable> for Unopened {
 }
 
 /// Runs the thread that repairs the index, until it is stopped.
-pub(crate) fn mend_loop(engine: &Engine) {
+pub(crate) fn repair_loop(engine: &Engine) {
     let Some(home) = &engine.home else { return };
     let mut failures = Backoff::new();
     let (mut not_opened_before, mut not_built_before) = (Instant::now(), Instant::now());
     while !engine.is_stopping() && engine.stopped().is_none() {
         let mended = match engine.index().fault() {
             None => {
-                engine.mending.wait(WAIT);
+                engine.repair.wait(WAIT);
                 continue;
             }
             Some(fault @ Fault::Refused { .. }) => {
-                engine.mending.note_unavailable(&fault.to_string());
+                engine.repair.note_unavailable(&fault.to_string());
                 if !retry::pause(engine, not_opened_before.saturating_duration_since(Instant::now())) {
                     return;
                 }
@@ -113,26 +113,26 @@ fn reopen(engine: &Engine, home: &IndexHome) -> Result<(), ()> {
     let old = engine.index();
     // Retire the old handle before the file is opened again: a write through it would corrupt the file.
     old.retire();
-    let opened = home.open().map_err(Unopened::from).and_then(|index| {
+    let opened = home.open().map_err(ReopenError::from).and_then(|index| {
         let found = view_of(engine, &index).inspect_err(|_| index.abandon())?;
         Ok((index, found))
     });
     match opened {
         Ok((index, view)) => {
             install_file(engine, index, &view);
-            wake_after_mending(engine);
+            wake_after_repair(engine);
             if engine.flushes.lock().failing.is_none() {
-                engine.mending.note_available();
+                engine.repair.note_available();
             }
             Ok(())
         }
-        Err(Unopened::Refused(reason)) => {
-            engine.mending.note_unavailable(&reason);
+        Err(ReopenError::Refused(reason)) => {
+            engine.repair.note_unavailable(&reason);
             Err(())
         }
-        Err(Unopened::Damaged(reason)) => {
+        Err(ReopenError::Damaged(reason)) => {
             // The retired file is still the store's index, and must be replaced.
-            old.condemn(reason);
+            old.mark_for_replacement(reason);
             Ok(())
         }
     }
@@ -140,7 +140,7 @@ fn reopen(engine: &Engine, home: &IndexHome) -> Result<(), ()> {
 
 /// Returns the view with a reopened file. The file must hold the entries that the view says it holds, or those of
 /// one more flush. That flush reported a failure but took effect, so the view drops its memtables.
-fn view_of(engine: &Engine, index: &IndexFile) -> Result<View, Unopened> {
+fn view_of(engine: &Engine, index: &IndexFile) -> Result<View, ReopenError> {
     let snapshot = index.snapshot()?;
     let next = Watermark::read(&snapshot)?.map_or(Position::FIRST, |watermark| watermark.next);
     let mut view = View::clone(&engine.view());
@@ -154,7 +154,7 @@ fn view_of(engine: &Engine, index: &IndexFile) -> Result<View, Unopened> {
     drop(flushes);
     let Some(flush) = flush else {
         let reason = format!("the index holds entries before {next}, not before {}", view.indexed);
-        return Err(Unopened::Damaged(reason));
+        return Err(ReopenError::Damaged(reason));
     };
     view.take_flush(snapshot, flush, next);
     Ok(view)
@@ -162,8 +162,8 @@ fn view_of(engine: &Engine, index: &IndexFile) -> Result<View, Unopened> {
 
 /// Makes a file the store's index. The caller holds the `install` lock.
 fn install_file(engine: &Engine, index: IndexFile, view: &View) {
-    let mending = engine.mending.clone();
-    index.tell_faults(move || mending.want());
+    let repair = engine.repair.clone();
+    index.on_fault(move || repair.request_check());
     let mut current = engine.index.write();
     let mut slot = engine.view.write();
     // More entries may have been published since the caller took its view.
@@ -173,7 +173,7 @@ fn install_file(engine: &Engine, index: IndexFile, view: &View) {
     *current = index;
 }
 
-fn wake_after_mending(engine: &Engine) {
+fn wake_after_repair(engine: &Engine) {
     engine.flushes.lock().retry_now = true;
     engine.flush_wanted.notify_all();
     background::want_merges(engine);
@@ -182,16 +182,16 @@ fn wake_after_mending(engine: &Engine) {
 /// Builds a new index and replaces the faulty one.
 fn replace(engine: &Engine, home: &IndexHome, fault: &Fault) -> Result<(), ()> {
     let reason = fault.to_string();
-    engine.mending.tell(IndexEvent::Rebuilding { reason: reason.clone() });
+    engine.repair.emit(IndexEvent::Rebuilding { reason: reason.clone() });
     let begun = Instant::now();
     match build_and_swap(engine, home, fault) {
         Ok(()) => {
-            wake_after_mending(engine);
-            engine.mending.tell(IndexEvent::Rebuilt { reason, took: begun.elapsed() });
+            wake_after_repair(engine);
+            engine.repair.emit(IndexEvent::Rebuilt { reason, took: begun.elapsed() });
             Ok(())
         }
         Err(error) => {
-            engine.mending.tell(IndexEvent::RebuildFailed { reason: error.to_string() });
+            engine.repair.emit(IndexEvent::RebuildFailed { reason: error.to_string() });
             Err(())
         }
     }
@@ -204,7 +204,7 @@ fn build_and_swap(engine: &Engine, home: &IndexHome, fault: &Fault) -> Result<()
         if let Some(lock) = engine.journal_lock.try_lock_for(WAIT) {
             break lock;
         }
-        rebuild::go_on(engine)?;
+        rebuild::check_still_needed(engine)?;
     };
     if matches!(fault, Fault::Unsynced(_)) {
         // After a failed sync, an opening would see the page cache and not the disk, and would trust it.

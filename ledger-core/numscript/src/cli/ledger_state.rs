@@ -11,13 +11,13 @@ pub(crate) type Key = (String, String, String);
 
 /// Balances and metadata. Balances that are not listed are zero; metadata that is not listed is absent.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct World {
+pub(crate) struct LedgerState {
     pub(crate) balances: BTreeMap<Key, Balance>,
     /// Metadata by account and key.
     pub(crate) metadata: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-impl Reads for World {
+impl Reads for LedgerState {
     type Error = Infallible;
 
     fn balance(&mut self, account: &AccountAddress, asset: &str, color: &str) -> Result<Balance, Infallible> {
@@ -56,14 +56,14 @@ pub(crate) fn run(
     program: &Program,
     variables: &Variables,
     options: Options,
-    world: &mut World,
+    state: &mut LedgerState,
 ) -> Result<Outcome, Box<Failed>> {
     let mut scratch = Scratch::default();
     let mut run = Run::new(program, variables, options, &mut scratch);
     loop {
         match run.advance() {
             Ok(Progress::Done) => return Ok(run.outcome()),
-            Ok(Progress::Needs) => match run.answer(world) {
+            Ok(Progress::Needs) => match run.answer(state) {
                 Ok(()) => {}
                 Err(impossible) => match impossible {},
             },
@@ -73,8 +73,8 @@ pub(crate) fn run(
 }
 
 /// Returns the balances after an outcome: all balances of the world, and those that the outcome changes.
-pub(crate) fn balances_after(world: &World, outcome: &Outcome) -> BTreeMap<Key, Balance> {
-    let mut balances = world.balances.clone();
+pub(crate) fn balances_after(state: &LedgerState, outcome: &Outcome) -> BTreeMap<Key, Balance> {
+    let mut balances = state.balances.clone();
     for posting in &outcome.postings {
         let movement = &posting.posting;
         let key = |account: &AccountAddress| {

@@ -21,7 +21,7 @@ pub(crate) const BY_EXPIRY: u32 = 1;
 
 /// A token, session or assertion to refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused<'a> {
+pub(crate) enum Denied<'a> {
     /// One token, identified by its `jti`.
     Token(&'a str),
     /// Every token of a session, identified by its `sid`.
@@ -30,7 +30,7 @@ pub(crate) enum Refused<'a> {
     Assertion { issuer: &'a str, id: &'a str },
 }
 
-impl Refused<'_> {
+impl Denied<'_> {
     /// Returns the key of the record. The key has a fixed length, so that callers do not control it.
     fn key(self) -> Vec<u8> {
         let (sort, parts) = match self {
@@ -53,7 +53,7 @@ pub(crate) fn expiry_key(expires: u64) -> DocumentKey {
 }
 
 /// Returns the change that stores a refusal until `expires`. `expected` says whether the refusal may exist already.
-pub(crate) fn refuse(what: Refused<'_>, expires: u64, expected: Expected) -> DocumentChange {
+pub(crate) fn deny(what: Denied<'_>, expires: u64, expected: Expected) -> DocumentChange {
     put(AUTH_REFUSED, &what.key(), vec![], vec![expiry_key(expires)], expected)
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn refuse(what: Refused<'_>, expires: u64, expected: Expected) -> Doc
 /// # Errors
 ///
 /// Fails if the store cannot be read.
-pub(crate) fn has(snapshot: &Snapshot, what: Refused<'_>) -> Result<bool, ReadError> {
+pub(crate) fn is_denied(snapshot: &Snapshot, what: Denied<'_>) -> Result<bool, ReadError> {
     Ok(snapshot.document(AUTH_REFUSED, &what.key())?.is_some())
 }
 
@@ -72,12 +72,12 @@ pub(crate) fn has(snapshot: &Snapshot, what: Refused<'_>) -> Result<bool, ReadEr
 /// # Errors
 ///
 /// Fails if the store cannot be read.
-pub(crate) fn is_refused(snapshot: &Snapshot, token: &Token<'_>) -> Result<bool, ReadError> {
+pub(crate) fn is_revoked(snapshot: &Snapshot, token: &Token<'_>) -> Result<bool, ReadError> {
     let Some(id) = token.claim("jti") else { return Ok(true) };
-    if has(snapshot, Refused::Token(id))? {
+    if is_denied(snapshot, Denied::Token(id))? {
         return Ok(true);
     }
-    token.claim("sid").map_or(Ok(false), |session| has(snapshot, Refused::Session(session)))
+    token.claim("sid").map_or(Ok(false), |session| is_denied(snapshot, Denied::Session(session)))
 }
 
 /// Deletes the expired documents of all collections with expiring documents. Returns the number of deleted documents.
@@ -122,15 +122,15 @@ mod tests {
     fn refuses_each_thing_until_it_is_swept() {
         let store = Store::in_memory();
         let things = [
-            Refused::Token("a"),
-            Refused::Session("a"),
-            Refused::Assertion { issuer: "a", id: "b" },
-            Refused::Assertion { issuer: "ab", id: "" },
+            Denied::Token("a"),
+            Denied::Session("a"),
+            Denied::Assertion { issuer: "a", id: "b" },
+            Denied::Assertion { issuer: "ab", id: "" },
         ];
-        let is_there = |what| has(&store.snapshot(), what).expect("no error");
+        let is_there = |what| is_denied(&store.snapshot(), what).expect("no error");
         for (at, what) in things.into_iter().enumerate() {
             assert!(!is_there(what), "{what:?}");
-            let change = refuse(what, 100 + at as u64, Expected::Absent);
+            let change = deny(what, 100 + at as u64, Expected::Absent);
             store.change_documents(vec![change.clone()]).expect("refused");
             assert!(is_there(what), "{what:?}");
             assert!(store.change_documents(vec![change]).is_err(), "a second time");
@@ -145,7 +145,7 @@ mod tests {
         let store = Store::in_memory();
         for part in 0..3 {
             let names: Vec<String> = (0..SWEEP_DOCUMENTS).map(|number| format!("{part}-{number}")).collect();
-            let refused = names.iter().map(|name| refuse(Refused::Token(name), 7, Expected::Anything));
+            let refused = names.iter().map(|name| deny(Denied::Token(name), 7, Expected::Anything));
             store.change_documents(refused.collect()).expect("refused");
         }
         assert_eq!(sweep(&store, 8).expect("swept"), 3 * SWEEP_DOCUMENTS);

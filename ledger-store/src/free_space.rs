@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ledger_journal::disk::{Disk, DiskRoom};
+use ledger_journal::disk::{Disk, DiskSpace};
 
 /// Divisor of the disk size. The default floor is a twentieth of the disk.
 const FLOOR_PART: u64 = 20;
@@ -18,27 +18,27 @@ const FLOOR_MAX: u64 = 256 << 20;
 
 /// Tells whether the disk of a store has too little free space for more writes.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct FreeSpace {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     /// The number of bytes that must stay free. `None` computes it from the size of the disk.
     floor: Option<u64>,
 }
 
-impl Room {
+impl FreeSpace {
     pub(crate) const fn new(disk: Arc<dyn Disk>, dir: PathBuf, floor: Option<u64>) -> Self {
         Self { disk, dir, floor }
     }
 
     /// Whether the free space is below the floor. False for a disk that cannot report its free space.
     pub(crate) fn is_low(&self) -> bool {
-        let space = self.disk.room(&self.dir).ok().flatten();
+        let space = self.disk.space(&self.dir).ok().flatten();
         space.is_some_and(|space| space.free < self.floor.unwrap_or_else(|| floor_of(space)))
     }
 }
 
 /// Returns the default floor of a disk, in bytes.
-fn floor_of(space: DiskRoom) -> u64 {
+fn floor_of(space: DiskSpace) -> u64 {
     (space.total / FLOOR_PART).clamp(FLOOR_MIN, FLOOR_MAX)
 }
 
@@ -52,16 +52,16 @@ mod tests {
 
     #[test]
     fn default_floor_follows_disk_size_within_bounds() {
-        let floor = |total| floor_of(DiskRoom { total, free: 0 });
+        let floor = |total| floor_of(DiskSpace { total, free: 0 });
         assert_eq!([floor(1 << 20), floor(1 << 30), floor(1 << 40)], [FLOOR_MIN, (1 << 30) / 20, FLOOR_MAX]);
     }
 
     #[test]
     fn is_not_low_if_disk_cannot_report_space() {
         let disk = SimDisk::new();
-        let is_low = |floor| Room::new(Arc::new(disk.clone()), PathBuf::from("data"), floor).is_low();
+        let is_low = |floor| FreeSpace::new(Arc::new(disk.clone()), PathBuf::from("data"), floor).is_low();
         assert!(!is_low(Some(u64::MAX)));
-        disk.set_faults(Faults { room: Some(DiskRoom { total: 1 << 40, free: 100 }), ..Faults::default() });
+        disk.set_faults(Faults { space: Some(DiskSpace { total: 1 << 40, free: 100 }), ..Faults::default() });
         assert_eq!(
             [is_low(None), is_low(Some(101)), is_low(Some(100)), is_low(Some(0))],
             [true, true, false, false]
@@ -71,8 +71,8 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn real_disk_reports_free_space() {
-        let space = RealDisk.room(Path::new(".")).expect("readable").expect("reported");
+        let space = RealDisk.space(Path::new(".")).expect("readable").expect("reported");
         assert!(space.total > 0 && space.free <= space.total, "{space:?}");
-        assert!(RealDisk.room(Path::new("no such directory")).is_err());
+        assert!(RealDisk.space(Path::new("no such directory")).is_err());
     }
 }

@@ -29,7 +29,7 @@ impl Rights {
 
 /// A verified token.
 #[derive(Clone, Debug)]
-pub(crate) struct Pass {
+pub(crate) struct VerifiedToken {
     pub(super) rights: Rights,
     /// Expiry, in seconds since the Unix epoch. At that second the token is no longer valid.
     pub(super) expires: u64,
@@ -39,9 +39,9 @@ pub(crate) struct Pass {
     pub(super) keys: Option<Keys>,
 }
 
-impl Pass {
+impl VerifiedToken {
     /// Returns whether the token is still valid. Fetches the keys of its issuer again if they are older than a minute.
-    pub(super) async fn is_good(&self, now: u64) -> bool {
+    pub(super) async fn is_valid(&self, now: u64) -> bool {
         if let Some(keys) = &self.keys {
             keys.keep_fresh().await;
         }
