@@ -12,6 +12,7 @@ mod faults;
 mod feed;
 mod first_lines;
 mod import;
+mod import_gaps;
 mod index_crashes;
 mod index_damage;
 mod index_mending;

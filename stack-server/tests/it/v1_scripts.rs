@@ -114,6 +114,9 @@ fn scripts_read_typed_metadata_of_v1() {
 /// whether the answer of the route `transactions` has a link to a description.
 type RefusedScript = (&'static str, Value, Value, &'static str, &'static str, bool);
 
+const NO_SEND: &str = "send [GEM 0] (source = @world destination = @b)";
+const EMPTY_SEND: &str = "send [GEM *] (source = @poor destination = @b)";
+
 fn refused_scripts() -> Vec<RefusedScript> {
     let taken = || json!({"reference": "taken"});
     let poor = "send [GEM 2] (source = @a destination = @b)";
@@ -172,22 +175,8 @@ fn refused_scripts() -> Vec<RefusedScript> {
         ),
         ("fail", none(), none(), "COMPILATION_FAILED", "1:1 ", true),
         ("set_tx_meta(\"k\", 1)", none(), none(), "VALIDATION", "transaction has no postings", false),
-        (
-            "send [GEM 0] (source = @world destination = @b)",
-            none(),
-            none(),
-            "VALIDATION",
-            "transaction has no postings",
-            false,
-        ),
-        (
-            "send [GEM *] (source = @poor destination = @b)",
-            none(),
-            none(),
-            "VALIDATION",
-            "transaction has no postings",
-            false,
-        ),
+        (NO_SEND, none(), none(), "VALIDATION", "transaction has no postings", false),
+        (EMPTY_SEND, none(), none(), "VALIDATION", "transaction has no postings", false),
         // The reference is checked before the script, its variables and its funds.
         (poor, none(), taken(), "CONFLICT", "conflict error on reference", false),
         ("nonsense", none(), taken(), "CONFLICT", "conflict error on reference", false),

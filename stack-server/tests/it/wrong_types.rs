@@ -126,6 +126,24 @@ fn v1_errors_name_the_field() {
     }
 }
 
+/// Data of a revert in a bulk.
+const V2_REVERT: [Row; 5] = [
+    ("[]", "", "an object"),
+    (r#"{"id":"7"}"#, "id", "a whole number"),
+    (r#"{"force":7}"#, "force", "a boolean"),
+    (r#"{"atEffectiveDate":7}"#, "atEffectiveDate", "a boolean"),
+    (r#"{"metadata":7}"#, "metadata", "an object"),
+];
+
+/// Data of metadata in a bulk.
+const V2_METADATA: [Row; 5] = [
+    ("7", "", "an object"),
+    (r#"{"targetType":7}"#, "targetType", "a string"),
+    (r#"{"targetId":[]}"#, "targetId", "a string or an integer"),
+    (r#"{"metadata":{"k":7}}"#, "metadata.k", "a string"),
+    (r#"{"key":7}"#, "key", "a string"),
+];
+
 #[test]
 fn v2_errors_name_the_field() {
     let mut settings = stack_server::Settings::default();
@@ -175,23 +193,9 @@ fn v2_errors_name_the_field() {
         );
         names("POST", "/_bulk", elements("CREATE_TRANSACTION", &transaction));
         for action in ["ADD_METADATA", "DELETE_METADATA"] {
-            let data: [Row; 5] = [
-                ("7", "", "an object"),
-                (r#"{"targetType":7}"#, "targetType", "a string"),
-                (r#"{"targetId":[]}"#, "targetId", "a string or an integer"),
-                (r#"{"metadata":{"k":7}}"#, "metadata.k", "a string"),
-                (r#"{"key":7}"#, "key", "a string"),
-            ];
-            names("POST", "/_bulk", elements(action, &data));
+            names("POST", "/_bulk", elements(action, &V2_METADATA));
         }
-        let revert: [Row; 5] = [
-            ("[]", "", "an object"),
-            (r#"{"id":"7"}"#, "id", "a whole number"),
-            (r#"{"force":7}"#, "force", "a boolean"),
-            (r#"{"atEffectiveDate":7}"#, "atEffectiveDate", "a boolean"),
-            (r#"{"metadata":7}"#, "metadata", "an object"),
-        ];
-        names("POST", "/_bulk", elements("REVERT_TRANSACTION", &revert));
+        names("POST", "/_bulk", elements("REVERT_TRANSACTION", &V2_REVERT));
     }
     names_fields(
         &server,
