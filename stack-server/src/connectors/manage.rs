@@ -32,6 +32,10 @@ use crate::payments::task::Task;
 use crate::payments::transfer::Transfer;
 use crate::uuid::Uuid;
 
+/// Number of deleted records at which a removal ends with a flush. Until a flush, every list passes over the deleted
+/// records.
+pub(super) const FLUSHED_REMOVAL: usize = 1_000;
+
 impl Engine {
     /// Installs a connector and starts its tasks. Returns after the synchronous tasks have ended.
     ///
@@ -222,15 +226,15 @@ impl Engine {
                 self.unlink_accounts(&found.value.id, id)?;
             }
         }
-        record::delete_all::<Payment>(store, prefix)?;
+        let mut deleted = record::delete_all::<Payment>(store, prefix)?;
         // The ledger keeps the transactions of the postings.
-        record::delete_all::<Posting>(store, prefix)?;
-        record::delete_all::<PostingRule>(store, prefix)?;
-        record::delete_all::<AccountBalance>(store, prefix)?;
-        record::delete_all::<Account>(store, prefix)?;
-        record::delete_all::<Initiation>(store, prefix)?;
-        record::delete_all::<Transfer>(store, prefix)?;
-        record::delete_all::<Task>(store, prefix)?;
+        deleted += record::delete_all::<Posting>(store, prefix)?;
+        deleted += record::delete_all::<PostingRule>(store, prefix)?;
+        deleted += record::delete_all::<AccountBalance>(store, prefix)?;
+        deleted += record::delete_all::<Account>(store, prefix)?;
+        deleted += record::delete_all::<Initiation>(store, prefix)?;
+        deleted += record::delete_all::<Transfer>(store, prefix)?;
+        deleted += record::delete_all::<Task>(store, prefix)?;
         let gone = record::delete::<Installation>(prefix.to_vec(), Expected::Anything);
         debug_assert_eq!(gone.collection, CONNECTORS);
         let payments = &self.0.payments;
@@ -239,6 +243,9 @@ impl Engine {
             if emits_event { payments.event_changes(&[Event::ConnectorReset(id)], now) } else { vec![] };
         changes.push(gone);
         store.change_documents(changes)?;
+        if deleted >= FLUSHED_REMOVAL {
+            store.flush();
+        }
         Ok(())
     }
 

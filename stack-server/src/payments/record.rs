@@ -187,14 +187,16 @@ pub(crate) fn refused(error: WriteError) -> ApiError {
     }
 }
 
-/// Deletes all records whose keys begin with a prefix, in several commits if there are many.
-pub(crate) fn delete_all<R: Record>(store: &Store, prefix: &[u8]) -> Result<(), ApiError> {
+/// Deletes all records whose keys begin with a prefix, in several commits if there are many. Returns their number.
+pub(crate) fn delete_all<R: Record>(store: &Store, prefix: &[u8]) -> Result<usize, ApiError> {
     let mut range = DocumentRange { limit: CHANGES_MAX, ..prefixed(prefix, Direction::Ascending) };
+    let mut deleted = 0;
     loop {
         let found = store.snapshot().documents(R::COLLECTION, &range)?;
-        let Some(last) = found.last() else { return Ok(()) };
+        let Some(last) = found.last() else { return Ok(deleted) };
         // Without this, each read would pass over the documents that were deleted before.
         range.beyond = Some((Vec::new(), last.key.clone()));
+        deleted += found.len();
         let changes = found.into_iter().map(|document| delete::<R>(document.key, Expected::Anything));
         store.change_documents(changes.collect())?;
     }

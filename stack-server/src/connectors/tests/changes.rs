@@ -1,8 +1,15 @@
 //! Tests of concurrent, failed and interrupted changes of installations.
 
+use ledger_store::Expected;
+use ledger_testkit::SimDisk;
+
+use super::world::{Pages, World};
 use super::*;
+use crate::connectors::manage::FLUSHED_REMOVAL;
 use crate::http::error::Code;
+use crate::payments::account::NewAccount;
 use crate::payments::installation::{self, Installation};
+use crate::payments::words::AccountType;
 
 fn installed(fixture: &Fixture) -> Vec<Installation> {
     let mut all = installation::all(&fixture.store.snapshot()).expect("installations");
@@ -156,4 +163,34 @@ fn new_configuration_keeps_the_tasks_that_it_begins() {
     fixture.until("it is asked again", |fixture| fixture.asked() == 2 && fixture.clock.waiting() == 1);
     assert_eq!(fixture.tasks(&id)[0].status, TaskStatus::Active);
     fixture.worker.stop();
+}
+
+#[test]
+fn large_removal_ends_with_a_flush() {
+    for (records, is_flushed) in [(1, false), (FLUSHED_REMOVAL, true)] {
+        let (disk, pages) = (SimDisk::new(), Pages::default());
+        let world = World::start(&disk, &pages);
+        let id = world.install("a").expect("installed");
+        let account = |number: usize| NewAccount {
+            reference: number.to_string(),
+            created_at: Timestamp::from_micros(1),
+            default_asset: String::new(),
+            name: String::new(),
+            kind: AccountType::Internal,
+            metadata: Metadata::new(),
+            raw: None,
+        };
+        let accounts =
+            (0..records).map(|number| account(number).merge_into(&id, None).expect("a new account"));
+        let changes: Vec<_> = accounts.map(|account| record::put(&account, Expected::Absent)).collect();
+        for part in changes.chunks(record::CHANGES_MAX) {
+            world.store.change_documents(part.to_vec()).expect("stored");
+        }
+        world.run(world.engine.uninstall(&id)).expect("removed");
+        // What was flushed need not be replayed.
+        let next = World::at_rest(&disk.after_power_cut(0), &pages);
+        assert_eq!(next.store.opening().replayed == 0, is_flushed, "{:?}", next.store.opening());
+        next.stop();
+        world.stop();
+    }
 }
