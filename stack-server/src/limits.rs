@@ -99,6 +99,11 @@ pub(crate) const BODY_READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a response may wait for a client that does not read it.
 pub(crate) const WRITE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Number of bytes of a response beyond which the kernel takes no more of it before it has sent some. It would take up to
+/// 4 MiB for each client that does not read, which no memory budget counts.
+#[cfg(target_os = "linux")]
+pub(crate) const UNSENT_BYTES_MAX: u32 = 128 * 1_024;
+
 /// Minimum number of bytes that a client must read within [`WRITE_STALL_TIMEOUT`] while more of a response waits. A client
 /// that reads a byte now and then cannot keep a response in memory.
 pub(crate) const WRITE_BYTES_MIN: usize = 512 * 1_024;
@@ -143,9 +148,9 @@ pub(crate) const LONG_READS_MAX: usize = 4;
 /// Maximum number of long reads that wait for a slot. The server answers 503 to more.
 pub(crate) const LONG_READS_WAITING_MAX: usize = 256;
 
-/// Maximum number of submissions with more than [`BULK_PART`] commands that are at the writer at the same time. One is
-/// decided while the one before it becomes durable; more would only delay shorter submissions.
-pub(crate) const LONG_WRITES_MAX: usize = 2;
+/// Maximum number of submissions with more than [`BULK_PART`] commands that are at the writer at the same time. A second one
+/// would delay shorter submissions by the time that it takes.
+pub(crate) const LONG_WRITES_MAX: usize = 1;
 
 /// Maximum number of HTTP threads.
 pub(crate) const HTTP_THREADS_MAX: usize = 64;

@@ -24,7 +24,7 @@ use crate::auth::guard::{AuthSettings, Guard, LastToken};
 use crate::auth::housekeeping::Housekeeping;
 use crate::connectors::engine::Worker as ConnectorWorker;
 use crate::descriptors;
-use crate::http::connection::{ClientTimeouts, Progress, TimedStream};
+use crate::http::connection::{ClientTimeouts, Progress, TimedStream, limit_unsent};
 use crate::http::memory::Pool;
 use crate::http::slots::Slots;
 use crate::http::strict_lines::StrictLines;
@@ -138,6 +138,7 @@ impl Server {
         let guard = auth.map(|auth| Guard::new(auth, store, authority.as_ref())).transpose();
         let guard = guard.map_err(invalid_input)?;
         listener.set_nonblocking(true)?;
+        limit_unsent(&listener);
         let (stop, stopped) = watch::channel(false);
         let (end_waiting, waiting_ended) = watch::channel(false);
         let policy = exporter_policy(&settings, address, guard.is_some());

@@ -1,6 +1,7 @@
 //! A connection that times out if the client stops reading a response or stops sending a request.
 
 use std::io;
+use std::net::TcpListener;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +10,17 @@ use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::time::Sleep;
+
+/// Limits how much of a response the kernel takes before it has sent it. The connections that the listener accepts inherit
+/// the limit. If the system refuses it, the kernel takes more.
+#[cfg(target_os = "linux")]
+pub(crate) fn limit_unsent(listener: &TcpListener) {
+    let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(crate::limits::UNSENT_BYTES_MAX);
+}
+
+/// Does nothing: only Linux has this limit for sure.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn limit_unsent(_listener: &TcpListener) {}
 
 /// The progress of a connection: the number of responses begun plus those finished. It is odd while a request is
 /// being answered.

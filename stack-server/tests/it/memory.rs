@@ -41,10 +41,10 @@ fn body(length: usize) -> String {
     format!("{value}{}", " ".repeat(length - value.len()))
 }
 
-/// Returns a transaction whose response exceeds the buffers that the operating system has for a client that does not
-/// read.
-fn large_transaction() -> String {
-    let postings: Vec<Value> = (0..10_000)
+/// Returns a transaction with this many postings. With 10,000, its response exceeds the buffers that the operating system
+/// has for a client that does not read.
+fn large_transaction(postings: usize) -> String {
+    let postings: Vec<Value> = (0..postings)
         .map(|at| {
             let destination = format!("users:{at:0200}");
             json!({"source": "world", "destination": destination, "amount": 1, "asset": "USD"})
@@ -108,7 +108,7 @@ fn refuses_imports_beyond_the_budget() {
 #[test]
 fn refuses_large_answers_beyond_the_budget() {
     let server = server(16 << 20);
-    let large = large_transaction();
+    let large = large_transaction(10_000);
     server.post("/v2/main/transactions", &large).is(200);
     let unread = || {
         let mut stream = server.connect();
@@ -130,6 +130,24 @@ fn refuses_large_answers_beyond_the_budget() {
     answer(first).is(200);
     let after = server.get("/v2/main/transactions").is(200);
     assert_eq!(after.column("id"), ["2", "1"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn kernel_takes_only_the_beginning_of_an_answer() {
+    // The memory for responses is less than two of these.
+    let server = server(12 << 20);
+    server.post("/v2/main/transactions", &large_transaction(5_000)).is(200);
+    let get = "GET /v2/main/transactions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let mut unread = server.connect();
+    unread.write_all(get.as_bytes()).expect("the request is sent");
+    assert_eq!(unread.peek(&mut [0]).expect("an answer"), 1);
+    // As long as the client does not read, the response counts.
+    let refused = server.get("/v2/main/transactions").refused(503, "INTERNAL");
+    assert_eq!(refused, "too many large answers wait for their clients");
+    let read = answer(unread).is(200);
+    assert!((1_200_000..1_800_000).contains(&read.body.len()), "{}", read.body.len());
+    server.get("/v2/main/transactions").is(200);
 }
 
 #[test]

@@ -126,24 +126,6 @@ fn v1_errors_name_the_field() {
     }
 }
 
-/// Data of a revert in a bulk.
-const V2_REVERT: [Row; 5] = [
-    ("[]", "", "an object"),
-    (r#"{"id":"7"}"#, "id", "a whole number"),
-    (r#"{"force":7}"#, "force", "a boolean"),
-    (r#"{"atEffectiveDate":7}"#, "atEffectiveDate", "a boolean"),
-    (r#"{"metadata":7}"#, "metadata", "an object"),
-];
-
-/// Data of metadata in a bulk.
-const V2_METADATA: [Row; 5] = [
-    ("7", "", "an object"),
-    (r#"{"targetType":7}"#, "targetType", "a string"),
-    (r#"{"targetId":[]}"#, "targetId", "a string or an integer"),
-    (r#"{"metadata":{"k":7}}"#, "metadata.k", "a string"),
-    (r#"{"key":7}"#, "key", "a string"),
-];
-
 #[test]
 fn v2_errors_name_the_field() {
     let mut settings = stack_server::Settings::default();
@@ -181,21 +163,6 @@ fn v2_errors_name_the_field() {
         {
             names(method, path, rows(&metadata));
         }
-        names(
-            "POST",
-            "/_bulk",
-            rows(&[
-                ("7", "bulk", "an array"),
-                ("[7]", "[0]", "an object"),
-                (r#"[{"action":7}]"#, "[0].action", "a string"),
-                (r#"[{"ik":7}]"#, "[0].ik", "a string"),
-            ]),
-        );
-        names("POST", "/_bulk", elements("CREATE_TRANSACTION", &transaction));
-        for action in ["ADD_METADATA", "DELETE_METADATA"] {
-            names("POST", "/_bulk", elements(action, &V2_METADATA));
-        }
-        names("POST", "/_bulk", elements("REVERT_TRANSACTION", &V2_REVERT));
     }
     names_fields(
         &server,
@@ -207,6 +174,40 @@ fn v2_errors_name_the_field() {
         ("POST", "/v2/one/pipelines", "application/json"),
         rows(&[(r#"{"exporterID":7}"#, "exporterID", "a string")]),
     );
+}
+
+#[test]
+fn v2_bulk_errors_name_the_field() {
+    let server = TestServer::with_main();
+    let transaction = [&TRANSACTION[..], &V2_TRANSACTION].concat();
+    for path in ["/v2/main/_bulk", "/api/ledger/v2/main/_bulk"] {
+        let names = |rows| names_fields(&server, ("POST", path, "application/json"), rows);
+        names(rows(&[
+            ("7", "bulk", "an array"),
+            ("[7]", "[0]", "an object"),
+            (r#"[{"action":7}]"#, "[0].action", "a string"),
+            (r#"[{"ik":7}]"#, "[0].ik", "a string"),
+        ]));
+        names(elements("CREATE_TRANSACTION", &transaction));
+        for action in ["ADD_METADATA", "DELETE_METADATA"] {
+            let data: [Row; 5] = [
+                ("7", "", "an object"),
+                (r#"{"targetType":7}"#, "targetType", "a string"),
+                (r#"{"targetId":[]}"#, "targetId", "a string or an integer"),
+                (r#"{"metadata":{"k":7}}"#, "metadata.k", "a string"),
+                (r#"{"key":7}"#, "key", "a string"),
+            ];
+            names(elements(action, &data));
+        }
+        let revert: [Row; 5] = [
+            ("[]", "", "an object"),
+            (r#"{"id":"7"}"#, "id", "a whole number"),
+            (r#"{"force":7}"#, "force", "a boolean"),
+            (r#"{"atEffectiveDate":7}"#, "atEffectiveDate", "a boolean"),
+            (r#"{"metadata":7}"#, "metadata", "an object"),
+        ];
+        names(elements("REVERT_TRANSACTION", &revert));
+    }
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl Server {
             if busy == 0 && self.world.clock.waiting() == waiting {
                 return Some(());
             }
-            if busy > 0 {
+            if busy > 0 && self.world.clock.waiting() == waiting + busy {
                 // The task of a slow order waits for a period before it asks again.
                 self.world.clock.advance(Duration::from_mins(1));
             }
