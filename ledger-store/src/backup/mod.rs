@@ -34,6 +34,9 @@ impl Store {
     /// added. Every chunk is verified when it is read, and again after it was written. An interrupted backup leaves a
     /// valid backup of fewer entries, and can be repeated. The copy is on disk when this returns.
     ///
+    /// A backup is a store. Open a [restored](Store::restore) copy of it, not the backup itself: after an entry of its own,
+    /// it takes no more entries of this store.
+    ///
     /// A backup contains the secret of the store. Entries of ledgers that are [removed](Store::remove_deleted) for
     /// good stay in existing backups; start a new backup to drop them.
     ///

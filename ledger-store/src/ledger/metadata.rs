@@ -172,7 +172,8 @@ impl Ledger {
 /// Metadata with an idempotency key, or in a batch.
 impl Ledger {
     /// Starts a change of an account's metadata: [`Ledger::set_account_metadata`] with an idempotency key, or in a
-    /// [batch](Ledger::batch). The account comes into existence if it is new. So this creates a wallet once:
+    /// [batch](Ledger::batch). The account comes into existence if it is new. With the same key, this creates a wallet once; another key
+    /// changes the metadata again:
     ///
     /// ```
     /// use ledger_store::prelude::*;

@@ -108,7 +108,9 @@ impl<'a> TransactionBuilder<'a, ByPostings> {
 
     /// Lets an account go below zero by at most `limit`, the overdraft of a wallet: its balance of the asset does not fall
     /// below `-limit` at any posting. Other accounts still need to hold what they send. The limit is not stored: it
-    /// applies to this transaction only.
+    /// applies to this transaction only. It is part of the request that an idempotency key protects, so a retry with
+    /// another limit is [`LedgerError::IdempotencyConflict`]. If each wallet has a limit of its own that may change, use a
+    /// script that reads it with `meta`; the guide has an example.
     ///
     /// ```
     /// use ledger_store::prelude::*;

@@ -69,7 +69,7 @@ fn backup_grows_and_is_restored_at_a_point() {
     // The commands refuse a backup of another history, and never overwrite a store.
     for (arguments, reason) in [
         (["backup", "some", "copy"].as_slice(), "are not the first entries"),
-        (&["restore", "copy", "all"], "is not a store"),
+        (&["restore", "copy", "all"], "is a store already"),
         (&["backup", "absent", "copy"], "absent is not a store"),
         (&["restore", "absent", "new"], "is missing"),
     ] {
