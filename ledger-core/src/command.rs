@@ -273,7 +273,7 @@ pub enum Overdraft {
     UpTo(Vec<OverdraftLimit>),
 }
 
-/// How far an account may go below zero in one asset.
+/// The overdraft that one account may have in one asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverdraftLimit {
     /// The account that may go below zero.

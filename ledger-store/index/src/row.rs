@@ -27,7 +27,7 @@ pub trait Row: Clone + Debug + Send + Sync + 'static {
     const KEY_BYTES: usize = SHORT_KEY_BYTES;
     /// Whether rows depend on those before them; see [`link`](Self::link).
     const LINKED: bool = false;
-    /// Whether [`probe_key`](Self::probe_key) ascends with the key.
+    /// True if [`probe_key`](Self::probe_key) ascends with the key.
     const PROBE_KEYS_ASCEND: bool = true;
 
     /// Returns a key at or before all others.

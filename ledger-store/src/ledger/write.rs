@@ -143,7 +143,7 @@ impl<'a> TransactionBuilder<'a, ByPostings> {
     }
 }
 
-/// How far an account may go below zero.
+/// Parses the account, the asset and the amount of an overdraft limit.
 fn overdraft_limit<A>(account: &str, limit: impl IntoAmount, asset: A) -> Result<OverdraftLimit, LedgerError>
 where
     A: TryInto<Asset>,

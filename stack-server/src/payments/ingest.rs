@@ -145,7 +145,7 @@ struct Changed<R> {
     record: R,
     /// The content of its document.
     content: Vec<u8>,
-    /// Whether an event is published for it.
+    /// If set, the commit publishes an event for it.
     is_new: bool,
 }
 

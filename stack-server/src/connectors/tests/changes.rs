@@ -187,7 +187,7 @@ fn large_removal_ends_with_a_flush() {
             world.store.change_documents(part.to_vec()).expect("stored");
         }
         world.run(world.engine.uninstall(&id)).expect("removed");
-        // What was flushed need not be replayed.
+        // A store replays only entries that no flush has written.
         let next = World::at_rest(&disk.after_power_cut(0), &pages);
         assert_eq!(next.store.opening().replayed == 0, is_flushed, "{:?}", next.store.opening());
         next.stop();

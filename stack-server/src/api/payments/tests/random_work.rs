@@ -19,7 +19,7 @@ struct Initiation {
     id: String,
     status: &'static str,
     is_transfer: bool,
-    /// Whether the provider refuses the first attempt.
+    /// If set, the provider refuses the first attempt.
     is_refused_once: bool,
     amount: i64,
 }
