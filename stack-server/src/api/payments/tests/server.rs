@@ -167,10 +167,9 @@ impl Server {
     /// Checks that no record refers to another one that does not exist.
     pub(super) fn assert_no_rest(&self, place: &str) {
         self.world.assert_no_rest(place);
+        assert_members_have_pools(&self.world, place);
         let snapshot = self.world.store.snapshot();
         for member in all::<Member>(&snapshot) {
-            let pool = record::find::<Pool>(&snapshot, member.pool.bytes()).expect("no fault");
-            assert!(pool.is_some(), "{place}: a member of a deleted pool is left");
             let account = record::find::<Account>(&snapshot, &member.account.key()).expect("no fault");
             assert!(account.is_some(), "{place}: a pool has an account that is not there");
         }
@@ -205,6 +204,15 @@ pub(super) fn plain(value: &Value) -> String {
 pub(super) fn references(ids: &Value) -> BTreeSet<String> {
     let ids = ids.as_array().expect("a list of ids").iter();
     ids.map(|id| AccountId::parse(&plain(id)).expect("an id").reference).collect()
+}
+
+/// Checks that no member of a deleted pool is left. This holds after every commit.
+pub(super) fn assert_members_have_pools(world: &World, place: &str) {
+    let snapshot = world.store.snapshot();
+    for member in all::<Member>(&snapshot) {
+        let pool = record::find::<Pool>(&snapshot, member.pool.bytes()).expect("no fault");
+        assert!(pool.is_some(), "{place}: a member of a deleted pool is left");
+    }
 }
 
 /// Returns the contents of a pool in [`State`].
