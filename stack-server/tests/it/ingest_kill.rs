@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ledger_core::Timestamp;
 use serde_json::{Value, json};
 
-use crate::kill::{Running, ask, start_with};
+use crate::kill::{Running, ask, start_with_log};
 use crate::provider::{Provider, ReceivedRequest, Reply};
 
 const KEY: &str = "canary-of-the-campaign";
@@ -221,7 +221,11 @@ fn ingests_once_from_faulty_provider_after_kills() {
     });
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
-    let mut running = start_with(&data, &[]);
+    let start = || {
+        let log = std::fs::File::options().create(true).append(true).open(folder.path().join("log"));
+        start_with_log(&data, &["--log-level".to_owned(), "debug".to_owned()], log.expect("a log"))
+    };
+    let mut running = start();
     let config = json!({"name": "g", "apiKey": KEY, "endpoint": provider.url(), "pollingPeriod": "50ms"});
     let installed = ask(&running.address, "POST", "/api/payments/connectors/GENERIC", &config.to_string());
     let (status, installed) = installed.expect("an answer");
@@ -233,7 +237,7 @@ fn ingests_once_from_faulty_provider_after_kills() {
         // Reading everything takes about one request for each page.
         until_asked(&asked, round * pages / kills);
         kill(&mut running);
-        running = start_with(&data, &[]);
+        running = start();
     }
     until_asked(&asked, asked.load(Ordering::Relaxed) + pages);
     is_faulty.store(false, Ordering::Relaxed);
@@ -243,7 +247,9 @@ fn ingests_once_from_faulty_provider_after_kills() {
     };
     until_complete(&running.address, &expected);
     kill(&mut running);
-    assert_no_secret(&data);
+    let log = std::fs::metadata(folder.path().join("log")).expect("a log");
+    assert!(log.len() > 1_000, "the log has {} bytes", log.len());
+    assert_no_secret(folder.path());
 }
 
 /// Fails if a file below a folder contains the key.

@@ -33,12 +33,17 @@ fn start(data: &Path) -> Running {
 
 /// Starts the server with additional flags.
 pub(crate) fn start_with(data: &Path, flags: &[String]) -> Running {
+    start_with_log(data, flags, Stdio::null())
+}
+
+/// Starts the server with additional flags, and writes its log to `log`.
+pub(crate) fn start_with_log(data: &Path, flags: &[String], log: impl Into<Stdio>) -> Running {
     let mut child = Command::new(env!("CARGO_BIN_EXE_stack-server"))
         .args(["serve", "--listen", "127.0.0.1:0", "--max-page-size", "1000", "--data"])
         .arg(data)
         .args(flags)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(log)
         .spawn()
         .expect("the server starts");
     let address = address_of(&mut child);
