@@ -31,6 +31,11 @@ impl Cause {
         Self(Arc::new(Inner { text: text.into(), source }))
     }
 
+    /// Creates a cause with the text of an error, which stays its source.
+    pub(crate) fn of<E: Error + Send + Sync + 'static>(error: E) -> Self {
+        Self::new(error.to_string(), Some(error))
+    }
+
     /// Creates a cause from an error, which stays its source. The text begins with the part of the store, for example
     /// "index".
     pub(crate) fn within<E: Error + Send + Sync + 'static>(part: &str, error: E) -> Self {

@@ -251,10 +251,10 @@ impl From<DirectoryError> for OpenError {
             DirectoryError::Exists { path } => Self::Exists { path },
             DirectoryError::NewerFormat { found, supported, .. } => Self::NewerFormat { found, supported },
             error @ (DirectoryError::Missing { .. } | DirectoryError::Damaged { .. }) => {
-                Self::Damaged(Cause::new(error.to_string(), Some(error)))
+                Self::Damaged(Cause::of(error))
             }
             DirectoryError::Journal(error) => error.into(),
-            error @ DirectoryError::Storage { .. } => Self::Io(Cause::new(error.to_string(), Some(error))),
+            error @ DirectoryError::Storage { .. } => Self::Io(Cause::of(error)),
         }
     }
 }
@@ -262,7 +262,7 @@ impl From<DirectoryError> for OpenError {
 impl From<JournalError> for OpenError {
     fn from(error: JournalError) -> Self {
         let is_of_the_disk = matches!(error, JournalError::Storage { .. });
-        let cause = Cause::new(error.to_string(), Some(error));
+        let cause = Cause::of(error);
         if is_of_the_disk { Self::Io(cause) } else { Self::Damaged(cause) }
     }
 }

@@ -33,7 +33,7 @@ impl From<JournalError> for ReadError {
 
 impl From<Corrupt> for ReadError {
     fn from(corrupt: Corrupt) -> Self {
-        Self::Damaged(Cause::new(corrupt.to_string(), Some(corrupt)))
+        Self::Damaged(Cause::of(corrupt))
     }
 }
 

@@ -31,7 +31,7 @@ impl From<ReadError> for OpenError {
         match error {
             ReadError::Io(cause) => Self::Io(cause),
             ReadError::Damaged(cause) => Self::Damaged(cause),
-            error => Self::Damaged(Cause::new(error.to_string(), Some(error))),
+            error => Self::Damaged(Cause::of(error)),
         }
     }
 }

@@ -33,9 +33,7 @@ impl<'a> Resolver<'a> {
                 callback.call(self.outcomes(pending).map_err(|error| match error {
                     // The write is durable, but its answer cannot be completed. A read error would say that the write
                     // had no effect.
-                    WriteError::Read(error) if !is_dry_run => {
-                        WriteError::OutcomeUnknown(Cause::new(error.to_string(), Some(error)))
-                    }
+                    WriteError::Read(error) if !is_dry_run => WriteError::OutcomeUnknown(Cause::of(error)),
                     other => other,
                 }));
             }

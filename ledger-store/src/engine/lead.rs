@@ -167,6 +167,6 @@ fn disk_space_error(engine: &Engine) -> Option<WriteError> {
     Some(if error.is_out_of_space() {
         WriteError::DiskNearlyFull
     } else {
-        WriteError::Storage(Cause::new(error.to_string(), Some(error)))
+        WriteError::Storage(Cause::of(error))
     })
 }

@@ -94,8 +94,7 @@ impl Store {
         let journal = directory.open_journal(segments)?;
         let dropped_tail = journal.dropped();
         let journal: Arc<dyn Journal> = Arc::new(journal);
-        workspace::clear(&directory)
-            .map_err(|error| OpenError::Io(Cause::new(error.to_string(), Some(error))))?;
+        workspace::clear(&directory).map_err(|error| OpenError::Io(Cause::of(error)))?;
         let home = IndexHome::new(&directory, shares);
         let watched = options.progress.watch(journal.clone(), LongWork::Recovery);
         let Opened { index, recovered, rebuilt } = opening::open(&directory, &home, &watched, shares)?;
