@@ -58,7 +58,7 @@ pub(crate) fn delete(collection: Collection, key: &[u8], expected: Expected) -> 
     DocumentChange { collection, key: key.to_vec(), expected, action: DocumentAction::Delete }
 }
 
-/// Returns an additional key that sorts documents by date.
+/// Returns a secondary key that sorts documents by date.
 pub(crate) fn date_key(index: u32, at: Timestamp) -> DocumentKey {
     // Invert the sign bit, so that the order of the bytes is the order of the dates.
     let bytes = (at.as_micros() ^ i64::MIN).to_be_bytes();
@@ -81,8 +81,8 @@ pub(crate) fn all_by(
         let page = snapshot.documents_by(collection, index, &range)?;
         let is_last = page.len() < DOCUMENTS_PAGE_MAX;
         if let Some(last) = page.last() {
-            let further = last.keys.iter().find(|key| key.index == index);
-            range.beyond = further.map(|further| (further.key.clone(), last.key.clone()));
+            let secondary = last.keys.iter().find(|key| key.index == index);
+            range.beyond = secondary.map(|secondary| (secondary.key.clone(), last.key.clone()));
         }
         all.extend(page);
         if is_last || range.beyond.is_none() {
@@ -91,7 +91,7 @@ pub(crate) fn all_by(
     }
 }
 
-/// Returns the documents whose additional key equals this key.
+/// Returns the documents whose secondary key equals this key.
 ///
 /// # Errors
 ///

@@ -47,7 +47,7 @@ impl Denied<'_> {
     }
 }
 
-/// Returns the additional key that finds a document by its expiry, in seconds since the epoch.
+/// Returns the secondary key that finds a document by its expiry, in seconds since the epoch.
 pub(crate) fn expiry_key(expires: u64) -> DocumentKey {
     DocumentKey { index: BY_EXPIRY, key: expires.to_be_bytes().to_vec(), unique: false }
 }

@@ -1,4 +1,4 @@
-//! Pages of documents, sorted by one or more additional keys, from the position in a cursor.
+//! Pages of documents, sorted by one or more secondary keys, from the position in a cursor.
 //!
 //! A page is read in the order of the index of the first sort key. Documents with the same first key form a group,
 //! which is sorted by the other keys in memory. So a page only reads the groups that it contains. The key of the
@@ -51,11 +51,11 @@ pub(crate) struct Listing {
     pub(crate) size: usize,
     /// Whether some documents are skipped, so that a page may read many more than it contains.
     pub(crate) is_filtered: bool,
-    /// An additional key that a filter requires of all rows.
+    /// A secondary key that a filter requires of all rows.
     pub(crate) index_filter: Option<IndexFilter>,
 }
 
-/// An additional key that a filter requires of all rows: the number of its index, and the key or a part of it.
+/// A secondary key that a filter requires of all rows: the number of its index, and the key or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IndexFilter {
     /// All rows have this key.
@@ -180,8 +180,8 @@ impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> PageReader<'_, T, A
                 self.end_group(&mut group);
                 return Ok(());
             };
-            let further = secondary_key(last, index).unwrap_or_default();
-            range.beyond = Some((further, last.key.clone()));
+            let secondary = secondary_key(last, index).unwrap_or_default();
+            range.beyond = Some((secondary, last.key.clone()));
             range.limit = (range.limit * READ_GROWTH).min(DOCUMENTS_PAGE_MAX);
         }
     }

@@ -27,7 +27,7 @@ pub(crate) trait Record: Sized {
     /// Returns the key of the record's document.
     fn key(&self) -> Vec<u8>;
 
-    /// Returns the additional keys for sorted lists and for lookups.
+    /// Returns the secondary keys for sorted lists and for lookups.
     fn keys(&self) -> Vec<DocumentKey>;
 
     /// Writes the fields that are not in the key.
@@ -44,7 +44,7 @@ pub(crate) struct Versioned<T> {
     pub(crate) version: DocumentVersion,
 }
 
-/// Returns an additional key for sorted lists.
+/// Returns a secondary key for sorted lists.
 pub(crate) fn ordered(index: u32, key: impl Into<Vec<u8>>) -> DocumentKey {
     DocumentKey { index, key: key.into(), unique: false }
 }
@@ -52,13 +52,13 @@ pub(crate) fn ordered(index: u32, key: impl Into<Vec<u8>>) -> DocumentKey {
 /// The number of the first dated index. A key of a dated index is a value followed by a date.
 pub(crate) const DATED: u32 = 64;
 
-/// Returns an additional key of a dated index.
+/// Returns a secondary key of a dated index.
 pub(crate) fn dated(index: u32, value: &[u8], at: Timestamp) -> DocumentKey {
     debug_assert!(index >= DATED, "index {index} is not dated");
     ordered(index, [value, &date_key(at)].concat())
 }
 
-/// Returns an additional key that only one document may have.
+/// Returns a secondary key that only one document may have.
 pub(crate) fn unique(index: u32, key: impl Into<Vec<u8>>) -> DocumentKey {
     DocumentKey { index, key: key.into(), unique: true }
 }
@@ -101,7 +101,7 @@ pub(crate) fn find<R: Record>(snapshot: &Snapshot, key: &[u8]) -> Result<Option<
 }
 
 /// Returns the records whose key begins with `prefix`, in ascending order. The key is that of the document, or its
-/// additional key in an index.
+/// secondary key in an index.
 pub(crate) fn with_prefix<R: Record>(
     snapshot: &Snapshot,
     index: Option<u32>,
@@ -119,15 +119,15 @@ pub(crate) fn with_prefix<R: Record>(
         }
         match documents.last() {
             Some(last) if documents.len() == range.limit => {
-                let further = index.and_then(|index| secondary_key(last, index)).unwrap_or_default();
-                range.beyond = Some((further, last.key.clone()));
+                let secondary = index.and_then(|index| secondary_key(last, index)).unwrap_or_default();
+                range.beyond = Some((secondary, last.key.clone()));
             }
             _ => return Ok(found),
         }
     }
 }
 
-/// Returns the additional key of a document in an index.
+/// Returns the secondary key of a document in an index.
 pub(crate) fn secondary_key(document: &Document, index: u32) -> Option<Vec<u8>> {
     document.keys.iter().find(|key| key.index == index).map(|key| key.key.clone())
 }
@@ -142,7 +142,7 @@ pub(crate) fn prefixed(prefix: &[u8], direction: Direction) -> DocumentRange {
     }
 }
 
-/// Returns the first key after all keys that begin with a prefix, or `None` if there is none.
+/// Returns the first key after all keys that begin with a prefix, or `None` if no key comes after them.
 fn after(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut key = prefix.to_vec();
     while let Some(last) = key.pop() {

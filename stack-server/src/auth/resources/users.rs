@@ -32,7 +32,7 @@ pub(crate) struct ProviderIdentity<'a> {
 }
 
 impl ProviderIdentity<'_> {
-    /// Returns the additional key of the user. The key has a fixed length, so that the provider does not control it.
+    /// Returns the secondary key of the user. The key has a fixed length, so that the provider does not control it.
     fn key(self) -> Vec<u8> {
         let mut hash = Sha256::new();
         for part in [self.issuer, self.subject] {
