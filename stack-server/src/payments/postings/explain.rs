@@ -12,10 +12,10 @@ use crate::payments::postings::transactions::with_reference;
 /// included.
 const TRANSACTIONS_MAX: usize = 100;
 
-/// The transactions of a payment, and the reason why the ledger does not contain the payment.
+/// The transactions of a payment, and the reason if the ledger does not contain its current state.
 #[derive(Debug)]
 pub(crate) struct Explanation {
-    /// Whether the ledger contains the payment now.
+    /// Whether the ledger contains the payment now, possibly an earlier state of it. Then there is also a reason.
     pub(crate) is_posted: bool,
     /// The transactions, newest first.
     pub(crate) transactions: Vec<PostedTransaction>,
@@ -57,6 +57,7 @@ pub(crate) fn explain(snapshot: &Snapshot, payment: &Payment) -> Result<Explanat
     let posting = found.map_or_else(|| Posting::none(&payment.id), |found| found.value);
     let is_on = rule::find(snapshot, &payment.id.connector)?.is_some();
     let transactions = transactions(snapshot, &posting)?;
+    // A deleted ledger yields no transactions, although the posting still has one.
     let is_lost = posting.current.is_some() && transactions.is_empty();
     let reason = if is_lost {
         Some(Reason::new("LEDGER_NOT_FOUND", "the ledger of its transactions is deleted"))

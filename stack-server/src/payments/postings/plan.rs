@@ -19,8 +19,8 @@ use crate::payments::service::require_installation;
 /// The metadata key by which a transaction names its payment.
 pub(crate) const PAYMENT_KEY: &str = "payment_id";
 
-/// Maximum length of a stored reason, in characters.
-const REASON_CHARS_MAX: usize = 1_000;
+/// Maximum length of the message that a refusal keeps, in characters. Bounds the size of a posting.
+const MESSAGE_CHARS_MAX: usize = 1_000;
 
 /// The compiled rule of an installation, with the context to apply it to payments.
 pub(super) struct Planner<'a> {
@@ -41,7 +41,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Drops the commands, and keeps the reason in the posting.
+    /// Drops the commands. The posting stays as it was, except for the refusal.
     pub(super) fn refuse(&mut self, refusal: Refusal) {
         self.after = Posting { refusal: Some(refusal), ..self.before.0.clone() };
         self.commands.clear();
@@ -56,7 +56,7 @@ impl Plan {
 impl Refusal {
     /// Creates a refusal with the error code of the ledger API.
     pub(super) fn of(error: &ApiError, at: Timestamp) -> Self {
-        let message = error.message.chars().take(REASON_CHARS_MAX).collect();
+        let message = error.message.chars().take(MESSAGE_CHARS_MAX).collect();
         Self { code: error.code.text(error::Profile::Ledger).to_owned(), message, at }
     }
 }
@@ -91,6 +91,7 @@ impl<'a> Planner<'a> {
             None => (Posting::none(&payment.id), Expected::Absent),
             Some(found) => (found.value, Expected::Version(found.version)),
         };
+        // `None` if the ledger must not contain the payment.
         let due = Basis::of(payment).ok();
         let after = Posting { refusal: None, ..before.clone() };
         let mut plan = Plan { before: (before, expected), after, commands: vec![] };
@@ -121,7 +122,7 @@ impl<'a> Planner<'a> {
         Ok(plan)
     }
 
-    /// Creates a command for a ledger, which the schema version of the rule validates.
+    /// Addresses a command to a ledger. The schema version of the rule validates the command.
     fn to_ledger(&self, ledger: &LedgerName, command: Command) -> LedgerCommand {
         let schema_version = self.rule.schema_version.clone().map(Box::new);
         let request = Request { schema_version, ..command.into() };
@@ -138,7 +139,7 @@ impl<'a> Planner<'a> {
         let script = Script { plain: self.rule.script.clone(), variables, runtime: Runtime::Machine };
         Ok(Command::CreateTransaction(CreateTransaction {
             movement: Movement::Script(script),
-            metadata: names(&payment.id),
+            metadata: payment_metadata(&payment.id),
             timestamp: (number == 1).then_some(payment.created_at),
             reference: Some(reference),
             ..CreateTransaction::of(Postings::default())
@@ -156,14 +157,14 @@ fn revert(ledger: &LedgerView, payment: &PaymentId, number: u32) -> Result<Optio
             id: found.transaction.id,
             overdraft: Overdraft::Allow,
             dated: RevertDate::Now,
-            metadata: names(payment),
+            metadata: payment_metadata(payment),
             rules: Rules::Current,
         })
     }))
 }
 
-/// Returns the metadata that names a payment.
-fn names(payment: &PaymentId) -> Metadata {
+/// Returns the metadata by which a transaction names its payment.
+fn payment_metadata(payment: &PaymentId) -> Metadata {
     let mut metadata = Metadata::EMPTY;
     metadata.insert_text(PAYMENT_KEY, &payment.text());
     metadata
