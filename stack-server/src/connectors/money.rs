@@ -72,7 +72,8 @@ pub(super) enum Next {
     Nothing,
 }
 
-/// Records that an initiation is in progress, and returns the order for the provider.
+/// Records that an initiation is in progress, and returns the order for the provider. If there is nothing to order,
+/// records the end of the task.
 pub(super) fn prepare(
     payments: &Payments,
     task: &Task,
@@ -143,12 +144,14 @@ fn order(
         amount: amount.clone(),
         asset: initiation.asset.clone(),
         description: description.to_owned(),
-        idempotency_key: format!("{reference}_{}", begun_steps(initiation)),
+        idempotency_key: format!("{reference}_{}", steps_before_order(initiation)),
         metadata: initiation.metadata.clone(),
         source_metadata: source_metadata.clone(),
         bank_account: bank_account.clone(),
     };
     let order = match (action, sent) {
+        // The current step has the provider's id once the provider has answered its order. Steps of earlier orders may
+        // have an id as well.
         (Action::Pay, Some(provider_id)) if initiation.step().metadata.contains_key(PROVIDER_ID) => {
             let (kind, provider_id) = (initiation.kind, provider_id.clone());
             Order::GetState { provider_id, kind, source }
@@ -168,12 +171,13 @@ fn order(
     Ok(Next::Ask(Box::new(order)))
 }
 
-/// Returns the number of steps before the current order was in progress. It is the same for all repetitions of a call.
-fn begun_steps(initiation: &Initiation) -> usize {
+/// Returns the number of steps that an initiation had before its current order began. It is the same for all
+/// repetitions of a call.
+fn steps_before_order(initiation: &Initiation) -> usize {
     use InitiationStatus as S;
-    let is_begun = |step: &Step| matches!(step.status, S::Processing | S::ReverseProcessing);
-    let first = initiation.steps.iter().rev().take_while(|step| is_begun(step)).count();
-    initiation.steps.len() - first
+    let is_in_progress = |step: &Step| matches!(step.status, S::Processing | S::ReverseProcessing);
+    let in_progress = initiation.steps.iter().rev().take_while(|step| is_in_progress(step)).count();
+    initiation.steps.len() - in_progress
 }
 
 /// Returns the metadata of a source account. Refuses an `EXTERNAL` account, because it belongs to a counterparty.
