@@ -21,7 +21,8 @@ struct Trial {
     disk: SimDisk,
     pages: Pages,
     known: BTreeMap<String, Known>,
-    names: usize,
+    /// Number of names that installations have taken. Each name is used once.
+    names_taken: usize,
 }
 
 impl Trial {
@@ -29,7 +30,7 @@ impl Trial {
         let (disk, pages) = (SimDisk::new(), Pages::default());
         pages.0.lock().expect("no panic").walks_again = true;
         let world = World::start(&disk, &pages);
-        Self { world, disk, pages, known: BTreeMap::new(), names: 0 }
+        Self { world, disk, pages, known: BTreeMap::new(), names_taken: 0 }
     }
 
     fn fetching(&self) -> usize {
@@ -78,12 +79,13 @@ impl Trial {
         }
     }
 
+    /// Installs a connector under a new name, unless there are four installations.
     fn install(&mut self) {
         if self.known.len() >= 4 {
             return;
         }
-        self.names += 1;
-        let name = format!("n{}", self.names);
+        self.names_taken += 1;
+        let name = format!("n{}", self.names_taken);
         self.pages.0.lock().expect("no panic").is_idle = false;
         let id = self.world.install(&name).expect("installed");
         assert!(self.world.install(&name).is_none(), "a name was taken twice");
@@ -120,9 +122,10 @@ impl Trial {
         self.settle();
     }
 
-    /// Restarts the server, after a power cut if `past` is given. Tasks fetch when a server starts.
-    fn restart(&mut self, past: Option<u64>) {
-        let next = past.map_or_else(|| self.disk.clone(), |past| self.disk.after_power_cut(past));
+    /// Restarts the server. If `cut_seed` is given, the power fails first, and the seed decides which of the unsynced
+    /// changes survive. Tasks fetch when a server starts.
+    fn restart(&mut self, cut_seed: Option<u64>) {
+        let next = cut_seed.map_or_else(|| self.disk.clone(), |seed| self.disk.after_power_cut(seed));
         let nothing = World::at_rest(&SimDisk::new(), &self.pages);
         std::mem::replace(&mut self.world, nothing).stop();
         self.disk = next;
