@@ -49,7 +49,8 @@ pub(crate) async fn export(context: &Context<'_>) -> Result<Reply, ApiError> {
                 return;
             }
             let Some(last) = next else { return };
-            // The next part is read only once the client has taken the part before the last, and there is memory for it.
+            // The stream holds one part that waits for the client. Read the next part only when the client has taken
+            // the waiting one, and when there is memory for the next.
             let Ok(slot) = parts.reserve().await else { return };
             let next = tokio::select! {
                 next = read(ledger.clone(), Start::After(last)) => next,
@@ -102,7 +103,7 @@ fn page(ledger: &LedgerView, start: Start<LogId>) -> Result<Page<LogView>, ApiEr
     Ok(ledger.logs(&LogQuery { filter: FilterOf::all(), hashes: LogHashes::Wire, page })?)
 }
 
-/// Imports the logs of an export. Anything may separate them.
+/// Imports the logs of an export. White space, or nothing, may separate them.
 pub(crate) async fn import(context: &Context<'_>) -> Result<Reply, ApiError> {
     let Some(mut incoming) = context.take_stream() else {
         return Err(ApiError::fault("the body of an import was read before"));
@@ -136,18 +137,19 @@ async fn import_all(context: &Context<'_>, incoming: &mut Incoming) -> Result<()
             let part = std::mem::take(&mut buffer.text);
             let _work = memory.work(part.len()).await?;
             let import = move || importer.push(&part).map(|()| importer);
-            importer = context.app.blocking(move |_| import().map_err(fault)).await?;
+            importer = context.app.blocking(move |_| import().map_err(import_error)).await?;
             buffer.keep(importer.memory_bytes());
-            // The client did not have this time.
+            // The time of recording the logs does not count against the client.
             pace = Pace::begin();
         }
         if is_end {
-            return importer.finish().map(drop).map_err(fault);
+            return importer.finish().map(drop).map_err(import_error);
         }
     }
 }
 
-/// The bytes of an import that have arrived and are not handed over yet, with the memory that the import holds.
+/// The bytes of an import that have arrived and that the importer has not received yet, with the reserved memory of the
+/// import.
 struct ImportBuffer {
     text: Vec<u8>,
     /// Number of bytes that the importer keeps of an incomplete log.
@@ -183,9 +185,9 @@ impl ImportBuffer {
 
 /// The pace at which an import must arrive.
 struct Pace {
-    /// When too little has arrived.
+    /// Time at which the import fails if fewer than [`IMPORT_BYTES_MIN`] bytes have arrived by then.
     deadline: Instant,
-    /// Number of bytes that have arrived for this deadline.
+    /// Number of bytes that have arrived since this deadline was set.
     bytes: usize,
 }
 
@@ -203,8 +205,8 @@ impl Pace {
     }
 }
 
-/// The answer to an import that failed.
-fn fault(error: TransferError) -> ApiError {
+/// Returns the answer to an import that failed.
+fn import_error(error: TransferError) -> ApiError {
     match error {
         TransferError::Import(ImportError::Write(error)) => error.into(),
         TransferError::Import(ImportError::Refused { log, refusal }) => refused(match refusal {
