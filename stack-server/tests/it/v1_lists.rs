@@ -47,7 +47,7 @@ fn pages_of_any_size_make_up_the_same_list() {
         assert_eq!(whole, descending, "{list}");
         for size in 1..=whole.len() {
             let mut pages = vec![server.get(&format!("{path}?{query}&pageSize={size}")).is(200).json()];
-            // Concurrent writes are newer than the page, or follow the current position in the list.
+            // A refused write between two pages changes no list.
             server.post("/old/accounts/~/metadata", "{}").is(400);
             while let Some(next) = pages[pages.len() - 1]["cursor"]["next"].as_str() {
                 pages.push(server.get(&format!("{path}?cursor={next}")).is(200).json());
@@ -189,7 +189,7 @@ fn page_sizes_are_clamped() {
 
 #[track_caller]
 fn check(server: &TestServer, path: &str, query: &[(&str, &str)], expected: &[&str]) {
-    // Counts ignore these, as servers of 1.10 do.
+    // As on servers of 1.10, counts ignore `after` and filters by balance, so they would not match the list.
     let is_counted = |name: &str| name != "after" && !name.starts_with("balance");
     let counts = query.iter().all(|(name, _)| is_counted(name));
     let query: Vec<String> = query.iter().map(|(name, value)| format!("{name}={}", escape(value))).collect();
@@ -331,7 +331,7 @@ fn answers_clients_of_2_4_on_the_stand_alone_mount() {
             assert_eq!(logs[at]["data"]["accountMetadata"], serde_json::json!({}));
         }
         assert_eq!(logs[0]["data"]["metadata"], serde_json::json!({"k": "v"}));
-        // Below the mount of the stack, this header makes no difference.
+        // Below the mount of the stack, neither the setting nor the header selects the responses of 2.4.
         server.send("HEAD", "/api/ledger/main/accounts", headers, "").is(200);
         let stack = server.send("GET", "/api/ledger/main/accounts", headers, "").is(200);
         assert_eq!(stack.column("address"), ["world", "c", "b", "a"]);
