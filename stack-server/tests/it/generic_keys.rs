@@ -88,6 +88,7 @@ fn another_server_reads_with_the_key() {
         json!({"name": key, "apiKey": key, "endpoint": format!("http://{}/api/generic", source.address),
             "pollingPeriod": "50ms"})
     };
+    // This installation fetches nothing, so the payment arrives only once.
     install(&server, "GENERIC", &config("wrong-key-of-a-consumer"));
     install(&server, "GENERIC", &config(KEY));
     until("the payment is there", || rows(&server, "/payments").len() == 1);

@@ -1,4 +1,5 @@
-//! Refused requests to the payments API. They change nothing.
+//! Requests that the payments API refuses, which change nothing. The last test checks that a balance with a date
+//! after the time of the server is shown.
 
 use serde_json::{Value, json};
 
@@ -94,6 +95,7 @@ fn reset_without_its_directory_changes_nothing() {
     let connector = install(&server, "DUMMY-PAY", &config);
     let payments = rows(&server, "/payments");
     assert_eq!(payments.len(), 3);
+    // A file in place of the directory makes the reset fail.
     std::fs::remove_dir_all(&directory).expect("removed");
     std::fs::write(&directory, "").expect("written");
     let path = format!("/connectors/DUMMY-PAY/{connector}/reset");
@@ -107,7 +109,7 @@ fn reset_without_its_directory_changes_nothing() {
 }
 
 #[test]
-fn clock_ahead_of_ours_hides_no_balance() {
+fn provider_clock_ahead_hides_no_balance() {
     let provider = Provider::start();
     let account =
         json!([{"id": "a", "accountName": "a", "createdAt": "2024-01-01T00:00:00Z", "metadata": {}}]);
