@@ -1,4 +1,4 @@
-//! Tokens of another issuer: the requests that they allow, and changes of the issuer's keys.
+//! Tokens of an issuer outside the server: the requests that they allow, and changes of the issuer's keys.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -258,7 +258,7 @@ fn keys_change_while_the_server_runs() {
         assert_eq!(status(&server, "GET", "/v2", &old), 200);
     }
     assert_eq!(issuer.asked.load(Ordering::SeqCst), asked, "a token that is known asks nobody");
-    // Use another key under the same name, like issuers whose keys have no names.
+    // The issuer replaces its key and keeps the name, so the name does not tell the server that the key has changed.
     *issuer.keys.lock().expect("no panic") = vec![two.public()];
     assert_eq!(status(&server, "GET", "/v2", &new), 200);
     assert_eq!(status(&server, "GET", "/v2", &old), 401, "what the old key signed went with it");
@@ -291,7 +291,7 @@ fn a_token_without_key_name_may_use_any_key() {
     assert_eq!(status(&server, "GET", "/v2", &one.token(&claims)), 200);
     let unnamed = two.sign(&json!({"alg": "RS256"}), &claims);
     assert_eq!(status(&server, "GET", "/v2", &unnamed), 200);
-    // A name without a key can mean the key without a name.
+    // If no key has the name in a token, a key without a name may be the named one.
     let named = one.sign(&json!({"alg": "RS256", "kid": "one"}), &claims);
     assert_eq!(status(&server, "GET", "/v2", &named), 200);
 }
