@@ -3,7 +3,8 @@
 
 use crate::query::LedgerInfo;
 
-/// Counts the ledgers of a section by state. Includes all that were ever assigned to it.
+/// The number of ledgers of a section in each state. Each ledger that was ever assigned to the section counts in one of
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SectionLedgers {
     /// Ledgers that are neither deleted nor removed.
@@ -15,13 +16,14 @@ pub(crate) struct SectionLedgers {
 }
 
 impl SectionLedgers {
-    /// Returns whether new ledgers may be assigned to the section.
+    /// Returns whether new ledgers may be assigned to the section. A section with deleted or removed ledgers gets no
+    /// new ones, because they would keep it from being removed as a whole.
     pub(crate) fn takes_more(self) -> bool {
         self.deleted == 0 && self.removed == 0
     }
 
-    /// Returns whether one of its ledgers is removed. The others cannot be restored then, because the section will be
-    /// removed as a whole.
+    /// Returns whether one of its ledgers is removed. Its deleted ledgers cannot be restored then, because the section
+    /// will be removed as a whole.
     pub(crate) fn removal_has_begun(self) -> bool {
         self.removed > 0
     }
@@ -31,7 +33,7 @@ impl SectionLedgers {
         self.removed > 0 && self.live == 0 && self.deleted == 0
     }
 
-    /// Counts one more ledger.
+    /// Counts one more ledger that is not removed.
     pub(crate) fn add(&mut self, info: &LedgerInfo) {
         match info.deleted_at {
             None => self.live += 1,
@@ -39,7 +41,7 @@ impl SectionLedgers {
         }
     }
 
-    /// Counts one ledger less.
+    /// Counts one ledger less in its state. The caller counts it in its new state.
     pub(crate) fn subtract(&mut self, info: &LedgerInfo) {
         match info.deleted_at {
             None => self.live -= 1,
