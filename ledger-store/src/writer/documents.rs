@@ -1,4 +1,5 @@
-//! Projects documents: their own rows, and those of their secondary keys.
+//! Turns the documents of entries into rows of the index: one row for each document, and one for each of its secondary
+//! keys.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::documents::keys::{StoredValue, document_key, put_index_key};
 use crate::error::ReadError;
 use crate::projection::MemtableBuilder;
 
-/// Applies the entry of a document: writes its own row, and adds and removes the rows of its secondary keys.
+/// Applies a document of the entry at `position`: writes its own row, and adds and removes the rows of its secondary
+/// keys.
 pub(super) fn put(
     state: &mut State,
     position: u64,
@@ -23,19 +25,19 @@ pub(super) fn put(
     let collection = document.collection;
     let full = document_key(collection, document.key);
     let before = stored.or_read(|| state.stored_document(&full))?;
-    let mut entry = Vec::new();
+    let mut row_key = Vec::new();
     if let Some(before) = &before {
-        for (index, _, further) in decode_value(before)?.keys {
-            let kept = document.secondary.iter().any(|key| key.index == index && key.key == further);
+        for (index, _, secondary) in decode_value(before)?.keys {
+            let kept = document.secondary.iter().any(|key| key.index == index && key.key == secondary);
             if !kept {
-                put_index_key(&mut entry, collection, index, further, document.key);
-                put_row(state, position, entry.as_slice().into(), None, rows);
+                put_index_key(&mut row_key, collection, index, secondary, document.key);
+                put_row(state, position, row_key.as_slice().into(), None, rows);
             }
         }
     }
     for key in &document.secondary {
-        put_index_key(&mut entry, collection, key.index, key.key, document.key);
-        put_row(state, position, entry.as_slice().into(), Some(SharedBytes::default()), rows);
+        put_index_key(&mut row_key, collection, key.index, key.key, document.key);
+        put_row(state, position, row_key.as_slice().into(), Some(SharedBytes::default()), rows);
     }
     let value = document.value.map(|bytes| {
         let keys = document.secondary.iter().map(|key| (key.index, key.unique, key.key)).collect();
