@@ -21,7 +21,7 @@ pub struct AtomicWrite {
 pub struct LedgerCommand {
     /// The ledger. It must exist.
     pub ledger: LedgerName,
-    /// The command.
+    /// The command, with its idempotency key and schema version.
     pub request: Request,
 }
 

@@ -182,8 +182,8 @@ impl StoredList {
     }
 }
 
-/// Checks that each stored query of a schema can run: its parameters are valid, and so is its filter for its resource,
-/// independently of the values of its variables.
+/// Checks that each stored query of a schema can run: its parameters are valid, and some values of its variables make
+/// its filter valid for its resource. Other values may still make the filter malformed.
 ///
 /// # Errors
 ///
