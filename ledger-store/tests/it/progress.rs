@@ -8,23 +8,24 @@ use ledger_testkit::{Disk, SimDisk};
 
 use super::recovery::{INDEX, path};
 
-/// Returns options that record all reports of progress.
-fn noting() -> (Options, Arc<Mutex<Vec<Progress>>>) {
-    let noted: Arc<Mutex<Vec<Progress>>> = Arc::default();
+/// Returns options that record all reports of progress, and the recorded reports.
+fn recording_options() -> (Options, Arc<Mutex<Vec<Progress>>>) {
+    let reports: Arc<Mutex<Vec<Progress>>> = Arc::default();
     let mut options = Options::default();
-    let notes = noted.clone();
-    options.progress = ProgressWatcher::new(move |progress| notes.lock().expect("no panic").push(progress));
-    (options, noted)
+    let watched = reports.clone();
+    options.progress = ProgressWatcher::new(move |progress| watched.lock().expect("no panic").push(progress));
+    (options, reports)
 }
 
-fn take(noted: &Mutex<Vec<Progress>>) -> Vec<Progress> {
-    std::mem::take(&mut *noted.lock().expect("no panic"))
+/// Returns the reports so far, and forgets them.
+fn take(reports: &Mutex<Vec<Progress>>) -> Vec<Progress> {
+    std::mem::take(&mut *reports.lock().expect("no panic"))
 }
 
 #[test]
 fn recoveries_and_verifications_tell_how_far_they_are() {
     let disk = SimDisk::new();
-    let (options, noted) = noting();
+    let (options, reports) = recording_options();
     let open = || {
         let disk: Arc<dyn Disk> = Arc::new(disk.clone());
         Store::open_on_disk(disk, Path::new("data"), &options).expect("the store opens")
@@ -37,16 +38,17 @@ fn recoveries_and_verifications_tell_how_far_they_are() {
     let entries = store.status().entries;
     store.close().expect("the store closes");
     drop((ledger, store));
+    // Without an index, the next opening replays the whole journal.
     disk.remove(path(INDEX)).expect("there is an index");
-    take(&noted);
+    take(&reports);
     let store = open();
-    let recovery = take(&noted);
+    let recovery = take(&reports);
     assert!(recovery.iter().all(|one| (one.work, one.total) == (LongWork::Recovery, entries)));
     assert_eq!(recovery.first().map(|one| one.done), Some(0));
     assert_eq!(recovery.last().map(|one| one.done), Some(entries));
     assert!(recovery.is_sorted_by_key(|one| one.done), "{recovery:?}");
     assert!(store.verify().expect("the command runs").violations.is_empty());
-    let verification = take(&noted);
+    let verification = take(&reports);
     for work in [LongWork::VerifyJournal, LongWork::VerifyReplay] {
         let mut of_work = verification.iter().filter(|one| one.work == work);
         assert!(of_work.clone().all(|one| one.total == entries && one.done <= entries));
