@@ -29,58 +29,59 @@ use ledger_values::{AccountAddress, Metadata, MetadataValue, Posting, Reference,
 /// assert_ne!(request_hash(&delete(8)), request_hash(&delete(7)));
 /// ```
 pub fn request_hash(command: &Command) -> SmolStr {
-    let mut bytes = Encoder(Sha256::new());
+    let mut encoder = Encoder(Sha256::new());
     match command {
-        Command::CreateTransaction(create) => bytes.tag(1).create(create),
-        Command::RevertTransaction(revert) => bytes
+        Command::CreateTransaction(create) => encoder.tag(1).create(create),
+        Command::RevertTransaction(revert) => encoder
             .tag(2)
             .number(revert.id.get())
             .overdraft(&revert.overdraft)
             .tag(u8::from(revert.dated == RevertDate::OfOriginal))
             .metadata(&revert.metadata),
-        Command::SetMetadata { target, metadata } => bytes.tag(3).target(target).metadata(metadata),
-        Command::DeleteMetadata { target, key } => bytes.tag(4).target(target).text(key),
+        Command::SetMetadata { target, metadata } => encoder.tag(3).target(target).metadata(metadata),
+        Command::DeleteMetadata { target, key } => encoder.tag(4).target(target).text(key),
         Command::InsertSchema(insert) => {
-            bytes.tag(5).text(insert.version.as_str()).text(&insert.schema.content())
+            encoder.tag(5).text(insert.version.as_str()).text(&insert.schema.content())
         }
     };
-    bytes.finish()
+    encoder.finish()
 }
 
 /// Returns the hash of several commands that share one idempotency key. It differs from the hash of each of them.
 pub fn batch_hash<'a>(commands: impl ExactSizeIterator<Item = &'a Command>) -> SmolStr {
-    let mut bytes = Encoder(Sha256::new());
-    bytes.tag(6).number(commands.len() as u64);
+    let mut encoder = Encoder(Sha256::new());
+    encoder.tag(6).number(commands.len() as u64);
     for command in commands {
-        bytes.text(&request_hash(command));
+        encoder.text(&request_hash(command));
     }
-    bytes.finish()
+    encoder.finish()
 }
 
 /// Returns the hash that a log shows if it was recorded without a key: the hash of the simplest request that could
-/// have created it. It is not stored, because it follows from the log.
+/// have created it. It is not stored, because it follows from the log. For a schema it is the hash of the recorded
+/// text, which contains the date, so it is not the hash of a request.
 pub fn log_request_hash(payload: &LogPayload) -> SmolStr {
-    let mut bytes = Encoder(Sha256::new());
+    let mut encoder = Encoder(Sha256::new());
     match payload {
         LogPayload::NewTransaction { transaction, account_metadata, .. } => {
             let accounts = account_metadata.iter().map(|(address, metadata)| (address, metadata));
             let timestamp =
                 Some(transaction.timestamp).filter(|timestamp| *timestamp != transaction.inserted_at);
-            bytes.tag(1).postings(&transaction.postings).metadata(&transaction.metadata);
-            bytes.account_metadata(accounts).timestamp(timestamp);
-            bytes.reference(transaction.reference.as_ref()).tag(0)
+            encoder.tag(1).postings(&transaction.postings).metadata(&transaction.metadata);
+            encoder.account_metadata(accounts).timestamp(timestamp);
+            encoder.reference(transaction.reference.as_ref()).tag(0)
         }
         LogPayload::RevertedTransaction { reverted, transaction, .. } => {
             let mut metadata = transaction.metadata.clone();
             metadata.remove(REVERTS_KEY);
             let is_backdated = transaction.timestamp != transaction.inserted_at;
-            bytes.tag(2).number(reverted.get()).tag(0).tag(u8::from(is_backdated)).metadata(&metadata)
+            encoder.tag(2).number(reverted.get()).tag(0).tag(u8::from(is_backdated)).metadata(&metadata)
         }
-        LogPayload::SetMetadata { target, metadata } => bytes.tag(3).target(target).metadata(metadata),
-        LogPayload::DeleteMetadata { target, key } => bytes.tag(4).target(target).text(key),
-        LogPayload::InsertedSchema { schema } => bytes.tag(5).text(schema),
+        LogPayload::SetMetadata { target, metadata } => encoder.tag(3).target(target).metadata(metadata),
+        LogPayload::DeleteMetadata { target, key } => encoder.tag(4).target(target).text(key),
+        LogPayload::InsertedSchema { schema } => encoder.tag(5).text(schema),
     };
-    bytes.finish()
+    encoder.finish()
 }
 
 /// Hashes values without ambiguity: lengths precede texts and counts precede lists, so no two sequences give the
