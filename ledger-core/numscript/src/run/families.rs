@@ -7,13 +7,14 @@ use smol_str::SmolStr;
 use crate::names::Names;
 use crate::program::AccountId;
 
-/// The uncoloured holdings of accounts that pay by scaling, grouped by asset without precision.
+/// The uncoloured holdings of accounts that pay by scaling, grouped by account and by asset without precision. A
+/// scaling account pays in one precision of an asset with its funds in the others.
 #[derive(Debug, Default)]
 pub(super) struct Families {
     bases: Names<SmolStr>,
     members: BTreeMap<(AccountId, u32), Vec<usize>>,
-    /// The last holding of each account that was grouped. An account never loses holdings, so each one is
-    /// grouped once.
+    /// The last holding of each account that the grouping has visited. An account never loses holdings, so each
+    /// holding is visited once.
     seen: BTreeMap<AccountId, usize>,
 }
 
@@ -24,7 +25,7 @@ impl Families {
         self.seen.clear();
     }
 
-    /// Returns the last holding of an account that was grouped.
+    /// Returns the last holding of an account that the grouping has visited.
     pub(super) fn last_seen(&self, account: AccountId) -> Option<usize> {
         self.seen.get(&account).copied()
     }
