@@ -39,7 +39,8 @@ impl Offsets {
         }
     }
 
-    /// Returns the offset at which to start the search for the chunk that holds `position`.
+    /// Returns the offset at which to start the search for the chunk that holds `position`: that of the last listed
+    /// chunk that begins at or before it. `None` if there is no such chunk.
     pub(super) fn before(&self, position: u64) -> Option<u64> {
         let after = self.noted.partition_point(|(first, _)| *first <= position);
         after.checked_sub(1).map(|at| self.noted[at].1)
@@ -62,11 +63,11 @@ impl Offsets {
         bytes.extend_from_slice(&self.newest_frame.to_be_bytes());
         let news = &self.noted[self.stored..];
         put_varint(&mut bytes, news.len() as u64);
-        let mut before = (0, 0);
+        let mut last = (0, 0);
         for (position, offset) in news {
-            put_varint(&mut bytes, position - before.0);
-            put_varint(&mut bytes, offset - before.1);
-            before = (*position, *offset);
+            put_varint(&mut bytes, position - last.0);
+            put_varint(&mut bytes, offset - last.1);
+            last = (*position, *offset);
         }
         let digest = secret.digest(&[b"offsets", &bytes[DIGEST_BYTES..]]);
         bytes[..DIGEST_BYTES].copy_from_slice(&digest);
