@@ -1,8 +1,8 @@
-//! The timeline of a ledger: the journal positions of its logs, and their dates.
+//! The timeline of a ledger: for each log its position in the journal, and a date that never decreases from log to log.
 //!
 //! ```text
-//! step         varint  twice the increase of the log if the ledger is the same; else 1,
-//!                      then ledger and log whole
+//! step         varint  twice the increase of the log id if the row before is of the same ledger and
+//!                      the increase fits 63 bits; else 1, then the ledger and the log id as varints
 //! position     varint  zigzag difference from the row before
 //! date         varint  zigzag difference from the row before
 //! ```
@@ -13,7 +13,7 @@ use crate::row::{KeyBytes, Row, difference, joined_short, ledger_key_parts, put_
 
 use super::{put_step, read_step};
 
-/// The position and the date of a log.
+/// The position of a log, and the date that the ledger had reached with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRow {
     /// The ledger.
