@@ -44,11 +44,12 @@ pub enum DamagedFile {
 /// The result of a flip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlipOutcome {
-    /// The opening refused and named the damage.
+    /// The store refused to open, with any error.
     Refused,
     /// The store rebuilt the index and reported it, and every answer is right.
     Repaired,
-    /// The store dropped the end of the journal as torn, and reported it.
+    /// The store dropped the end of the journal as a torn write that may have been acknowledged, and `verify` reports
+    /// it.
     Dropped,
     /// Some questions got an error that names the damage. All other answers are right.
     Reported,
@@ -61,6 +62,7 @@ pub enum FlipOutcome {
 /// Numbers of results, by damaged file and by the way in which the store was left.
 #[derive(Clone, Debug, Default)]
 pub struct FlipCounts {
+    /// The counts have the order of [`FlipOutcome`].
     rows: BTreeMap<(DamagedFile, ShutdownKind), [u64; 6]>,
 }
 
@@ -79,7 +81,7 @@ impl FlipCounts {
     }
 }
 
-/// Prints the numbers as a table in Markdown.
+/// Prints the numbers as a table in Markdown, with a column for each [`FlipOutcome`] in the order of the type.
 impl fmt::Display for FlipCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| File | Left | Flips | Refused | Mended | Dropped, told | Error | Right | Silent |")?;
@@ -181,7 +183,7 @@ impl SoundStore {
     /// Flips a bit of a file and returns the result.
     fn flip(&self, rng: &mut Rng<'_>) -> (DamagedFile, ShutdownKind, FlipOutcome) {
         let (left, disk) = rng.pick(&self.disks);
-        // The machine did not restart: this copy of the disk has the same boot id.
+        // A copy keeps the boot id of its disk, so the machine restarts only in a power cut.
         let disk = disk.copy();
         let (damaged, path) = choose_file(&disk, rng);
         let mut bytes = disk.bytes(&path).unwrap_or_default();
