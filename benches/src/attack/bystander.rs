@@ -9,8 +9,8 @@ use crate::Failure;
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
 
-/// Time between two requests.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Time from the start of a request to the start of the next one, unless the answer takes longer.
+const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum time for an answer. A later one is a failure.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ impl Bystander {
     /// Stops the client. Returns its latencies and the number of its failed requests.
     pub(super) fn stop(self) -> (Histogram, u64) {
         self.stop.store(true, Ordering::Relaxed);
-        // A client that panicked has no figures, which counts as a failure.
+        // If the thread panicked, its latencies are lost. Count that as one failed request.
         self.thread.join().unwrap_or_else(|_| (Histogram::default(), 1))
     }
 }
@@ -60,7 +60,7 @@ async fn send_requests(address: &str, stopped: &AtomicBool) -> (Histogram, u64) 
             failures += 1;
             connection = None;
         }
-        tokio::time::sleep(PAUSE.saturating_sub(began.elapsed())).await;
+        tokio::time::sleep(INTERVAL.saturating_sub(began.elapsed())).await;
     }
     (latency, failures)
 }

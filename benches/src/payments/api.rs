@@ -85,7 +85,7 @@ impl Api {
         self.ask("DELETE", &format!("/api/payments/connectors/GENERIC/{connector}"), "").await.map(drop)
     }
 
-    /// Waits until the list of payments shows this date as the newest.
+    /// Waits until the newest payment of the server has this creation date. There is no time limit.
     ///
     /// # Errors
     ///
