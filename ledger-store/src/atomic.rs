@@ -5,14 +5,16 @@ use ledger_core::LedgerName;
 use crate::documents::DocumentChange;
 use crate::submission::Request;
 
-/// Changes of documents and commands on ledgers that are recorded together, or not at all. A crash never parts them.
+/// Changes of documents and commands on ledgers that are recorded together, or not at all. Their entries are in one
+/// commit, so a crash never parts them.
 ///
-/// [`Store::write_atomically`](crate::Store::write_atomically) decides and records it.
+/// [`Store::write_atomically`](crate::Store::write_atomically) accepts and records it, or refuses it.
 #[derive(Clone, Debug, Default)]
 pub struct AtomicWrite {
     /// The changes of documents.
     pub documents: Vec<DocumentChange>,
-    /// The commands. The store decides them in this order, and each sees the effects of those before it.
+    /// The commands. The store checks and executes them in this order, so each sees the effects of those before it. If
+    /// one is refused, nothing of the write is recorded.
     pub commands: Vec<LedgerCommand>,
 }
 
