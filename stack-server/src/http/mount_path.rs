@@ -1,14 +1,14 @@
-//! The path below which a part of the API answers.
+//! The configurable path of the generic connector API.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A path of one segment or more, without an end of its own: `/api/generic`.
+/// The path of the generic connector API, such as `/api/generic`. It has at least two segments and no trailing slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountPath(Vec<String>);
 
-/// The refusal of a text that is no path of a mount.
+/// The error of [`MountPath::parse`]. It contains the refused text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{0:?} is no path such as /api/generic: two segments or more of letters, digits, - and _, the first of which is api"
@@ -28,12 +28,13 @@ impl Default for MountPath {
 }
 
 impl MountPath {
-    /// Reads a path. It begins with `/api/`, where no ledger of API v1 can be in its way, and does not lead into
-    /// another service.
+    /// Parses a path. Its first segment must be `api`, which API v1 does not accept as the name of a ledger at the
+    /// root. Its second segment must not be that of another service.
     ///
     /// # Errors
     ///
-    /// If it is no such path.
+    /// Fails if the path breaks one of these rules, or if a segment is empty or contains other characters than ASCII
+    /// letters, digits, `-` and `_`.
     pub fn parse(text: &str) -> Result<Self, MountPathError> {
         let is_segment = |segment: &&str| {
             !segment.is_empty()
@@ -47,7 +48,7 @@ impl MountPath {
         Ok(Self(segments.into_iter().map(str::to_owned).collect()))
     }
 
-    /// Its segments.
+    /// Returns the segments of the path.
     pub(crate) fn segments(&self) -> &[String] {
         &self.0
     }
