@@ -192,7 +192,7 @@ pub fn cursor_laws(data: &[u8]) {
         at,
         from,
         expand: Expand { volumes: flag(2), effective_volumes: flag(3) },
-        clock: if flag(4) { TimeAxis::Inserted } else { TimeAxis::Effective },
+        axis: if flag(4) { TimeAxis::Inserted } else { TimeAxis::Effective },
         order: Sort::ALL[usize::from(changed) % Sort::ALL.len()],
         direction: if flag(6) { Direction::Descending } else { Direction::Ascending },
         group_by,

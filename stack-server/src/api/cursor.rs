@@ -59,7 +59,8 @@ pub(crate) struct ListQuery {
     /// For volumes, the beginning of the interval.
     pub(crate) from: Option<Timestamp>,
     pub(crate) expand: Expand,
-    pub(crate) clock: TimeAxis,
+    /// Whether `at` and `from` refer to effective or insertion dates.
+    pub(crate) axis: TimeAxis,
     pub(crate) order: Sort,
     pub(crate) direction: Direction,
     pub(crate) group_by: u32,
@@ -87,7 +88,7 @@ impl ListQuery {
         bytes.push(
             u8::from(self.expand.volumes)
                 | u8::from(self.expand.effective_volumes) << 1
-                | u8::from(self.clock == TimeAxis::Inserted) << 2
+                | u8::from(self.axis == TimeAxis::Inserted) << 2
                 | u8::from(self.include_deleted) << 3
                 | u8::from(self.direction == Direction::Descending) << 4
                 | u8::from(self.at.is_some()) << 5
@@ -148,7 +149,7 @@ impl ListQuery {
             at,
             from,
             expand: Expand { volumes: flag(0), effective_volumes: flag(1) },
-            clock: if flag(2) { TimeAxis::Inserted } else { TimeAxis::Effective },
+            axis: if flag(2) { TimeAxis::Inserted } else { TimeAxis::Effective },
             order: *Sort::ALL.get(usize::from(order))?,
             include_deleted: flag(3),
             direction: if flag(4) { Direction::Descending } else { Direction::Ascending },
@@ -223,7 +224,7 @@ mod tests {
             at: Some(Timestamp::from_micros(-5)),
             from: None,
             expand: Expand { volumes: true, effective_volumes: false },
-            clock: TimeAxis::Inserted,
+            axis: TimeAxis::Inserted,
             order: Sort::RevertedAt,
             include_deleted: true,
             direction: Direction::Descending,

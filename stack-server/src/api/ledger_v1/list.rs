@@ -291,7 +291,7 @@ fn first_page(page_size: u32, filter: String) -> ListQuery {
         at: None,
         from: None,
         expand: Expand::default(),
-        clock: TimeAxis::default(),
+        axis: TimeAxis::default(),
         order: Sort::Natural,
         direction: Direction::Descending,
         group_by: 0,

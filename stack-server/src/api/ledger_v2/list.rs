@@ -64,7 +64,7 @@ impl List {
                 at: context.query.date(spec.until)?,
                 from: context.query.date(spec.since)?,
                 expand: expand(context),
-                clock: clock(context),
+                axis: time_axis(context),
                 order,
                 direction,
                 group_by: if spec.resource == Resource::Volumes { group_by(context)? } else { 0 },
@@ -76,15 +76,15 @@ impl List {
         Ok(Self { name: spec.name, ledger, resource: None, query, filter })
     }
 
-    /// Creates the list of a stored query. Its cursors are only valid at `place`.
+    /// Creates the list of a stored query. Its cursors are only valid for the same `scope`.
     pub(crate) fn stored(
         name: &'static str,
         resource: &'static str,
-        place: String,
+        scope: String,
         query: ListQuery,
         filter: Filter,
     ) -> Self {
-        Self { name, ledger: place, resource: Some(resource), query, filter }
+        Self { name, ledger: scope, resource: Some(resource), query, filter }
     }
 
     /// Returns the filter for the store's list of the same resource.
@@ -213,8 +213,9 @@ pub(crate) fn supported_expansions(context: &Context<'_>, expand: Expand) -> Exp
     expand
 }
 
-/// Returns the date to which `pit`, `startTime` and `endTime` refer. Accepts the spellings of all routes.
-pub(crate) fn clock(context: &Context<'_>) -> TimeAxis {
+/// Returns which dates `pit`, `startTime` and `endTime` refer to: effective or insertion dates. Accepts the spellings
+/// of all routes.
+pub(crate) fn time_axis(context: &Context<'_>) -> TimeAxis {
     let by_insertion = ["insertionDate", "useInsertionDate", "use_insertion_date"];
     if by_insertion.iter().any(|name| context.query.flag(name)) {
         TimeAxis::Inserted

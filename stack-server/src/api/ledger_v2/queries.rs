@@ -15,7 +15,7 @@ use crate::http::response::Reply;
 use crate::limits::FILTER_BYTES_MAX;
 
 /// The list name in cursors of stored queries.
-const PLACE: &str = "queries";
+const LIST_NAME: &str = "queries";
 
 pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
     let ledger = context.ledger()?;
@@ -29,12 +29,13 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
     let stored = schema
         .query(id)
         .ok_or_else(|| ApiError::validation(format!("schema version '{version}' has no such query")))?;
-    // Names of ledgers contain no line feeds.
-    let place = format!("{}\n{version}\n{id}", ledger.info().name);
+    // A cursor is only valid for the same ledger, schema version and query. Line feeds can separate them, because names
+    // of ledgers contain none.
+    let scope = format!("{}\n{version}\n{id}", ledger.info().name);
     let given = params_of(body.get("params"))?;
     let list = match text(&body, "cursor")? {
-        Some(cursor) if !cursor.is_empty() => next_page(context, stored, cursor, place, &given)?,
-        _ => first_page(context, stored, &body, place, given)?,
+        Some(cursor) if !cursor.is_empty() => next_page(context, stored, cursor, scope, &given)?,
+        _ => first_page(context, stored, &body, scope, given)?,
     };
     match stored.resource() {
         Resource::Accounts => accounts::page(context, ledger, &list).await,
@@ -58,7 +59,7 @@ fn first_page(
     context: &Context<'_>,
     stored: &StoredQuery,
     body: &JsonValue,
-    place: String,
+    scope: String,
     given: QueryParams,
 ) -> Result<List, ApiError> {
     let values = match body.get("vars") {
@@ -73,7 +74,7 @@ fn first_page(
     }
     let spec = spec(stored.resource());
     let query = list_query(context, &params_of(stored.params())?.with(given), spec, filter)?;
-    build_list(stored, query, place)
+    build_list(stored, query, scope)
 }
 
 /// Builds the request for a later page. Beside a cursor, only the page size counts.
@@ -81,18 +82,18 @@ fn next_page(
     context: &Context<'_>,
     stored: &StoredQuery,
     cursor: &str,
-    place: String,
+    scope: String,
     given: &QueryParams,
 ) -> Result<List, ApiError> {
-    let at = ListId { list: PLACE, ledger: &place };
+    let at = ListId { list: LIST_NAME, ledger: &scope };
     let query = ListQuery::from_cursor(cursor, context.app.cursor_key(), at)?;
     let page_size = page_size(context, given).unwrap_or(query.page_size);
-    build_list(stored, ListQuery { page_size, ..query }, place)
+    build_list(stored, ListQuery { page_size, ..query }, scope)
 }
 
-fn build_list(stored: &StoredQuery, query: ListQuery, place: String) -> Result<List, ApiError> {
+fn build_list(stored: &StoredQuery, query: ListQuery, scope: String) -> Result<List, ApiError> {
     let filter: Filter = query::parse(Profile::Ledger, stored.resource(), &query.filter)?;
-    Ok(List::stored(PLACE, stored.resource_name(), place, query, filter))
+    Ok(List::stored(LIST_NAME, stored.resource_name(), scope, query, filter))
 }
 
 /// Returns the requested page size, if there is one.
@@ -115,7 +116,7 @@ fn list_query(
         at: params.end,
         from: params.start,
         expand: supported_expansions(context, params.expand.unwrap_or_default()),
-        clock: params.axis.unwrap_or_default(),
+        axis: params.axis.unwrap_or_default(),
         order,
         direction,
         group_by: params.group_by.unwrap_or_default(),

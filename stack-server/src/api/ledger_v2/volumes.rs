@@ -50,7 +50,7 @@ pub(crate) fn store_query(list: &List) -> Result<VolumesQuery, ApiError> {
         filter: list.filter()?,
         from: list.query.from,
         to: list.query.at,
-        axis: list.query.clock,
+        axis: list.query.axis,
         group_by: list.query.group_by as usize,
         // The key is account and asset, separated by a space. An asset has no space in it.
         page: list.page(|text| {
@@ -65,7 +65,7 @@ pub(crate) fn balances_query(context: &Context<'_>) -> Result<BalancesQuery, Api
     Ok(BalancesQuery {
         at: list::point_in_time(context)?,
         filter: query::filter(context)?,
-        axis: list::clock(context),
+        axis: list::time_axis(context),
     })
 }
 
