@@ -1,6 +1,6 @@
-//! The engine manages the running installations, and the thread that runs their tasks.
+//! The engine starts, stops and locks installations. The [`Worker`] is the thread that runs their tasks.
 //!
-//! One thread fetches for all installations, so that API requests do not wait for providers. A provider that hangs
+//! This one thread fetches for all installations, so that API requests do not wait for providers. A provider that hangs
 //! delays only its own tasks. Other threads record the fetched data.
 
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ impl Engine {
         self.0.runtime.get()
     }
 
-    /// Returns the configuration of an installation.
+    /// Returns the definition of an installation's connector, and the decrypted configuration.
     ///
     /// # Errors
     ///
@@ -94,8 +94,8 @@ impl Engine {
             definition.ok_or_else(|| InstallationError::UnknownConnector(name.as_ref().into()))?;
         let purpose = purpose(&installation.id);
         let opened = self.0.payments.sealer.open(&purpose, &installation.config);
-        let sealed = |reason| InstallationError::Sealed { name: installation.name.clone(), reason };
-        let text = opened.map_err(sealed)?;
+        let not_decrypted = |reason| InstallationError::Sealed { name: installation.name.clone(), reason };
+        let text = opened.map_err(not_decrypted)?;
         Ok((definition, Values::read(&text, definition.parameters)?))
     }
 
@@ -111,7 +111,7 @@ impl Engine {
         sealed.map_err(|error| ApiError::fault(&error.to_string()))
     }
 
-    /// Locks an installation against other changes, that is installation, change and removal. Without the lock, two
+    /// Locks an installation, so that only one caller at a time installs, changes or removes it. Without the lock, two
     /// concurrent changes could each start a runner, and only one of the runners could be stopped later.
     pub(super) async fn lock_installation(&self, installation: &Uuid) -> OwnedMutexGuard<()> {
         let lock = {
@@ -130,7 +130,8 @@ impl Engine {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner).get(installation).cloned()
     }
 
-    /// Creates the runner of an installation. Returns `None` if this process runs no tasks.
+    /// Creates the runner of an installation and registers it, without starting tasks. Returns `None` if this process
+    /// runs no tasks.
     pub(super) fn prepare(
         &self,
         installation: &Installation,
@@ -209,7 +210,8 @@ impl Engine {
     }
 }
 
-/// Returns the purpose that binds an encrypted configuration to its installation.
+/// Returns the purpose under which a configuration is encrypted. It contains the installation's id, so a configuration
+/// that is copied to another installation does not decrypt.
 pub(super) fn purpose(id: &ConnectorId) -> Vec<u8> {
     format!("connector {}", id.text()).into_bytes()
 }

@@ -15,25 +15,25 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns errors of `login` and `ask`.
+    /// Returns errors of `login` and `send`.
     pub(super) async fn ask<T, L, A>(
         &self,
         login: impl Fn() -> L,
-        ask: impl Fn(String) -> A,
+        send: impl Fn(String) -> A,
     ) -> Result<T, Failure>
     where
         L: Future<Output = Result<String, Failure>>,
         A: Future<Output = Result<T, Failure>>,
     {
         let token = self.token("", &login).await?;
-        match ask(token.clone()).await {
-            Err(failure) if failure.status == 401 => ask(self.token(&token, &login).await?).await,
-            answered => answered,
+        match send(token.clone()).await {
+            Err(failure) if failure.status == 401 => send(self.token(&token, &login).await?).await,
+            result => result,
         }
     }
 
-    /// Returns a token that differs from the refused one. Holds the lock during the login, so that concurrent tasks log
-    /// in only once.
+    /// Returns the current token. Logs in first if there is none, or if it is the refused one; an empty `refused` means
+    /// that no token was refused. Holds the lock during the login, so that concurrent tasks log in only once.
     async fn token<L>(&self, refused: &str, login: &impl Fn() -> L) -> Result<String, Failure>
     where
         L: Future<Output = Result<String, Failure>>,
@@ -56,6 +56,10 @@ pub(super) fn token_of(body: &[u8], name: &str) -> Result<String, Failure> {
     let answer: serde_json::Value =
         serde_json::from_slice(body).map_err(|_| Failure::retryable("the answer to the login is no JSON"))?;
     let token = answer[name].as_str().unwrap_or_default();
-    let fits = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits { Ok(token.to_owned()) } else { Err(Failure::retryable("the answer to the login has no token")) }
+    let is_valid = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_valid {
+        Ok(token.to_owned())
+    } else {
+        Err(Failure::retryable("the answer to the login has no token"))
+    }
 }
