@@ -108,7 +108,7 @@ impl WorkLimit {
     }
 }
 
-/// The opened vault, the signing keys, and the tags of all clients' secrets.
+/// The opened vault, the signing keys, and the set that recognises the secrets of all clients.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
     pub(crate) vault: Arc<Vault>,
@@ -127,12 +127,16 @@ pub(crate) struct Authority {
     /// A thread holds this lock while it changes the keys.
     changing: Mutex<()>,
     pub(crate) provider: Option<Provider>,
+    /// The clients of the configuration.
     pub(crate) statics: StaticClients,
+    /// Limits the wrong secrets per minute, for each address and for each client.
     pub(crate) rates: RateLimiter,
     /// Limits how many logins an address may start per minute. The store keeps a document for each login until it ends
     /// or expires.
     pub(crate) logins: RateLimiter,
+    /// Limits work with the signing keys: opening them, and signing tokens.
     pub(crate) signing: WorkLimit,
+    /// Limits the computation of slow hashes of secrets.
     pub(crate) hashing: WorkLimit,
 }
 
