@@ -23,8 +23,8 @@ pub fn write_recorded(
     write_transaction(json, transaction, Some(committed), effective);
 }
 
-/// Writes a transaction with the given volumes right after it, by insertion and by effective date. Subtracting its
-/// own postings gives the volumes before it.
+/// Writes a transaction with the volumes that its holdings have right after it: `committed` by insertion, `effective`
+/// by effective date. Subtracting its own postings gives the volumes before it.
 pub fn write_transaction(
     json: &mut JsonWriter,
     transaction: &Transaction,

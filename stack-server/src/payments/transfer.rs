@@ -65,7 +65,7 @@ impl Record for Transfer {
             destination: input.string()?,
             status: TransferStatus::of_number(input.byte()?)?,
             error: input.string()?,
-            // Transfers of earlier releases end here.
+            // Transfers that earlier releases stored lack the fields from here on.
             provider_id: if input.is_empty() { String::new() } else { input.string()? },
             // Without this field, assume that the order may have been sent.
             is_sent: input.is_empty() || input.byte()? != 0,

@@ -17,7 +17,8 @@ pub(crate) fn write_recorded(
     json::write_recorded(json.text(), transaction, effective, effective_kept);
 }
 
-/// Writes a transaction with the given volumes right after it. See [`json::write_transaction`].
+/// Writes a transaction with the volumes that its holdings have right after it: `committed` by insertion, `effective`
+/// by effective date. See [`json::write_transaction`].
 pub(crate) fn write_transaction(
     json: &mut Json,
     transaction: &Transaction,

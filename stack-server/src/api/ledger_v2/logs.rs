@@ -31,7 +31,7 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
 pub(crate) async fn page(context: &Context<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
     let query = store_query(list)?;
     let shape = shape_for(context, &ledger);
-    // Always long, because the hashes of recent entries may not have been computed yet.
+    // Always run this as long work, even for a short page: the hashes of recent entries may not have been computed yet.
     let page = context.app.long(move || Ok(ledger.logs(&query)?)).await?;
     Ok(list.reply(
         context,
@@ -50,7 +50,7 @@ pub(crate) fn store_query(list: &List) -> Result<LogQuery, ApiError> {
     })
 }
 
-/// Returns which members of a log this caller reads.
+/// Returns which optional members the written logs contain. They depend on the client and on the ledger's features.
 pub(crate) fn shape_for(context: &Context<'_>, ledger: &LedgerView) -> LogShape {
     LogShape {
         whole_reverts: context.reads_later_forms(),

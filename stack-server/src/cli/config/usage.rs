@@ -64,7 +64,7 @@ Deployments of other servers start a worker beside the server. Here the server r
 buckets itself, so a worker does nothing. It accepts all flags of serve and opens no data directory.
 ";
 
-/// Returns the text of `--help` after a command.
+/// Returns the help text of a command.
 pub fn help_of(topic: Topic) -> String {
     match topic {
         Topic::Serve => with_flags(SERVE),
@@ -85,7 +85,7 @@ fn with_flags(beginning: &str) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {name:<40} {:<34} {}", flag.variable, flag.help);
     }
-    let foreign: Vec<_> = IGNORED_FLAGS.iter().map(|flag| format!("--{}", flag.name)).collect();
-    let _ = writeln!(text, "\nAccepted with a warning, and without effect: {}", foreign.join(", "));
+    let ignored: Vec<_> = IGNORED_FLAGS.iter().map(|flag| format!("--{}", flag.name)).collect();
+    let _ = writeln!(text, "\nAccepted with a warning, and without effect: {}", ignored.join(", "));
     text
 }
