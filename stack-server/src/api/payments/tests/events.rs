@@ -53,7 +53,8 @@ impl Newest {
         payload
     }
 
-    /// Checks that the newest event of every record that is not stored says so.
+    /// Checks each record of this type that has an event: the newest event must be `DELETED` exactly if the record is
+    /// not stored.
     fn assert_deleted(&self, subject: &str, stored: &BTreeSet<String>, place: &str) {
         for ((_, id), (kind, payload)) in self.0.iter().filter(|((have, _), _)| have == subject) {
             let is_deleted = kind.starts_with("DELETED");
@@ -63,8 +64,8 @@ impl Newest {
 }
 
 impl Server {
-    /// Checks that the newest event of each record describes the record, and that each of these installations has one
-    /// event of its removal, or none while it is installed.
+    /// Checks that the newest event of each record describes the record. Also checks that there is exactly one
+    /// `CONNECTOR_RESET` for each of these installations that was removed, and none for one that is still installed.
     pub(super) fn assert_told(&self, installations: &[ConnectorId], place: &str) {
         let snapshot = self.world.store.snapshot();
         let events = stored(&snapshot);
@@ -76,7 +77,7 @@ impl Server {
             let resets = events.iter().filter(is_reset).count();
             assert_eq!(resets, usize::from(!installed.contains(&id)), "{place}: events of a removal");
         }
-        // Records of removed installations have no events of their own when they go.
+        // The removal of an installation writes no events for the removal of its records. Ignore their older events.
         let of_installed = |(_, payload): &(String, Value)| {
             payload["connectorId"].as_str().is_none_or(|id| installed.iter().any(|have| have == id))
         };
@@ -118,7 +119,7 @@ fn assert_pools_told(newest: &Newest, snapshot: &Snapshot, place: &str) {
         let told = newest.saved("POOL", &pool.id.to_string(), place);
         let accounts = pool::members(snapshot, &pool.id).expect("members");
         let accounts: BTreeSet<_> = accounts.into_iter().map(|account| account.reference).collect();
-        // Accounts leave with their installation, without an event of their pools.
+        // The removal of an installation also removes its accounts from pools, without an event for the pools.
         let mut named = references(&told["accountIDs"]);
         named.retain(|reference| existing.contains(reference));
         assert_eq!(named, accounts, "{place}: {told}");
