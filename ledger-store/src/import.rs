@@ -158,7 +158,8 @@ impl Store {
     }
 
     /// Compares the hashes, and imports the logs before the first one with a wrong hash. Returns the writer's result,
-    /// and the refusal of that log, which counts if the writer took all others.
+    /// and the error for the log with the wrong hash, if there is one. The caller returns that error only if the writer
+    /// imported all logs before it.
     fn try_import(
         &self,
         ledger: &LedgerName,
@@ -181,8 +182,8 @@ impl Store {
             }
             entries.push(log.clone());
         }
-        // A log that the ledger already has also fails the hash check above, because other logs precede it here. That
-        // it exists is the better reason.
+        // A log that the ledger already has also fails the hash check above, because the chain here starts after the
+        // ledger's last log. Report the more useful reason: the log exists.
         if let Some(first) = logs.first()
             && (counters.in_use || (!counters.is_new() && first.entry.id.get() < counters.next_log))
         {
@@ -220,7 +221,7 @@ fn is_same(log: &ImportedLog, stored: &LogView) -> bool {
         && memento(new) == memento(old)
 }
 
-/// Returns about how many bytes of memory an entry takes. The queue limits the sum of its commands.
+/// Returns about how many bytes of memory an entry takes. The engine's queue limits the total for all waiting jobs.
 fn entry_bytes(entry: &LogEntry) -> usize {
     let payload = match &entry.payload {
         LogPayload::NewTransaction { transaction, account_metadata, .. } => {

@@ -9,7 +9,7 @@ use crate::error::ReadError;
 /// A key and its new value; `None` if the key was removed.
 pub(crate) type Change = (Arc<[u8]>, Option<SharedBytes>);
 
-/// Changes of the same age in key order, each key once.
+/// The changes of one source, in key order, each key once.
 pub(crate) type Changes<'a> = Box<dyn Iterator<Item = Result<Change, ReadError>> + 'a>;
 
 /// A key and its current value.

@@ -59,10 +59,10 @@ pub(crate) struct RecordedTransaction {
 /// Looks up the addresses of accounts that are not published yet, by number.
 type AddressLookup<'a> = &'a dyn Fn(u32) -> Option<SmolStr>;
 
-/// A chunk with the places of its entries.
+/// A chunk with the offsets of its entries.
 struct OpenChunk {
     chunk: Chunk,
-    /// The places of the entries, from the second lookup on.
+    /// The offsets of the entries. Empty until the second lookup in the chunk.
     offsets: OnceCell<EntryOffsets>,
 }
 
@@ -273,8 +273,8 @@ impl LedgerReader {
         })
     }
 
-    /// Returns the facts about a recorded transaction for a decision. `made` knows the accounts that are not published
-    /// yet.
+    /// Returns the parts of a recorded transaction that a decision needs. `lookup` finds the accounts that are not
+    /// published yet.
     pub(crate) fn recorded(
         &self,
         record: &Record<'_>,
@@ -393,8 +393,8 @@ impl LedgerReader {
         Ok(metadata)
     }
 
-    /// Finds the account with an address in the directory of addresses. Only [`Session::account_number`] proves that
-    /// an account does not exist.
+    /// Finds the account with an address in the memtables and in the directory of addresses. `None` does not prove that
+    /// the account does not exist; only [`Session::account_number`] proves that.
     ///
     /// [`Session::account_number`]: super::session::Session::account_number
     pub(super) fn account_number(&self, address: &str) -> Result<Option<u32>, ReadError> {
