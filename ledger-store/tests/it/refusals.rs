@@ -23,13 +23,13 @@ fn open(disk: &SimDisk) -> Result<Store, OpenError> {
     Store::open_on_disk(disk, Path::new(DATA), &options(&Arc::default()))
 }
 
-/// Does some random work in a store that `open` opens, and closes it.
-fn work(open: impl FnOnce(&Options) -> Store) {
+/// Runs a random workload in a store that `open` opens, and closes the store.
+fn run_workload(open: impl FnOnce(&Options) -> Store) {
     let clock: Arc<SetClock> = Arc::default();
     let store = open(&options(&clock));
-    let (mut work, mut oracle) = (Workload::new(Rng::from_seed(7)), Oracle::default());
+    let (mut workload, mut oracle) = (Workload::new(Rng::from_seed(7)), Oracle::default());
     for _ in 0..60 {
-        let (now, step) = (work.tick(), work.step());
+        let (now, step) = (workload.tick(), workload.step());
         clock.set(now);
         assert_eq!(oracle.step(&store, &step, now).expect("the answers of the model"), None);
     }
@@ -38,11 +38,12 @@ fn work(open: impl FnOnce(&Options) -> Store) {
 fn closed_store() -> SimDisk {
     let disk = SimDisk::new();
     let on: Arc<dyn Disk> = Arc::new(disk.clone());
-    work(|options| Store::open_on_disk(on, Path::new(DATA), options).expect("the store opens"));
+    run_workload(|options| Store::open_on_disk(on, Path::new(DATA), options).expect("the store opens"));
     disk
 }
 
-fn is_of_the_disk(report: &VerifyReport) -> bool {
+/// Returns whether all violations say that the disk failed, and none that data is damaged.
+fn has_only_storage_errors(report: &VerifyReport) -> bool {
     report.violations.iter().all(|violation| violation.code == ViolationCode::StorageError)
 }
 
@@ -58,10 +59,10 @@ fn refuses_a_read_only_file_system() {
     disk.set_faults(Faults::default());
     assert!(open(&disk).expect("the store opens").verify().expect("the verification runs").is_clean());
 
-    let nothing = SimDisk::with_faults(read_only);
-    let Err(OpenError::Io(reason)) = open(&nothing) else { panic!("it is refused as an error of the disk") };
+    let empty = SimDisk::with_faults(read_only);
+    let Err(OpenError::Io(reason)) = open(&empty) else { panic!("it is refused as an error of the disk") };
     assert!(reason.as_str().contains(DATA), "{reason}");
-    assert_eq!(nothing.contents(), BTreeMap::new());
+    assert_eq!(empty.contents(), BTreeMap::new());
 }
 
 /// Returns the files below `directory` with their bytes.
@@ -85,7 +86,7 @@ fn refuses_a_directory_it_may_not_write() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = tempfile::tempdir().expect("a directory");
     let data = home.path().join(DATA);
-    work(|options| Store::open_with(&data, options).expect("the store opens"));
+    run_workload(|options| Store::open_with(&data, options).expect("the store opens"));
     let before = files(&data);
     let directories = [data.join("journal"), data.join("index"), data.clone()];
     let allow = |directory: u32, file: u32| {
@@ -105,7 +106,7 @@ fn refuses_a_directory_it_may_not_write() {
     let after = files(&data);
     allow(0o700, 0o600);
     let Some(opened) = opened else {
-        // The harness does not capture this line.
+        // Write to the stream directly: the test harness hides what `eprintln!` prints.
         let line = "skipped: refuses_a_directory_it_may_not_write: this user may write files that are for reading only";
         writeln!(std::io::stderr(), "{line}").expect("it is open");
         return;
@@ -116,12 +117,12 @@ fn refuses_a_directory_it_may_not_write() {
 }
 
 #[test]
-fn a_failed_read_is_no_damage_to_a_verification() {
-    let kept = closed_store();
-    let mut refused = 0;
+fn verification_reports_failed_read_as_disk_error() {
+    let closed = closed_store();
+    let mut incomplete = 0;
     // Each read in turn is the first one that fails, and all later ones fail as well.
     for nth in 1.. {
-        let disk = kept.copy();
+        let disk = closed.copy();
         let store = open(&disk).expect("the store opens");
         let until = disk.reads() + nth;
         disk.set_faults(Faults { fail_reads_from: Some(until), ..Faults::default() });
@@ -130,19 +131,19 @@ fn a_failed_read_is_no_damage_to_a_verification() {
         disk.set_faults(Faults::default());
         match verified {
             Ok(report) if was_read => {
-                assert!(is_of_the_disk(&report), "read {nth}: {report:#?}");
+                assert!(has_only_storage_errors(&report), "read {nth}: {report:#?}");
                 assert_eq!(report.complete, report.violations.is_empty(), "read {nth}: {report:#?}");
-                refused += usize::from(!report.complete);
+                incomplete += usize::from(!report.complete);
             }
             Ok(report) => {
                 assert!(report.is_clean(), "{report:#?}");
                 break;
             }
-            // The second index could not be created.
+            // `verify` could not create the second index, which it compares with that of the store.
             Err(_) => assert!(was_read),
         }
     }
-    assert!(refused > 10, "{refused} verifications met a failed read");
+    assert!(incomplete > 10, "{incomplete} verifications met a failed read");
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn tells_an_unreadable_segment_from_a_damaged_one() {
     disk.set_unreadable(Some(&segment)).expect("the file exists");
     let report = store.verify().expect("the verification runs");
     disk.set_unreadable(None).expect("the file exists");
-    assert!(is_of_the_disk(&report) && !report.is_damaged() && !report.complete, "{report:#?}");
+    assert!(has_only_storage_errors(&report) && !report.is_damaged() && !report.complete, "{report:#?}");
     assert!(report.to_json_lines().contains("\"STORAGE_ERROR\",\"entry\":1,"), "{report:#?}");
     drop(store);
 
