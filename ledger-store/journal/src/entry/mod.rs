@@ -3,6 +3,9 @@
 //! A record names accounts, assets and metadata keys by the numbers that their ledger gave them; the first use contains
 //! the text. The writer creates a record, the section encoder writes it, and the projection turns it into rows.
 //! Recovery reads the same record back and passes it to the same projection.
+//!
+//! A section starts with a [`LedgerBase`]: ids and a date. The entries of the section contain only their differences
+//! from these.
 
 mod amounts;
 mod builder;

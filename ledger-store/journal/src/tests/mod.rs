@@ -223,7 +223,7 @@ fn a_journal_on_a_real_disk_reopens() {
 }
 
 #[test]
-fn no_space_is_set_aside_over_entries() {
+fn prepares_space_only_after_the_entries() {
     let home = tempfile::tempdir().unwrap();
     let options = SegmentOptions { segment_bytes: 1 << 20, ..small() };
     let open =
@@ -308,6 +308,7 @@ fn readers_see_whole_chains_at_any_time() {
     assert!(disk.list(&dir()).unwrap().len() > 5);
 }
 
+/// Returns the number of chunks with removed sections, after checking that all chunks form one chain up to the head.
 fn holes(journal: &dyn Journal) -> usize {
     let chunks = journal.scan(Position::FIRST, usize::MAX).unwrap();
     let mut end = Head { next: Position::FIRST, chain: ChainHash::genesis(identity().store) };
@@ -326,8 +327,8 @@ fn check_removal(journal: &dyn Journal) {
     let none = BTreeSet::new();
     let nothing = Freed { bytes: 0, is_done: true };
     assert_eq!(journal.remove_sections(&none, &|| false).unwrap(), nothing);
-    // Section numbers equal the first positions of their chunks. Remove the first, the last, and one that does not
-    // exist.
+    // Each chunk has section 0, and a section whose number is the first position of the chunk. Remove a section that
+    // does not exist, then those of the first and the last chunk.
     let some = BTreeSet::from([SectionId(1), SectionId(before[before.len() - 1].first().get() as u32)]);
     let nowhere = BTreeSet::from([SectionId(99_999)]);
     assert_eq!(journal.remove_sections(&nowhere, &|| false).unwrap(), nothing);
@@ -343,7 +344,7 @@ fn check_removal(journal: &dyn Journal) {
             }
         }
     }
-    // Chunks without sections still count, so that pages of them are bounded.
+    // A scan also counts chunks whose sections are all removed, so that their number in a page is bounded.
     let all: BTreeSet<SectionId> =
         before.iter().flat_map(|chunk| chunk.sections().iter().map(|(id, _)| *id)).collect();
     assert!(journal.remove_sections(&all, &|| false).unwrap().is_done);

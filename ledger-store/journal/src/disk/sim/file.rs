@@ -8,6 +8,7 @@ const SECTOR_BYTES: usize = 512;
 pub(super) struct FileState {
     /// The bytes as programs see them.
     pub(super) bytes: Vec<u8>,
+    /// The durable bytes, without the pending changes.
     pub(super) synced: Vec<u8>,
     /// Changes since the last sync, which the next sync makes durable.
     pub(super) pending: Vec<Change>,
@@ -21,7 +22,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Returns the minimum length of the file after the change.
+    /// Returns the length that the change requires of the file. A full disk refuses the change if the file is shorter.
     pub(super) fn end(&self) -> usize {
         match self {
             Self::Write { offset, data } => offset + data.len(),
@@ -47,7 +48,8 @@ fn put(bytes: &mut Vec<u8>, offset: usize, data: &[u8]) {
 }
 
 impl FileState {
-    /// Returns the content that programs see once the page cache has dropped clean pages.
+    /// Returns the bytes that programs read after the page cache has dropped its clean pages. They differ from `bytes`
+    /// after a failed sync, which marks pages as clean although their changes are lost.
     pub(super) fn uncached(&self) -> Vec<u8> {
         let mut bytes = self.synced.clone();
         for change in &self.pending {
