@@ -1,8 +1,9 @@
 //! Backdated transactions of a ledger, by effective date.
 //!
 //! ```text
-//! step         varint  twice the increase of the date if the ledger is the same; else 1,
-//!                      then ledger and date (in its order-preserving form) whole
+//! step         varint  in the same ledger: twice the increase of the date; in another ledger, or
+//!                      if the increase takes 64 bits: 1, then the whole ledger and the whole date
+//!                      (in its order-preserving form)
 //! transaction  varint  zigzag difference from the row before
 //! ```
 
