@@ -1,4 +1,4 @@
-//! Views of the model for filters and scripts.
+//! Lets filters and scripts read the reference model.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -50,7 +50,7 @@ impl FilterSubject for ModelAccount {
     }
 }
 
-/// A row of volumes with its account.
+/// A row of volumes with its account, as a filter sees it.
 pub(super) struct Row<'a> {
     pub(super) row: &'a HoldingVolumes,
     pub(super) account: &'a ModelAccount,
