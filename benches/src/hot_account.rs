@@ -77,7 +77,9 @@ pub fn run(hot: &HotAccount) -> Result<Report, Failure> {
     let to = SystemClock.now();
     report.text("what", "hot-account");
     report.text("shape", load.profile.shape.name());
+    // Every transaction moves the hot account, and so does its funding.
     report.count("moves", stats.recorded + 1);
+    // The rate until the index holds all transactions.
     report.number("tx_per_s_projected", rate(stats.recorded, took));
     println!("rate: {:.0} tx/s to the end of the flush", rate(stats.recorded, took));
     let mut reader = Reader::new(&[address(0)], from, to, 1);
