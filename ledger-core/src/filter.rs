@@ -13,17 +13,42 @@ use crate::limits::{FILTER_DEPTH_MAX, FILTER_NODES_MAX};
 use crate::property::Resource;
 use ledger_values::{Amount, Balance, MetadataValue, NameError, Timestamp};
 
-/// A node of a filter.
+/// A node of a filter, whose leaves are conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FilterNode {
+pub enum FilterNode<C = Condition> {
     /// True if every child is true, or if there are no children.
-    And(Vec<FilterNode>),
-    /// True if at least one child is true, or if there are no children.
-    Or(Vec<FilterNode>),
+    And(Vec<FilterNode<C>>),
+    /// True if at least one child is true. A [`Filter`] is also true if there are no children.
+    Or(Vec<FilterNode<C>>),
     /// True if the child is false.
-    Not(Box<FilterNode>),
+    Not(Box<FilterNode<C>>),
     /// True if the condition is true.
-    Is(Condition),
+    Is(C),
+}
+
+impl<C> FilterNode<C> {
+    /// Checks the size of the tree. The depth of a single condition is 1.
+    ///
+    /// # Errors
+    ///
+    /// [`FilterError::TooManyNodes`] or [`FilterError::TooDeep`].
+    pub fn check_size(&self, nodes_max: usize, depth_max: usize) -> Result<(), FilterError> {
+        let mut nodes_left = nodes_max;
+        self.count(&mut nodes_left, depth_max)
+    }
+
+    /// Counts nodes and stops as soon as there are too many or they are too deep.
+    fn count(&self, nodes_left: &mut usize, depth_left: usize) -> Result<(), FilterError> {
+        *nodes_left = nodes_left.checked_sub(1).ok_or(FilterError::TooManyNodes)?;
+        let below = depth_left.checked_sub(1).ok_or(FilterError::TooDeep)?;
+        match self {
+            Self::And(children) | Self::Or(children) => {
+                children.iter().try_for_each(|child| child.count(nodes_left, below))
+            }
+            Self::Not(child) => child.count(nodes_left, below),
+            Self::Is(_) => Ok(()),
+        }
+    }
 }
 
 /// A filter for one kind of resource. Its size is within the limits.
@@ -48,8 +73,7 @@ impl Filter {
     ///
     /// [`FilterError::TooManyNodes`] or [`FilterError::TooDeep`].
     pub fn new(resource: Resource, root: FilterNode) -> Result<Self, FilterError> {
-        let mut nodes = 0;
-        measure(&root, 1, &mut nodes)?;
+        root.check_size(FILTER_NODES_MAX, FILTER_DEPTH_MAX)?;
         Ok(Self { resource, root })
     }
 
@@ -208,24 +232,6 @@ fn asks_for_balances(node: &FilterNode) -> bool {
         FilterNode::Is(condition) => {
             matches!(condition, Condition::Balance { .. })
         }
-    }
-}
-
-/// Counts nodes and stops as soon as there are too many or they are too deep.
-fn measure(node: &FilterNode, depth: usize, nodes: &mut usize) -> Result<(), FilterError> {
-    *nodes += 1;
-    if *nodes > FILTER_NODES_MAX {
-        return Err(FilterError::TooManyNodes);
-    }
-    if depth > FILTER_DEPTH_MAX {
-        return Err(FilterError::TooDeep);
-    }
-    match node {
-        FilterNode::And(children) | FilterNode::Or(children) => {
-            children.iter().try_for_each(|child| measure(child, depth + 1, nodes))
-        }
-        FilterNode::Not(child) => measure(child, depth + 1, nodes),
-        FilterNode::Is(_) => Ok(()),
     }
 }
 

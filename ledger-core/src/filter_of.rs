@@ -6,7 +6,6 @@ use std::ops::Deref;
 
 use crate::condition::{Condition, Field, FilterError, FilterValue, Operator};
 use crate::filter::{Filter, FilterNode};
-use crate::filter_json::parse_node;
 use crate::limits::FILTER_DEPTH_MAX;
 use crate::property::{Property, Resource};
 
@@ -120,10 +119,8 @@ impl<R: Selects> FilterOf<R> {
     ///
     /// [`FilterError`] with the defect of the text.
     pub fn parse(json: &str) -> Result<Self, FilterError> {
-        match parse_node(R::RESOURCE, json)? {
-            None => Ok(Self::all()),
-            Some(root) => Self::new(root),
-        }
+        let filter = Filter::parse(R::RESOURCE, json, Condition::new)?;
+        Ok(Self { filter, selects: PhantomData })
     }
 
     /// Returns a filter that selects the subjects that both filters select.

@@ -60,12 +60,13 @@ pub use command::{
     RevertTransaction, Script, Target, VariableValue,
 };
 pub use condition::{
-    AddressRole, AddressTest, Comparison, Condition, DateField, Field, FilterError, FilterValue, Operator,
-    TextField, TextTest, ValueType,
+    AddressRole, AddressTest, Comparison, Condition, DateField, Field, FilterError, FilterSyntaxError,
+    FilterValue, Operator, TextField, TextTest, ValueType,
 };
 pub use decide::{Decision, NewTransaction, REVERTS_KEY, check_before_script, decide};
 pub use expression::{AddressExpression, ExpressionError};
 pub use filter::{Filter, FilterNode, FilterSubject};
+pub use filter_json::JsonCondition;
 pub use filter_of::{
     Accounts, AggregatedBalances, FilterOf, Ledgers, Logs, Schemas, Selects, Transactions, VolumeRows,
 };

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use ledger_values::AmountError;
+
 use super::operator::{Operator, ValueType};
+use crate::json::JsonError;
 use crate::limits::LIKE_PATTERN_BYTES_MAX;
 use crate::property::{Property, Resource};
 
@@ -41,10 +44,7 @@ pub enum FilterError {
         found: Resource,
     },
     /// A text that is not a filter.
-    Malformed {
-        /// The defect of the text.
-        reason: String,
-    },
+    Malformed(FilterSyntaxError),
     /// A filter with more nodes than [`crate::limits::FILTER_NODES_MAX`].
     TooManyNodes,
     /// A filter with deeper nesting than [`crate::limits::FILTER_DEPTH_MAX`].
@@ -75,7 +75,7 @@ impl fmt::Display for FilterError {
             Self::OtherResource { expected, found } => {
                 write!(f, "a filter of {found:?} cannot select {expected:?}")
             }
-            Self::Malformed { reason } => f.write_str(reason),
+            Self::Malformed(error) => error.fmt(f),
             Self::TooManyNodes => {
                 write!(f, "a filter has at most {} nodes", crate::limits::FILTER_NODES_MAX)
             }
@@ -84,4 +84,95 @@ impl fmt::Display for FilterError {
     }
 }
 
-impl std::error::Error for FilterError {}
+impl std::error::Error for FilterError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Malformed(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<FilterSyntaxError> for FilterError {
+    fn from(error: FilterSyntaxError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+/// Reason why JSON is not a filter, whatever its properties are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FilterSyntaxError {
+    /// The text is not JSON.
+    NotJson(JsonError),
+    /// A filter that is not an object.
+    NotAnObject,
+    /// An object with several operators.
+    SeveralOperators,
+    /// An operator of this name does not exist.
+    UnknownOperator {
+        /// The name in the filter.
+        name: String,
+    },
+    /// An operator that joins filters, with something else than an array.
+    ArrayExpected {
+        /// The name of the operator.
+        operator: &'static str,
+    },
+    /// An operator that compares, with something else than an object.
+    ObjectExpected {
+        /// The name of the operator.
+        operator: &'static str,
+    },
+    /// A comparison without a property.
+    NoProperty {
+        /// The name of the operator.
+        operator: &'static str,
+    },
+    /// A comparison with several properties.
+    SeveralProperties {
+        /// The name of the operator.
+        operator: &'static str,
+    },
+    /// A number with a fraction or an exponent.
+    NotAnInteger {
+        /// The name of the operator.
+        operator: &'static str,
+    },
+    /// An integer out of range.
+    Number {
+        /// The name of the operator.
+        operator: &'static str,
+        /// The defect of the number.
+        error: AmountError,
+    },
+}
+
+impl fmt::Display for FilterSyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJson(error) => write!(f, "a filter is JSON: {error}"),
+            Self::NotAnObject => f.write_str("a filter is an object"),
+            Self::SeveralOperators => f.write_str("a filter has one operator"),
+            Self::UnknownOperator { name } => write!(f, "unknown operator '{name}'"),
+            Self::ArrayExpected { operator } => write!(f, "{operator} takes an array of filters"),
+            Self::ObjectExpected { operator } => write!(f, "{operator} takes an object"),
+            Self::NoProperty { operator } => write!(f, "{operator} takes one property, and found none"),
+            Self::SeveralProperties { operator } => {
+                write!(f, "{operator} takes one property, and found several")
+            }
+            Self::NotAnInteger { operator } => write!(f, "{operator} takes whole numbers"),
+            Self::Number { operator, error } => write!(f, "the number of {operator}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FilterSyntaxError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotJson(error) => Some(error),
+            Self::Number { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -12,9 +12,10 @@ use smol_str::SmolStr;
 
 use crate::property::Property;
 
-pub use self::error::FilterError;
+pub use self::error::{FilterError, FilterSyntaxError};
 pub use self::field::Field;
 pub use self::matching::{AddressTest, TextTest};
+pub(crate) use self::operator::NodeWord;
 pub use self::operator::{Comparison, FilterValue, Operator, ValueType};
 
 /// The role of an address in an account or transaction.

@@ -48,7 +48,8 @@ impl Operator {
         }
     }
 
-    pub(super) const fn comparison(self) -> Option<Comparison> {
+    /// Returns the order relation that the operator tests, if it tests one.
+    pub const fn comparison(self) -> Option<Comparison> {
         match self {
             Self::Match => Some(Comparison::Equal),
             Self::Lt => Some(Comparison::Less),
@@ -56,6 +57,37 @@ impl Operator {
             Self::Gt => Some(Comparison::Greater),
             Self::Gte => Some(Comparison::GreaterOrEqual),
             Self::Like | Self::In | Self::Exists => None,
+        }
+    }
+}
+
+/// A word that names the operator of a node in the JSON of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeWord {
+    /// `$and`: joins filters that must all be true.
+    And,
+    /// `$or`: joins filters of which one must be true.
+    Or,
+    /// `$not`: negates a filter.
+    Not,
+    /// Compares a property with a value.
+    Compare(Operator),
+}
+
+impl NodeWord {
+    /// Finds a word, which begins with `$`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let joining = [Self::And, Self::Or, Self::Not].into_iter().find(|word| word.text() == text);
+        joining.or_else(|| Operator::parse(text).map(Self::Compare))
+    }
+
+    /// Returns the word with its `$`.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::And => "$and",
+            Self::Or => "$or",
+            Self::Not => "$not",
+            Self::Compare(operator) => operator.name(),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use smol_str::{SmolStr, SmolStrBuilder};
+use smol_str::{SmolStr, SmolStrBuilder, ToSmolStr};
 
 use super::chart::short;
 use super::{SchemaError, begin_described, text, write_named};
+use crate::condition::NodeWord;
 use crate::json::Json;
 use crate::property::Resource;
 use ledger_values::Timestamp;
@@ -222,14 +223,15 @@ impl QueryVariable {
     }
 }
 
-/// Replaces variables by values. Names of members stay as they are.
+/// Replaces variables by values, also in the names of properties.
 fn fill(json: &Json, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json, SchemaError> {
     Ok(match json {
         Json::Array(items) => {
             Json::Array(items.iter().map(|item| fill(item, value_of)).collect::<Result<_, _>>()?)
         }
         Json::Object(members) => {
-            let filled = members.iter().map(|(name, value)| Ok((name.clone(), fill(value, value_of)?)));
+            let filled =
+                members.iter().map(|(name, value)| Ok((fill_name(name, value_of), fill(value, value_of)?)));
             Json::Object(filled.collect::<Result<_, SchemaError>>()?)
         }
         Json::Text(text) => fill_text(text, value_of)?,
@@ -260,6 +262,19 @@ fn fill_text(text: &str, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json
     }
     filled.push_str(rest);
     Ok(Json::Text(filled.finish()))
+}
+
+/// Replaces variables in the name of a member. Operators begin with `$` and are no variables. The keys of metadata may
+/// contain `$`, so a name with anything but declared variables stays as it is.
+fn fill_name(name: &SmolStr, value_of: &dyn Fn(&str) -> Option<Json>) -> SmolStr {
+    if NodeWord::parse(name).is_some() {
+        return name.clone();
+    }
+    match fill_text(name, value_of) {
+        Ok(Json::Text(filled) | Json::Number(filled)) => filled,
+        Ok(other) => other.to_smolstr(),
+        Err(_) => name.clone(),
+    }
 }
 
 /// Splits a text after `$` into the name of the variable, written `{name}` or `name`, and the rest.
@@ -301,11 +316,11 @@ mod tests {
         for (given, filled) in [
             (
                 r#"{"who":"b","on":true}"#,
-                r#"{"$and":[{"$gt":{"balance[EUR]":7}},{"$match":{"address":"a:b:x7"}},{"$match":{"metadata[${n}]":true}}]}"#,
+                r#"{"$and":[{"$gt":{"balance[EUR]":7}},{"$match":{"address":"a:b:x7"}},{"$match":{"metadata[7]":true}}]}"#,
             ),
             (
                 r#"{"who":"${n}","on":false,"n":-123456789012345678901234567890}"#,
-                r#"{"$and":[{"$gt":{"balance[EUR]":-123456789012345678901234567890}},{"$match":{"address":"a:${n}:x-123456789012345678901234567890"}},{"$match":{"metadata[${n}]":false}}]}"#,
+                r#"{"$and":[{"$gt":{"balance[EUR]":-123456789012345678901234567890}},{"$match":{"address":"a:${n}:x-123456789012345678901234567890"}},{"$match":{"metadata[-123456789012345678901234567890]":false}}]}"#,
             ),
         ] {
             let filter = query.filter(&values(given)).expect(given).expect("a filter");
@@ -332,6 +347,20 @@ mod tests {
         .expect("a query");
         let filter = query.filter(&values(r#"{"n":7,"who_2":"b"}"#)).expect("values").expect("a filter");
         let filled = r#"{"$and":[{"$gt":{"balance[EUR]":7}},{"$match":{"address":"b:"}},{"$match":{"address":"x:b:7-a:7"}},{"$match":{"address":"b7"}}]}"#;
+        assert_eq!(filter.to_string(), filled);
+    }
+
+    #[test]
+    fn fills_variables_in_names_of_properties() {
+        let query = query(
+            r#"{"resource":"accounts","vars":{"key":"string","asset":"string"},
+                "body":{"$and":[{"$match":{"metadata[$key]":"${key}"}},{"$gt":{"balance[${asset}/2]":1}},
+                    {"$match":{"metadata[$other]":"a"}},{"$match":{"metadata[5$ $key]":"b"}}]}}"#,
+        )
+        .expect("a query");
+        let filter =
+            query.filter(&values(r#"{"key":"tier","asset":"USD"}"#)).expect("values").expect("a filter");
+        let filled = r#"{"$and":[{"$match":{"metadata[tier]":"tier"}},{"$gt":{"balance[USD/2]":1}},{"$match":{"metadata[$other]":"a"}},{"$match":{"metadata[5$ $key]":"b"}}]}"#;
         assert_eq!(filter.to_string(), filled);
     }
 

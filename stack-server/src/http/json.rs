@@ -47,11 +47,6 @@ impl JsonError {
         };
         Self { field: Some(field), ..self }
     }
-
-    /// The error alone.
-    pub(crate) fn without_field(&self) -> &serde_json::Error {
-        &self.error
-    }
 }
 
 impl std::error::Error for JsonError {

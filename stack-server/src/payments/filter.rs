@@ -1,10 +1,9 @@
 //! Filters of lists: a JSON object with one operator, as clients of the payments API send them.
 
-use ledger_core::Balance;
-use serde_json::value::RawValue;
+use ledger_core::{
+    Balance, Comparison, FilterNode, FilterSyntaxError, FilterValue, Json, JsonCondition, Operator,
+};
 use thiserror::Error;
-
-use crate::http::json::{self, Array, Entries, Text};
 
 /// Maximum nesting of a filter. [`NODES_MAX`] is the maximum number of its operators.
 const DEPTH_MAX: usize = 16;
@@ -47,31 +46,35 @@ pub(crate) trait Row {
     fn metadata(&self, key: &str) -> Option<&str>;
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
-    Equal,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
 /// A filter that is valid for its list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Filter {
-    And(Vec<Filter>),
-    Or(Vec<Filter>),
-    Not(Box<Filter>),
-    Compare(CompareKey),
+pub(crate) struct Filter(FilterNode<Test>);
+
+/// A condition that a row fulfils or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Test {
+    Compare {
+        key: &'static str,
+        comparison: Comparison,
+        value: Value,
+    },
     Metadata(String, String),
+    /// No row fulfils it.
+    Nothing,
 }
 
-/// A comparison of a key's value with a constant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CompareKey {
-    key: &'static str,
-    comparison: Comparison,
-    value: Value,
+impl Test {
+    fn accepts(&self, row: &impl Row) -> bool {
+        match self {
+            Self::Compare { key, comparison, value } => match (row.value(key), value) {
+                (Some(Value::Text(have)), Value::Text(want)) => comparison.holds(&have, want),
+                (Some(Value::Number(have)), Value::Number(want)) => comparison.holds(&have, want),
+                _ => false,
+            },
+            Self::Metadata(key, value) => row.metadata(key) == Some(value),
+            Self::Nothing => false,
+        }
+    }
 }
 
 impl Filter {
@@ -80,56 +83,56 @@ impl Filter {
     /// # Errors
     ///
     /// Fails if the text is not a valid filter of a list with these keys.
-    pub(crate) fn parse(text: &[u8], keys: Keys) -> Result<Self, FilterError> {
-        let value: &RawValue = serde_json::from_slice(text)?;
-        let mut nodes = NODES_MAX;
-        parse(value, keys, DEPTH_MAX, &mut nodes)
+    pub(crate) fn parse(text: &str, keys: Keys) -> Result<Self, FilterError> {
+        let json = Json::parse(text).map_err(FilterSyntaxError::NotJson)?;
+        let root = FilterNode::from_json(&json, &mut |condition| test(&condition, keys))?;
+        root.check_size(NODES_MAX, DEPTH_MAX).map_err(|_| FilterError::TooLarge)?;
+        Ok(Self(root))
     }
 
     /// Returns whether a row matches the filter.
     pub(crate) fn accepts(&self, row: &impl Row) -> bool {
-        match self {
-            Self::And(all) => all.iter().all(|filter| filter.accepts(row)),
-            Self::Or(any) => any.iter().any(|filter| filter.accepts(row)),
-            Self::Not(not) => !not.accepts(row),
-            Self::Metadata(key, value) => row.metadata(key) == Some(value),
-            Self::Compare(CompareKey { key, comparison, value }) => {
-                let ordering = match (row.value(key), value) {
-                    (Some(Value::Text(have)), Value::Text(want)) => have.cmp(want),
-                    (Some(Value::Number(have)), Value::Number(want)) => have.cmp(want),
-                    _ => return false,
-                };
-                match comparison {
-                    Comparison::Equal => ordering.is_eq(),
-                    Comparison::Less => ordering.is_lt(),
-                    Comparison::LessOrEqual => ordering.is_le(),
-                    Comparison::Greater => ordering.is_gt(),
-                    Comparison::GreaterOrEqual => ordering.is_ge(),
-                }
-            }
-        }
+        accepts(&self.0, row)
     }
 
     /// Returns whether the filter matches no row, whatever the rows contain. May return `false` for such a filter.
     pub(crate) fn matches_nothing(&self) -> bool {
-        match self {
-            Self::And(all) => all.iter().any(Self::matches_nothing),
-            Self::Or(any) => any.iter().all(Self::matches_nothing),
-            Self::Not(_) | Self::Compare(_) | Self::Metadata(..) => false,
-        }
+        matches_nothing(&self.0)
     }
 
     /// Returns the text that this key has in every matching row, if the filter requires one.
     pub(crate) fn required_text(&self, wanted: &str) -> Option<&str> {
-        match self {
-            Self::And(all) => all.iter().find_map(|filter| filter.required_text(wanted)),
-            Self::Compare(CompareKey { key, comparison: Comparison::Equal, value: Value::Text(text) })
-                if *key == wanted =>
-            {
-                Some(text)
-            }
-            _ => None,
+        required_text(&self.0, wanted)
+    }
+}
+
+fn accepts(node: &FilterNode<Test>, row: &impl Row) -> bool {
+    match node {
+        FilterNode::And(all) => all.iter().all(|node| accepts(node, row)),
+        FilterNode::Or(any) => any.iter().any(|node| accepts(node, row)),
+        FilterNode::Not(not) => !accepts(not, row),
+        FilterNode::Is(test) => test.accepts(row),
+    }
+}
+
+fn matches_nothing(node: &FilterNode<Test>) -> bool {
+    match node {
+        FilterNode::And(all) => all.iter().any(matches_nothing),
+        FilterNode::Or(any) => any.iter().all(matches_nothing),
+        FilterNode::Not(_) => false,
+        FilterNode::Is(test) => *test == Test::Nothing,
+    }
+}
+
+fn required_text<'a>(node: &'a FilterNode<Test>, wanted: &str) -> Option<&'a str> {
+    match node {
+        FilterNode::And(all) => all.iter().find_map(|node| required_text(node, wanted)),
+        FilterNode::Is(Test::Compare { key, comparison: Comparison::Equal, value: Value::Text(text) })
+            if *key == wanted =>
+        {
+            Some(text)
         }
+        _ => None,
     }
 }
 
@@ -137,130 +140,61 @@ impl Filter {
 #[derive(Debug, Error)]
 pub(crate) enum FilterError {
     #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    #[error(transparent)]
-    Part(#[from] json::JsonError),
+    Syntax(#[from] FilterSyntaxError),
     #[error("a filter has at most {NODES_MAX} operators, {DEPTH_MAX} deep")]
     TooLarge,
-    #[error("a filter is an object")]
-    NoObject,
-    #[error("a filter has one operator")]
-    SeveralOperators,
-    #[error("unknown operator {0:?}")]
-    UnknownOperator(String),
-    #[error("{operator} takes {wanted}")]
-    WrongOperand { operator: String, wanted: &'static str },
     #[error("unknown key {0:?}")]
     UnknownKey(String),
     #[error("{key:?} takes $match, not {operator}")]
-    MatchOnly { key: String, operator: String },
+    MatchOnly { key: String, operator: &'static str },
     #[error("{operator} of {key:?} does not take {value}")]
-    WrongValue { operator: String, key: String, value: String },
+    WrongValue { operator: &'static str, key: String, value: String },
     #[error("{word:?} is no value of {key:?}")]
     UnknownWord { word: String, key: String },
 }
 
-fn wrong_operand(operator: &str, wanted: &'static str) -> FilterError {
-    FilterError::WrongOperand { operator: operator.to_owned(), wanted }
-}
-
-fn match_only(key: &str, operator: &str) -> FilterError {
-    FilterError::MatchOnly { key: key.to_owned(), operator: operator.to_owned() }
-}
-
-fn parse(value: &RawValue, keys: Keys, depth: usize, nodes: &mut usize) -> Result<Filter, FilterError> {
-    if depth == 0 || *nodes == 0 {
-        return Err(FilterError::TooLarge);
-    }
-    *nodes -= 1;
-    let object = |value: &RawValue| value.get().starts_with('{');
-    if !object(value) {
-        return Err(FilterError::NoObject);
-    }
-    let Entries(mut entries) = json::first::<Entries<'_, &RawValue>>(value.get().as_bytes())?;
-    let Some((Text(operator), operand)) = entries.pop() else { return Ok(Filter::And(Vec::new())) };
-    if !entries.is_empty() {
-        return Err(FilterError::SeveralOperators);
-    }
-    let comparison = match &*operator {
-        "$and" | "$or" => {
-            if !operand.get().starts_with('[') {
-                return Err(wrong_operand(&operator, "an array"));
-            }
-            let Array(parts) = json::first::<Array<&RawValue>>(operand.get().as_bytes())?;
-            let parts: Result<Vec<_>, _> =
-                parts.into_iter().map(|part| parse(part, keys, depth - 1, nodes)).collect();
-            return Ok(match &*operator {
-                "$and" => Filter::And(parts?),
-                _ => Filter::Or(parts?),
-            });
-        }
-        "$not" => return Ok(Filter::Not(Box::new(parse(operand, keys, depth - 1, nodes)?))),
-        "$match" => Comparison::Equal,
-        "$lt" => Comparison::Less,
-        "$lte" => Comparison::LessOrEqual,
-        "$gt" => Comparison::Greater,
-        "$gte" => Comparison::GreaterOrEqual,
-        other => return Err(FilterError::UnknownOperator(other.to_owned())),
-    };
-    if !object(operand) {
-        return Err(wrong_operand(&operator, "an object"));
-    }
-    compared(&operator, comparison, operand, keys)
-}
-
-/// Parses the operand of a comparison: one key with its value.
-fn compared(
-    operator: &str,
-    comparison: Comparison,
-    operand: &RawValue,
-    keys: Keys,
-) -> Result<Filter, FilterError> {
-    let Entries(entries) = json::first::<Entries<'_, &RawValue>>(operand.get().as_bytes())?;
-    let [(Text(name), value)] = &entries[..] else { return Err(wrong_operand(operator, "one key")) };
+/// Makes the test of a condition in JSON.
+fn test(condition: &JsonCondition<'_>, keys: Keys) -> Result<Test, FilterError> {
+    let JsonCondition { operator, property: name, value } = condition;
+    let match_only = |key: &str| FilterError::MatchOnly { key: key.to_owned(), operator: operator.name() };
     let wrong = || FilterError::WrongValue {
-        operator: operator.to_owned(),
-        key: name.to_string(),
-        value: value.get().to_owned(),
+        operator: operator.name(),
+        key: (*name).to_owned(),
+        value: value.to_string(),
     };
-    let text = || {
-        if !value.get().starts_with('"') {
-            return Err(wrong());
-        }
-        json::first::<Text<'_>>(value.get().as_bytes()).map_err(|_| wrong())
-    };
+    let text = || value.as_text().map(str::to_owned).ok_or_else(wrong);
     let metadata = name.strip_prefix("metadata[").and_then(|rest| rest.strip_suffix(']'));
     if let Some(key) = metadata.filter(|_| keys.has_metadata) {
-        if comparison != Comparison::Equal {
-            return Err(match_only("metadata", operator));
+        if *operator != Operator::Match {
+            return Err(match_only("metadata"));
         }
-        return Ok(Filter::Metadata(key.to_owned(), text()?.0.into_owned()));
+        return Ok(Test::Metadata(key.to_owned(), text()?));
     }
-    let known = keys.keys.iter().find(|(known, _)| *known == &**name);
-    let Some((key, kind)) = known else { return Err(FilterError::UnknownKey(name.to_string())) };
+    let known = keys.keys.iter().find(|(known, _)| known == name);
+    let Some((key, kind)) = known else { return Err(FilterError::UnknownKey((*name).to_owned())) };
     let is_ordered = matches!(kind, KeyKind::OrderedText | KeyKind::Number);
-    if !is_ordered && comparison != Comparison::Equal {
-        return Err(match_only(name, operator));
-    }
+    let comparison =
+        operator.comparison().filter(|comparison| is_ordered || *comparison == Comparison::Equal);
+    let comparison = comparison.ok_or_else(|| match_only(name))?;
     let value = match kind {
-        KeyKind::Number => {
-            let number = json::is_integer(value.get()).then(|| Balance::parse(value.get()).ok()).flatten();
-            Value::Number(number.ok_or_else(wrong)?)
-        }
-        KeyKind::OrderedText | KeyKind::Text => Value::Text(text()?.0.into_owned()),
-        KeyKind::Id(usual_form) => match usual_form(&text()?.0) {
+        KeyKind::Number => match condition.filter_value() {
+            Ok(FilterValue::Integer(number)) => Value::Number(number),
+            _ => return Err(wrong()),
+        },
+        KeyKind::OrderedText | KeyKind::Text => Value::Text(text()?),
+        KeyKind::Id(usual_form) => match usual_form(&text()?) {
             Some(id) => Value::Text(id),
-            None => return Ok(Filter::Or(vec![])),
+            None => return Ok(Test::Nothing),
         },
         KeyKind::Word(is_word) => {
-            let word = text()?.0;
+            let word = text()?;
             if !is_word(&word) {
-                return Err(FilterError::UnknownWord { word: word.into_owned(), key: name.to_string() });
+                return Err(FilterError::UnknownWord { word, key: (*name).to_owned() });
             }
-            Value::Text(word.into_owned())
+            Value::Text(word)
         }
     };
-    Ok(Filter::Compare(CompareKey { key, comparison, value }))
+    Ok(Test::Compare { key, comparison, value })
 }
 
 #[cfg(test)]
@@ -311,7 +245,7 @@ mod tests {
             (r#"{"$match":{"metadata[x]":"r"}}"#, false),
             (r#"{"$and":[{"$lte":{"amount":5}},{"$or":[{"$match":{"status":"A"}}]}]}"#, true),
         ] {
-            let filter = Filter::parse(text.as_bytes(), KEYS).expect(text);
+            let filter = Filter::parse(text, KEYS).expect(text);
             assert_eq!(filter.accepts(&Sample("r", 5)), accepted, "{text}");
         }
     }
@@ -343,7 +277,7 @@ mod tests {
             &deep,
             &many,
         ] {
-            assert!(Filter::parse(text.as_bytes(), KEYS).is_err(), "{text}");
+            assert!(Filter::parse(text, KEYS).is_err(), "{text}");
         }
     }
 
@@ -357,18 +291,18 @@ mod tests {
             (r#"{"$or":[{"$match":{"id":"7"}},{"$match":{"id":"8"}}]}"#, true, false),
             (r#"{"$not":{"$match":{"id":"7"}}}"#, false, true),
         ] {
-            let filter = Filter::parse(text.as_bytes(), KEYS).expect(text);
+            let filter = Filter::parse(text, KEYS).expect(text);
             let seen = (filter.matches_nothing(), filter.accepts(&Sample("r", 5)));
             assert_eq!(seen, (matches_nothing, accepted), "{text}");
         }
-        assert!(Filter::parse(br#"{"$gt":{"id":"id-7"}}"#, KEYS).is_err());
-        assert!(Filter::parse(br#"{"$match":{"id":7}}"#, KEYS).is_err());
+        assert!(Filter::parse(r#"{"$gt":{"id":"id-7"}}"#, KEYS).is_err());
+        assert!(Filter::parse(r#"{"$match":{"id":7}}"#, KEYS).is_err());
     }
 
     #[test]
     fn a_filter_tells_which_text_it_wants() {
         let required = |text: &str| {
-            let filter = Filter::parse(text.as_bytes(), KEYS).expect(text);
+            let filter = Filter::parse(text, KEYS).expect(text);
             filter.required_text("reference").map(str::to_owned)
         };
         assert_eq!(required(r#"{"$and":[{},{"$match":{"reference":"r"}}]}"#), Some("r".to_owned()));

@@ -349,7 +349,7 @@ fn strict_mode_wants_a_version_before_a_template() {
 }
 
 #[test]
-fn stored_queries_take_variables_without_braces() {
+fn stored_queries_take_variables() {
     let server = TestServer::with_main();
     for account in ["hotels:1", "hotels:2:bar", "shops:1"] {
         server.transfer("world", account, 5, "USD");
@@ -368,6 +368,14 @@ fn stored_queries_take_variables_without_braces() {
     assert_eq!(found("shops", 5), "shops:1");
     assert_eq!(found("shops", 6), "");
     run(json!({"category": "shops"})).refused(400, "VALIDATION");
+    let query = json!({"resource": "accounts", "vars": {"asset": "string"},
+        "body": {"$gte": {"balance[$asset]": 5}}});
+    insert(&server, "v3", &json!({"chart": {}, "queries": {"of": query}}));
+    for (asset, accounts) in [("USD", 3), ("EUR", 0)] {
+        let body = json!({"vars": {"asset": asset}}).to_string();
+        let found = server.post("/v2/main/queries/of/run?schemaVersion=v3", &body).is(200);
+        assert_eq!(found.column("address").len(), accounts, "{asset}");
+    }
     for body in [r#"{"$match":{"address":"$Category:"}}"#, r#"{"$match":{"address":"$other:"}}"#] {
         let schema = format!(
             r#"{{"chart":{{}},"queries":{{"q":{{"resource":"accounts","vars":{{"category":"string"}},"body":{body}}}}}}}"#

@@ -171,7 +171,7 @@ impl List {
         let filter = match query.filter.as_str() {
             "" => None,
             text => Some(
-                Filter::parse(text.as_bytes(), self.filter)
+                Filter::parse(text, self.filter)
                     .map_err(|error| ApiError::validation(format!("invalid filter: {error}")))?,
             ),
         };
