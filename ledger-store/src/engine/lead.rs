@@ -1,8 +1,9 @@
 //! The first stage of a write: takes jobs from the queue and decides them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{ArcMutexGuard, MutexGuard, RawMutex};
+use parking_lot::{ArcMutexGuard, Condvar, Mutex, MutexGuard, RawMutex};
 
 use super::Engine;
 use super::commit::refuse;
@@ -10,7 +11,7 @@ use super::handover::DecidedBatch;
 use super::panics::StopOnPanic;
 use super::pending::Pending;
 use super::queue::QueueError;
-use super::work::{Job, RejectedWork, WorkItem};
+use super::work::{Callback, Job, RejectedWork, WorkItem};
 use super::{commit, decide, flushes, panics};
 use crate::cause::Cause;
 use crate::error::WriteError;
@@ -42,6 +43,40 @@ pub(crate) fn submit_here(engine: &Engine, work: WorkItem, bytes: usize) {
     match engine.decider.try_lock() {
         Some(state) => lead(engine, state, false),
         None => engine.queue.wake_writer(),
+    }
+}
+
+/// Queues work like [`submit_here`], and waits for its answer. The kind of the work determines the type of the answer.
+pub(crate) fn run<T: Send + 'static>(
+    engine: &Engine,
+    bytes: usize,
+    work: impl FnOnce(Callback<T>) -> WorkItem,
+) -> Result<T, WriteError> {
+    let slot = Arc::new(Slot::default());
+    let filled = slot.clone();
+    let done = move |answer| {
+        *filled.answer.lock() = Some(answer);
+        filled.ready.notify_one();
+    };
+    submit_here(engine, work(Callback::new(done)), bytes);
+    let mut answer = slot.answer.lock();
+    loop {
+        if let Some(answer) = answer.take() {
+            return answer;
+        }
+        slot.ready.wait(&mut answer);
+    }
+}
+
+/// The slot in which a caller waits for an answer.
+struct Slot<T> {
+    answer: Mutex<Option<Result<T, WriteError>>>,
+    ready: Condvar,
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self { answer: Mutex::new(None), ready: Condvar::new() }
     }
 }
 

@@ -194,6 +194,19 @@ impl Store {
         self.run_async(move |store| store.restore_bucket(&bucket))
     }
 
+    /// As [`Store::try_on_new_ledger`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Store::try_on_new_ledger`].
+    pub fn try_on_new_ledger_async(
+        &self,
+        options: LedgerOptions,
+        submission: Submission,
+    ) -> ReadFuture<Result<Vec<Outcome>, WriteError>> {
+        self.run_async(move |store| store.try_on_new_ledger(options, submission))
+    }
+
     /// As [`Store::remove_deleted`], without blocking.
     ///
     /// # Errors

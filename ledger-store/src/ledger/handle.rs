@@ -9,7 +9,6 @@ use super::error::LedgerError;
 use super::future::CommitFuture;
 use crate::engine::WorkItem;
 use crate::error::WriteError;
-use crate::options::Options;
 use crate::read::LedgerView;
 use crate::readers::ReadFuture;
 use crate::store::{LEDGER_WORK_BYTES, Store};
@@ -148,23 +147,18 @@ impl Ledger {
 
     /// Decides a request and returns its entry without recording anything. Does not create a missing ledger.
     pub(super) fn dry_run(&self, request: Request) -> Result<Receipt, LedgerError> {
-        let submission = |store: &Store| {
-            store.apply(Submission {
-                ledger: self.name.clone(),
-                requests: vec![request],
-                atomicity: Atomicity::Independent,
-                mode: Mode::DryRun,
-                detail: Detail::Entry,
-            })
+        let submission = Submission {
+            ledger: self.name.clone(),
+            requests: vec![request],
+            atomicity: Atomicity::Independent,
+            mode: Mode::DryRun,
+            detail: Detail::Entry,
         };
-        if self.view().is_some() {
-            return only(&self.name, submission(&self.store)?);
-        }
-        let clock = self.store.engine().clock.clone();
-        let options = Options { memory_budget: DRY_RUN_MEMORY_BYTES, clock, ..Options::default() };
-        let empty = Store::in_memory_with(&options);
-        empty.create_ledger(self.name.clone(), LedgerOptions::default())?;
-        only(&self.name, submission(&empty)?)
+        let outcomes = match self.view() {
+            Some(_) => self.store.apply(submission),
+            None => self.store.try_on_new_ledger(LedgerOptions::default(), submission),
+        };
+        only(&self.name, outcomes?)
     }
 
     /// As [`Ledger::dry_run`], on a thread of the store.
@@ -235,6 +229,3 @@ pub(super) fn answer(ledger: &LedgerName, outcome: Outcome) -> Result<Receipt, L
         Outcome::Cancelled => unreachable!("no other request can cancel an independent one"),
     }
 }
-
-/// Memory budget of the temporary store that decides dry runs of ledgers that do not exist.
-const DRY_RUN_MEMORY_BYTES: usize = 16 << 20;

@@ -1,18 +1,19 @@
 //! The writes of a store. Each is queued, decided, and recorded before it is answered.
 
-use std::sync::Arc;
-
 use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata, SmolStr};
-use parking_lot::{Condvar, Mutex};
 
 use super::Store;
 use crate::atomic::AtomicWrite;
 use crate::documents::{DocumentChange, DocumentVersion};
-use crate::engine::{BucketChange, BucketState, Callback, LedgerEdit, WorkItem, lead};
+use crate::engine::{BucketChange, BucketState, Callback, Engine, LedgerEdit, WorkItem, lead};
 use crate::error::WriteError;
+use crate::options::Options;
 use crate::query::LedgerInfo;
 use crate::scripts::Programs;
-use crate::submission::{Outcome, Submission};
+use crate::submission::{Mode, Outcome, Submission};
+
+/// Memory budget of the engine that decides a trial on a new ledger. It stores nothing but the ledger.
+const TRIAL_MEMORY_BYTES: usize = 16 << 20;
 
 /// Assumed memory of work on whole ledgers in bytes, for the bound of the queue.
 pub(crate) const LEDGER_WORK_BYTES: usize = 256;
@@ -124,6 +125,60 @@ impl Store {
         self.run(bytes, |done| WorkItem::Apply(submission, programs, done))
     }
 
+    /// Decides commands as the first ones of a new ledger with these options. Creates and records nothing. A dry run on a
+    /// ledger that does not exist gets its outcomes this way.
+    ///
+    /// ```
+    /// use ledger_core::{Command, CreateTransaction, LedgerName, LedgerOptions};
+    /// use ledger_store::{Atomicity, Detail, Mode, Outcome, Store, Submission};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = Store::in_memory();
+    /// let ledger = LedgerName::parse("main")?;
+    /// let payment = ledger_core::Posting {
+    ///     source: ledger_core::AccountAddress::world(),
+    ///     destination: ledger_core::AccountAddress::parse("users:001")?,
+    ///     amount: ledger_core::Amount::from(100_u64),
+    ///     asset: ledger_core::Asset::parse("USD/2")?,
+    /// };
+    /// let command = Command::CreateTransaction(CreateTransaction::of(vec![payment].into()));
+    /// let outcomes = store.try_on_new_ledger(LedgerOptions::default(), Submission {
+    ///     ledger: ledger.clone(),
+    ///     requests: vec![command.into()],
+    ///     atomicity: Atomicity::Independent,
+    ///     mode: Mode::DryRun,
+    ///     detail: Detail::Entry,
+    /// })?;
+    /// assert!(matches!(outcomes[..], [Outcome::Done(_)]));
+    /// assert!(store.snapshot().ledger(&ledger).is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Store::apply`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if the operating system cannot provide random numbers.
+    pub fn try_on_new_ledger(
+        &self,
+        options: LedgerOptions,
+        mut submission: Submission,
+    ) -> Result<Vec<Outcome>, WriteError> {
+        // An engine of its own, without threads: this store's state is shared with readers, who would see the ledger.
+        let clock = self.engine().clock.clone();
+        let memory = Options { memory_budget: TRIAL_MEMORY_BYTES, clock, ..Options::default() };
+        let engine = Engine::in_memory(&memory);
+        let ledger = submission.ledger.clone();
+        lead::run(&engine, LEDGER_WORK_BYTES, |done| WorkItem::CreateLedger(ledger, options, done))?;
+        submission.mode = Mode::DryRun;
+        submission.hash_requests();
+        let bytes = submission.bytes();
+        let programs = self.engine().scripts.of(&submission);
+        lead::run(&engine, bytes, |done| WorkItem::Apply(submission, programs, done))
+    }
+
     /// Changes documents and executes commands: everything is recorded in one commit, or nothing is. A crash never
     /// leaves the documents without the transactions, or the other way round. Everything is on disk when this returns.
     ///
@@ -221,31 +276,6 @@ impl Store {
         bytes: usize,
         work: impl FnOnce(Callback<T>) -> WorkItem,
     ) -> Result<T, WriteError> {
-        let slot = Arc::new(Slot::default());
-        let filled = slot.clone();
-        let done = move |answer| {
-            *filled.answer.lock() = Some(answer);
-            filled.ready.notify_one();
-        };
-        lead::submit_here(self.engine(), work(Callback::new(done)), bytes);
-        let mut answer = slot.answer.lock();
-        loop {
-            if let Some(answer) = answer.take() {
-                return answer;
-            }
-            slot.ready.wait(&mut answer);
-        }
-    }
-}
-
-/// The slot in which a caller waits for an answer.
-struct Slot<T> {
-    answer: Mutex<Option<Result<T, WriteError>>>,
-    ready: Condvar,
-}
-
-impl<T> Default for Slot<T> {
-    fn default() -> Self {
-        Self { answer: Mutex::new(None), ready: Condvar::new() }
+        lead::run(self.engine(), bytes, work)
     }
 }

@@ -8,13 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use ledger_core::{LedgerName, LedgerOptions, LogId, Rejection, Rules};
-use ledger_store::{
-    Detail, LedgerView, Mode, Outcome, Receipt, Request, Snapshot, Store, Submission, WriteError,
-};
+use ledger_store::{LedgerView, Mode, Outcome, Receipt, Snapshot, Store, Submission, WriteError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, oneshot, watch};
 
 use crate::api::cursor::CursorKey;
-use crate::api::empty_ledger::EmptyLedger;
 use crate::api::ledger_v1::rules::KnownRules;
 use crate::api::ledger_v2::known_schemas::KnownSchemas;
 use crate::api::openapi::texts::Texts;
@@ -53,7 +50,6 @@ struct Shared {
     cursor_key: CursorKey,
     legacy_rules: KnownRules,
     schemas: KnownSchemas,
-    empty_ledger: EmptyLedger,
     guard: Option<Guard>,
     browser_policy: Option<BrowserPolicy>,
     authority: Option<Arc<Authority>>,
@@ -128,7 +124,6 @@ impl App {
             cursor_key,
             legacy_rules: KnownRules::default(),
             schemas: KnownSchemas::default(),
-            empty_ledger: EmptyLedger::default(),
             guard,
             browser_policy,
             authority,
@@ -278,15 +273,14 @@ impl App {
         }
     }
 
-    /// Computes the outcomes of v1 commands, all or none, on a new ledger with these options.
-    pub(crate) async fn try_on_empty_ledger(
+    /// Works like [`Store::try_on_new_ledger`].
+    pub(crate) async fn try_on_new_ledger(
         &self,
         options: LedgerOptions,
-        requests: Vec<Request>,
-        detail: Detail,
+        submission: Submission,
     ) -> Result<Vec<Outcome>, ApiError> {
-        let app = self.clone();
-        blocking::answer(move || Ok(app.0.empty_ledger.try_out(options, requests, detail)?)).await
+        let store = self.0.store.clone();
+        blocking::answer(move || Ok(store.try_on_new_ledger(options, submission)?)).await
     }
 
     /// Runs long or blocking work on a separate thread, up to [`LONG_READS_MAX`] at a time.
@@ -375,7 +369,7 @@ mod tests {
     use std::time::Duration;
 
     use ledger_core::{AccountAddress, Amount, Asset, Command, CreateTransaction, Posting};
-    use ledger_store::Atomicity;
+    use ledger_store::{Atomicity, Detail, Request};
 
     use super::*;
     use crate::outbound::OutboundPolicy;

@@ -8,7 +8,6 @@ pub(crate) mod app;
 pub(crate) mod auth;
 pub(crate) mod context;
 pub(crate) mod cursor;
-mod empty_ledger;
 pub(crate) mod generic;
 pub(crate) mod ledger_v1;
 pub(crate) mod ledger_v2;

@@ -120,6 +120,18 @@ fn preview_stores_nothing_and_ignores_unknown_words() {
 }
 
 #[test]
+fn previews_of_new_ledgers_number_by_client() {
+    let server = TestServer::start();
+    let of_2_4 =
+        [("User-Agent", "speakeasy-sdk/go 0.10.20 2.384.1 v2 github.com/formancehq/ledger/pkg/client")];
+    for (headers, id) in [(&[][..], 0), (&of_2_4[..], 1), (&[][..], 0)] {
+        let path = "/new/transactions?preview=true";
+        let answer = server.send("POST", path, headers, &one("world", "a", 1)).is(200).json();
+        assert_eq!(answer["data"][0]["txid"], id, "{headers:?}");
+    }
+}
+
+#[test]
 fn every_write_of_one_thing_has_a_preview() {
     let server = TestServer::start();
     server.post("/old/transactions", &one("world", "a", 5)).is(200);

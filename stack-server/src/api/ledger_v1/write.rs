@@ -57,21 +57,17 @@ pub(crate) async fn outcome(
     if let (Some(key), Some(first)) = (key, requests.first_mut()) {
         first.idempotency = Some(Box::new(Idempotency { key, hash: hash_of(context) }));
     }
-    let ledger = if let Some(ledger) = ledger::view(context)? {
-        ledger
-    } else {
-        let tried = receipts(
-            context.app.try_on_empty_ledger(ledger::options(context), requests.clone(), detail).await?,
-        );
+    // A single command needs no atomicity.
+    let atomicity = if requests.len() == 1 { Atomicity::Independent } else { Atomicity::AsOne };
+    let submission = Submission { ledger: ledger::name(context)?, requests, atomicity, mode, detail };
+    if ledger::view(context)?.is_none() {
+        let tried = context.app.try_on_new_ledger(ledger::options(context), submission.clone()).await?;
+        let tried = receipts(tried);
         if mode == Mode::DryRun || tried.is_err() {
             return Ok(tried);
         }
-        ledger::ensured(context).await?
-    };
-    let ledger = ledger.info().name.clone();
-    // A single command needs no atomicity.
-    let atomicity = if requests.len() == 1 { Atomicity::Independent } else { Atomicity::AsOne };
-    let submission = Submission { ledger, requests, atomicity, mode, detail };
+        ledger::ensured(context).await?;
+    }
     Ok(receipts(context.app.submit(submission).await?))
 }
 
