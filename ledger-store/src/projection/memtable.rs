@@ -1,5 +1,6 @@
 //! Memtables: sorted, immutable rows of some consecutive entries, in memory.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use ledger_index::{
@@ -21,6 +22,12 @@ pub(crate) struct NewAccount {
     pub(crate) address: SmolStr,
 }
 
+impl NewAccount {
+    fn by_address(&self, other: &Self) -> Ordering {
+        (self.ledger, &self.address).cmp(&(other.ledger, &other.address))
+    }
+}
+
 /// A holding that an entry of this memtable was the first to touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NewHolding {
@@ -34,155 +41,165 @@ pub(crate) struct NewHolding {
     pub(crate) asset: u32,
 }
 
-/// A memtable: the sorted rows of every table.
-#[derive(Clone, Debug)]
-pub(crate) struct Memtable {
-    pub(crate) history: MemtableRows<HistoryRow>,
-    pub(crate) backdated: MemtableRows<BackdatedRow>,
-    pub(crate) keys: MemtableRows<KeyRow>,
-    pub(crate) terms: MemtableRows<TermRow>,
-    pub(crate) logs: MemtableRows<LogRow>,
-    pub(crate) transactions: MemtableRows<TransactionRow>,
-    pub(crate) versions: MemtableRows<VersionRow>,
-    pub(crate) effective: MemtableRows<EffectiveRow>,
-    /// Ascending by ledger and address.
-    pub(crate) accounts: Arc<[NewAccount]>,
-    /// Indexes into `accounts`, ascending by ledger and number.
-    pub(crate) accounts_by_number: Arc<[u32]>,
-    /// Ascending by ledger and holding.
-    pub(crate) holdings: Arc<[NewHolding]>,
-    /// Indexes into `holdings`, ascending by ledger, account and asset.
-    pub(crate) holdings_by_account: Arc<[u32]>,
-    pub(crate) documents: MemtableRows<DocumentRow>,
-    document_table: DocumentTable,
-    /// Number of rows in all tables.
-    pub(crate) rows: usize,
-    /// Size in memory, in bytes.
-    pub(crate) bytes: usize,
+impl NewHolding {
+    fn number(&self) -> (u32, u32) {
+        (self.ledger, self.holding)
+    }
 }
 
-/// Collects rows in the order of their entries, until they become a memtable.
-#[derive(Default, Debug)]
-pub(crate) struct MemtableBuilder {
-    pub(crate) history: Vec<HistoryRow>,
-    pub(crate) backdated: Vec<BackdatedRow>,
-    pub(crate) keys: Vec<KeyRow>,
-    pub(crate) terms: Vec<TermRow>,
-    pub(crate) logs: Vec<LogRow>,
-    pub(crate) transactions: Vec<TransactionRow>,
-    pub(crate) versions: Vec<VersionRow>,
-    pub(crate) effective: Vec<EffectiveRow>,
-    pub(crate) accounts: Vec<NewAccount>,
-    pub(crate) holdings: Vec<NewHolding>,
-    pub(crate) documents: Vec<DocumentRow>,
-}
-
-/// A state of the builder to which [`MemtableBuilder::reset`] returns.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct MemtableSizes([usize; 11]);
-
-impl MemtableBuilder {
-    /// Creates a builder for `count` commands. Estimates capacity from `like`, the number of rows of `like_count`
-    /// commands.
-    pub(crate) fn with_room(count: usize, like: MemtableSizes, like_count: usize) -> Self {
-        /// Minimum capacity to reserve. Below it, vectors grow fast by themselves; above it, rare tables would waste
-        /// memory.
-        const CAPACITY_MIN: usize = 64;
-        let capacity = |rows: usize| match rows * count / like_count.max(1) {
-            rows if rows < CAPACITY_MIN => 0,
-            rows => rows + rows / 16,
-        };
-        let MemtableSizes([history, backdated, keys, terms, logs, transactions, _, effective, ..]) = like;
-        Self {
-            history: Vec::with_capacity(capacity(history)),
-            backdated: Vec::with_capacity(capacity(backdated)),
-            keys: Vec::with_capacity(capacity(keys)),
-            terms: Vec::with_capacity(capacity(terms)),
-            logs: Vec::with_capacity(capacity(logs)),
-            transactions: Vec::with_capacity(capacity(transactions)),
-            effective: Vec::with_capacity(capacity(effective)),
-            ..Self::default()
+/// Defines the memtable and its builder from one list of tables: the field of each, its rows, and the function that
+/// sorts them.
+macro_rules! tables {
+    ($($table:ident: $row:ty, $sorted:ident;)*) => {
+        /// A memtable: the sorted rows of every table.
+        #[derive(Clone, Debug)]
+        pub(crate) struct Memtable {
+            $(pub(crate) $table: MemtableRows<$row>,)*
+            /// Ascending by ledger and address.
+            pub(crate) accounts: Arc<[NewAccount]>,
+            /// Indexes into `accounts`, ascending by ledger and number.
+            pub(crate) accounts_by_number: Arc<[u32]>,
+            /// Ascending by ledger and holding.
+            pub(crate) holdings: Arc<[NewHolding]>,
+            /// Indexes into `holdings`, ascending by ledger, account and asset.
+            pub(crate) holdings_by_account: Arc<[u32]>,
+            document_table: DocumentTable,
+            /// Number of rows in all tables.
+            pub(crate) rows: usize,
+            /// Size in memory, in bytes.
+            pub(crate) bytes: usize,
         }
-    }
 
-    /// Returns the current state, for [`MemtableBuilder::reset`].
-    pub(crate) fn mark(&self) -> MemtableSizes {
-        MemtableSizes([
-            self.history.len(),
-            self.backdated.len(),
-            self.keys.len(),
-            self.terms.len(),
-            self.logs.len(),
-            self.transactions.len(),
-            self.versions.len(),
-            self.effective.len(),
-            self.accounts.len(),
-            self.holdings.len(),
-            self.documents.len(),
-        ])
-    }
+        /// Collects rows in the order of their entries, until they become a memtable.
+        #[derive(Default, Debug)]
+        pub(crate) struct MemtableBuilder {
+            $(pub(crate) $table: Vec<$row>,)*
+            pub(crate) accounts: Vec<NewAccount>,
+            pub(crate) holdings: Vec<NewHolding>,
+        }
 
-    /// Drops the rows that were added since a mark.
-    pub(crate) fn reset(&mut self, mark: MemtableSizes) {
-        let MemtableSizes(
-            [
-                history,
-                backdated,
-                keys,
-                terms,
-                logs,
-                transactions,
-                versions,
-                effective,
-                accounts,
-                holdings,
-                documents,
-            ],
-        ) = mark;
-        self.history.truncate(history);
-        self.backdated.truncate(backdated);
-        self.keys.truncate(keys);
-        self.terms.truncate(terms);
-        self.logs.truncate(logs);
-        self.transactions.truncate(transactions);
-        self.versions.truncate(versions);
-        self.effective.truncate(effective);
-        self.accounts.truncate(accounts);
-        self.holdings.truncate(holdings);
-        self.documents.truncate(documents);
-    }
+        /// A state of the builder to which [`MemtableBuilder::reset`] returns.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(crate) struct MemtableSizes {
+            $($table: usize,)*
+            accounts: usize,
+            holdings: usize,
+        }
 
-    /// Sorts all rows and returns them as a memtable.
-    pub(crate) fn seal(self) -> Memtable {
-        let Self {
-            history,
-            backdated,
-            keys,
-            terms,
-            logs,
-            transactions,
-            versions,
-            effective,
-            mut accounts,
-            mut holdings,
-            documents,
-        } = self;
-        accounts.sort_unstable_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
-        holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
-        Memtable::from_parts(Parts {
-            history: sorted_rows(history),
-            backdated: sorted_rows(backdated),
-            keys: sorted_rows(keys),
-            terms: sorted_rows(terms),
-            logs: sorted_rows(logs),
-            transactions: sorted_rows(transactions),
-            versions: sorted_rows(versions),
-            effective: sorted_rows(effective),
-            accounts,
-            holdings,
-            documents: newest_of_each(&documents),
-        })
-    }
+        impl MemtableBuilder {
+            /// Creates a builder for `count` commands. Estimates capacity from `like`, the number of rows of
+            /// `like_count` commands.
+            pub(crate) fn with_room(count: usize, like: MemtableSizes, like_count: usize) -> Self {
+                let capacity = |rows: usize| capacity(rows * count / like_count.max(1));
+                Self {
+                    $($table: Vec::with_capacity(capacity(like.$table)),)*
+                    ..Self::default()
+                }
+            }
+
+            /// Returns the current state, for [`MemtableBuilder::reset`].
+            pub(crate) fn mark(&self) -> MemtableSizes {
+                MemtableSizes {
+                    $($table: self.$table.len(),)*
+                    accounts: self.accounts.len(),
+                    holdings: self.holdings.len(),
+                }
+            }
+
+            /// Drops the rows that were added since a mark.
+            pub(crate) fn reset(&mut self, mark: MemtableSizes) {
+                $(self.$table.truncate(mark.$table);)*
+                self.accounts.truncate(mark.accounts);
+                self.holdings.truncate(mark.holdings);
+            }
+
+            /// Sorts all rows and returns them as a memtable.
+            pub(crate) fn seal(mut self) -> Memtable {
+                self.accounts.sort_unstable_by(NewAccount::by_address);
+                self.holdings.sort_unstable_by_key(NewHolding::number);
+                Memtable::new(Tables { $($table: $sorted(self.$table),)* }, self.accounts, self.holdings)
+            }
+        }
+
+        /// The sorted rows of a memtable that is being created, apart from accounts and holdings.
+        struct Tables {
+            $($table: MemtableRows<$row>,)*
+        }
+
+        impl Tables {
+            /// Merges the rows of memtables, which are in order of age.
+            fn merged(memtables: &[Arc<Memtable>]) -> Self {
+                Self { $($table: merged_rows(memtables, |memtable| &memtable.$table),)* }
+            }
+
+            /// Returns the number of rows in all tables.
+            fn rows(&self) -> usize {
+                0 $(+ self.$table.len())*
+            }
+
+            /// Returns the size of the rows in memory, in bytes.
+            fn bytes(&self) -> usize {
+                0 $(+ memtable_bytes(&self.$table))*
+            }
+        }
+
+        impl Memtable {
+            /// Creates a memtable of sorted rows. Accounts are in the order of their addresses, holdings in that of
+            /// their numbers.
+            fn new(tables: Tables, accounts: Vec<NewAccount>, holdings: Vec<NewHolding>) -> Self {
+                let document_table = DocumentTable::of(&tables.documents);
+                Self {
+                    rows: tables.rows() + accounts.len() + holdings.len(),
+                    bytes: tables.bytes()
+                        + document_table.bytes()
+                        + accounts.len() * (size_of::<NewAccount>() + size_of::<u32>())
+                        + holdings.len() * (size_of::<NewHolding>() + size_of::<u32>()),
+                    $($table: tables.$table,)*
+                    accounts_by_number: order_by(&accounts, |account| (account.ledger, account.account)),
+                    accounts: accounts.into(),
+                    holdings_by_account: order_by(&holdings, |holding| {
+                        (holding.ledger, holding.account, holding.asset)
+                    }),
+                    holdings: holdings.into(),
+                    document_table,
+                }
+            }
+        }
+    };
+}
+
+tables! {
+    history: HistoryRow, sorted_rows;
+    backdated: BackdatedRow, sorted_rows;
+    keys: KeyRow, sorted_rows;
+    terms: TermRow, sorted_rows;
+    logs: LogRow, sorted_rows;
+    transactions: TransactionRow, sorted_rows;
+    versions: VersionRow, sorted_rows;
+    effective: EffectiveRow, sorted_rows;
+    documents: DocumentRow, newest_of_each;
+}
+
+/// Returns the capacity to reserve for an expected number of rows. Small vectors grow fast by themselves, and
+/// capacity in rare tables would waste memory.
+const fn capacity(rows: usize) -> usize {
+    const CAPACITY_MIN: usize = 64;
+    if rows < CAPACITY_MIN { 0 } else { rows + rows / 16 }
+}
+
+/// Returns the indexes of the items in the order of a key.
+fn order_by<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Arc<[u32]> {
+    let mut order: Vec<u32> = (0..items.len() as u32).collect();
+    order.sort_unstable_by_key(|at| key(&items[*at as usize]));
+    order.into()
+}
+
+fn merged_rows<R: Row>(
+    memtables: &[Arc<Memtable>],
+    table: impl Fn(&Memtable) -> &MemtableRows<R>,
+) -> MemtableRows<R> {
+    let tables = memtables.iter().map(|memtable| table(memtable).clone());
+    merge_memtables(&tables.filter(|rows| !rows.is_empty()).collect::<Vec<_>>())
 }
 
 fn sorted_rows<R: Row>(mut rows: Vec<R>) -> MemtableRows<R> {
@@ -193,7 +210,8 @@ fn sorted_rows<R: Row>(mut rows: Vec<R>) -> MemtableRows<R> {
 }
 
 /// Sorts changes of documents, which are in order of age, and keeps the newest of each key.
-fn newest_of_each(documents: &[DocumentRow]) -> MemtableRows<DocumentRow> {
+#[expect(clippy::needless_pass_by_value, reason = "it has the signature of `sorted_rows`")]
+fn newest_of_each(documents: Vec<DocumentRow>) -> MemtableRows<DocumentRow> {
     let mut order: Vec<(u128, u32)> = documents.iter().map(Row::key_rank).zip(0..).collect();
     // The ranks decide most comparisons, without a look at the keys, which are elsewhere in memory.
     order.sort_unstable_by(|one, other| {
@@ -207,132 +225,16 @@ fn newest_of_each(documents: &[DocumentRow]) -> MemtableRows<DocumentRow> {
     freeze_memtable(newest.map(|(_, at)| documents[*at as usize].clone()).collect())
 }
 
-/// The sorted rows of a memtable that is being created.
-struct Parts {
-    history: MemtableRows<HistoryRow>,
-    backdated: MemtableRows<BackdatedRow>,
-    keys: MemtableRows<KeyRow>,
-    terms: MemtableRows<TermRow>,
-    logs: MemtableRows<LogRow>,
-    transactions: MemtableRows<TransactionRow>,
-    versions: MemtableRows<VersionRow>,
-    effective: MemtableRows<EffectiveRow>,
-    accounts: Vec<NewAccount>,
-    holdings: Vec<NewHolding>,
-    documents: MemtableRows<DocumentRow>,
-}
-
-impl Parts {
-    /// Returns the number of rows in all tables.
-    fn rows(&self) -> usize {
-        self.history.len()
-            + self.backdated.len()
-            + self.keys.len()
-            + self.terms.len()
-            + self.logs.len()
-            + self.transactions.len()
-            + self.versions.len()
-            + self.effective.len()
-            + self.accounts.len()
-            + self.holdings.len()
-            + self.documents.len()
-    }
-
-    /// Returns the size of the memtable in memory, in bytes.
-    fn bytes(&self) -> usize {
-        memtable_bytes(&self.history)
-            + memtable_bytes(&self.backdated)
-            + memtable_bytes(&self.keys)
-            + memtable_bytes(&self.terms)
-            + memtable_bytes(&self.logs)
-            + memtable_bytes(&self.transactions)
-            + memtable_bytes(&self.versions)
-            + memtable_bytes(&self.effective)
-            + self.accounts.len() * (size_of::<NewAccount>() + 4)
-            + self.holdings.len() * (size_of::<NewHolding>() + 4)
-            + memtable_bytes(&self.documents)
-    }
-}
-
 impl Memtable {
-    fn from_parts(parts: Parts) -> Self {
-        let document_table = DocumentTable::of(&parts.documents);
-        let (rows, bytes) = (parts.rows(), parts.bytes() + document_table.bytes());
-        let Parts {
-            history,
-            backdated,
-            keys,
-            terms,
-            logs,
-            transactions,
-            versions,
-            effective,
-            accounts,
-            holdings,
-            documents,
-        } = parts;
-        let mut accounts_by_number: Vec<u32> = (0..accounts.len() as u32).collect();
-        accounts_by_number.sort_unstable_by_key(|at| {
-            let account = &accounts[*at as usize];
-            (account.ledger, account.account)
-        });
-        let mut holdings_by_account: Vec<u32> = (0..holdings.len() as u32).collect();
-        holdings_by_account.sort_unstable_by_key(|at| {
-            let holding = &holdings[*at as usize];
-            (holding.ledger, holding.account, holding.asset)
-        });
-        Self {
-            history,
-            backdated,
-            keys,
-            terms,
-            logs,
-            transactions,
-            versions,
-            effective,
-            accounts: accounts.into(),
-            accounts_by_number: accounts_by_number.into(),
-            holdings: holdings.into(),
-            holdings_by_account: holdings_by_account.into(),
-            documents,
-            document_table,
-            rows,
-            bytes,
-        }
-    }
-
     /// Merges memtables into one. `memtables` are in order of age.
     pub(crate) fn merge(memtables: &[Arc<Memtable>]) -> Self {
-        fn all<R: Row>(
-            memtables: &[Arc<Memtable>],
-            table: impl Fn(&Memtable) -> &MemtableRows<R>,
-        ) -> MemtableRows<R> {
-            let rows: Vec<MemtableRows<R>> = memtables
-                .iter()
-                .map(|memtable| table(memtable).clone())
-                .filter(|rows| !rows.is_empty())
-                .collect();
-            merge_memtables(&rows)
-        }
-        let mut accounts: Vec<NewAccount> =
-            memtables.iter().flat_map(|memtable| memtable.accounts.iter().cloned()).collect();
-        accounts.sort_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
-        let mut holdings: Vec<NewHolding> =
-            memtables.iter().flat_map(|memtable| memtable.holdings.iter().copied()).collect();
-        holdings.sort_by_key(|holding| (holding.ledger, holding.holding));
-        Self::from_parts(Parts {
-            history: all(memtables, |memtable| &memtable.history),
-            backdated: all(memtables, |memtable| &memtable.backdated),
-            keys: all(memtables, |memtable| &memtable.keys),
-            terms: all(memtables, |memtable| &memtable.terms),
-            logs: all(memtables, |memtable| &memtable.logs),
-            transactions: all(memtables, |memtable| &memtable.transactions),
-            versions: all(memtables, |memtable| &memtable.versions),
-            effective: all(memtables, |memtable| &memtable.effective),
-            accounts,
-            holdings,
-            documents: all(memtables, |memtable| &memtable.documents),
-        })
+        let accounts = memtables.iter().flat_map(|memtable| memtable.accounts.iter().cloned());
+        let mut accounts: Vec<NewAccount> = accounts.collect();
+        accounts.sort_by(NewAccount::by_address);
+        let holdings = memtables.iter().flat_map(|memtable| memtable.holdings.iter().copied());
+        let mut holdings: Vec<NewHolding> = holdings.collect();
+        holdings.sort_by_key(NewHolding::number);
+        Self::new(Tables::merged(memtables), accounts, holdings)
     }
 
     /// Returns the account with this number, if the memtable has it.
