@@ -8,7 +8,7 @@
 //! commission: 250
 //! ```
 
-use ledger_core::script::{Blank, Options, Profile, Program, Progress, Run, Scratch, Variables};
+use ledger_core::script::{EmptyLedger, Options, Profile, Program, Progress, Run, Scratch, Variables};
 use ledger_store::Store;
 
 const SPLIT: &str = "\
@@ -31,12 +31,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
 
-    // Run without a ledger: the result does not depend on balances, so `Blank`, an empty ledger, is enough.
+    // Run without a ledger: the result does not depend on balances, so an `EmptyLedger` is enough.
     let program = Program::compile(SPLIT, Profile::Default)?;
     let mut scratch = Scratch::default();
     let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);
     while run.advance()? == Progress::Needs {
-        run.answer(&mut Blank)?;
+        run.answer(&mut EmptyLedger)?;
     }
     for posting in run.outcome().postings {
         let posting = posting.posting;

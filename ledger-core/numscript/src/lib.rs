@@ -57,9 +57,9 @@ pub use options::{EmptySends, Flag, Flags, Options, Profile, Tracing};
 pub use outcome::{Outcome, ScriptPosting, colored_asset};
 pub use parser::{SyntaxError, parse};
 pub use program::Program;
-pub use run::{Blank, Need, Progress, Reads, Run, Scratch, Variables};
+pub use run::{EmptyLedger, Need, Progress, Reads, Run, Scratch, Variables};
 pub use span::{Position, Range, Span};
-pub use trace::{Bound, Drawn, PostingTrace, Trace};
+pub use trace::{Bound, PostingTrace, Trace, Withdrawal};
 pub use tree::Tree;
 pub use types::{Type, function_names};
 

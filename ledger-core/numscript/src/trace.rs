@@ -9,14 +9,14 @@ use ledger_values::{AccountAddress, Amount, Balance};
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Trace {
     /// Every source clause that was asked for funds.
-    pub drawn: Vec<Drawn>,
+    pub withdrawals: Vec<Withdrawal>,
     /// The origins and the destination of each posting, in the order of the postings.
     pub postings: Vec<PostingTrace>,
 }
 
 /// A source clause that was asked for funds, and its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drawn {
+pub struct Withdrawal {
     /// Position of the clause.
     pub range: Range,
     /// The account that the clause names.

@@ -144,7 +144,7 @@ fn run(text: &str, profile: Profile, given: &[(&str, &str)]) -> Result<String, S
     let mut scratch = Scratch::default();
     let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);
     while run.advance()? == Progress::Needs {
-        let Ok(()) = run.answer(&mut ledger_numscript::Blank);
+        let Ok(()) = run.answer(&mut ledger_numscript::EmptyLedger);
     }
     let metadata = run.outcome().metadata;
     let printed: Vec<String> =

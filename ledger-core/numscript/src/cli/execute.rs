@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::{
-    Bound, Drawn, Flag, Flags, Options, Outcome, Profile, Program, Range, ScriptError, Trace, Tracing,
-    Variables,
+    Bound, Flag, Flags, Options, Outcome, Profile, Program, Range, ScriptError, Trace, Tracing, Variables,
+    Withdrawal,
 };
 use ledger_values::Balance;
 
@@ -188,28 +188,29 @@ fn print_outcome(
 
 /// Prints the sources that paid less than requested.
 fn print_short(trace: &Trace, text: &str, paint: Paint, out: &mut dyn std::io::Write) -> std::io::Result<()> {
-    let is_short =
-        |drawn: &&Drawn| drawn.returned || drawn.asked.as_ref().is_some_and(|asked| drawn.gave < *asked);
+    let is_short = |withdrawal: &&Withdrawal| {
+        withdrawal.returned || withdrawal.asked.as_ref().is_some_and(|asked| withdrawal.gave < *asked)
+    };
     let mut titled = false;
-    for drawn in trace.drawn.iter().filter(is_short) {
+    for withdrawal in trace.withdrawals.iter().filter(is_short) {
         if !std::mem::replace(&mut titled, true) {
             writeln!(out, "{}", paint.strong("sources that gave less"))?;
         }
-        let asked = drawn.asked.as_ref().map_or("everything".to_owned(), ToString::to_string);
+        let asked = withdrawal.asked.as_ref().map_or("everything".to_owned(), ToString::to_string);
         writeln!(
             out,
             "  {}: asked for {asked}, gave {}{}",
-            clause(drawn.range, text),
-            drawn.gave,
-            reason(drawn)
+            clause(withdrawal.range, text),
+            withdrawal.gave,
+            reason(withdrawal)
         )?;
     }
     Ok(())
 }
 
-fn reason(drawn: &Drawn) -> String {
-    let asset = asset_text(&drawn.asset, &drawn.color);
-    let bound = match &drawn.bound {
+fn reason(withdrawal: &Withdrawal) -> String {
+    let asset = asset_text(&withdrawal.asset, &withdrawal.color);
+    let bound = match &withdrawal.bound {
         Bound::Nothing => String::new(),
         Bound::Balance { balance, overdraft } if overdraft.is_zero() => {
             format!(": it held {asset} {balance}")
@@ -218,7 +219,7 @@ fn reason(drawn: &Drawn) -> String {
             format!(": it held {asset} {balance} and may go {overdraft} below zero")
         }
     };
-    if drawn.returned { format!("{bound}, and gave it back for the next of its oneof") } else { bound }
+    if withdrawal.returned { format!("{bound}, and gave it back for the next of its oneof") } else { bound }
 }
 
 fn clause(range: Range, text: &str) -> String {
@@ -291,25 +292,25 @@ fn json_trace(trace: &Trace) -> Json {
             ("destination", made.destination.map_or(Json::Null, json_range)),
         ])
     });
-    let drawn = trace.drawn.iter().map(|drawn| {
-        let bound = match &drawn.bound {
+    let withdrawals = trace.withdrawals.iter().map(|withdrawal| {
+        let bound = match &withdrawal.bound {
             Bound::Nothing => Json::Null,
             Bound::Balance { balance, overdraft } => {
                 Json::object([("balance", Json::integer(balance)), ("overdraft", Json::integer(overdraft))])
             }
         };
         Json::object([
-            ("range", json_range(drawn.range)),
-            ("account", Json::text(drawn.account.as_str())),
-            ("asset", Json::text(drawn.asset.as_str())),
-            ("color", Json::text(drawn.color.as_str())),
-            ("asked", drawn.asked.as_ref().map_or(Json::Null, Json::integer)),
-            ("gave", Json::integer(&drawn.gave)),
+            ("range", json_range(withdrawal.range)),
+            ("account", Json::text(withdrawal.account.as_str())),
+            ("asset", Json::text(withdrawal.asset.as_str())),
+            ("color", Json::text(withdrawal.color.as_str())),
+            ("asked", withdrawal.asked.as_ref().map_or(Json::Null, Json::integer)),
+            ("gave", Json::integer(&withdrawal.gave)),
             ("bound", bound),
-            ("returned", if drawn.returned { Json::True } else { Json::False }),
+            ("returned", if withdrawal.returned { Json::True } else { Json::False }),
         ])
     });
-    Json::object([("postings", Json::List(postings.collect())), ("drawn", Json::List(drawn.collect()))])
+    Json::object([("postings", Json::List(postings.collect())), ("drawn", Json::List(withdrawals.collect()))])
 }
 
 fn json_range(range: Range) -> Json {

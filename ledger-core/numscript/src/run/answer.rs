@@ -15,7 +15,7 @@ impl Run<'_> {
     pub fn needs(&self) -> impl ExactSizeIterator<Item = Need<'_>> {
         self.scratch.needed.iter().map(|needed| match needed {
             Needed::Balance(holding) => {
-                let held = &self.scratch.books.holdings[*holding];
+                let held = &self.scratch.state.holdings[*holding];
                 Need::Balance {
                     account: self.account(held.account),
                     asset: self.asset_name(held.asset),
@@ -38,11 +38,11 @@ impl Run<'_> {
         for need in &needed {
             match need {
                 Needed::Balance(holding) => {
-                    let held = &self.scratch.books.holdings[*holding];
+                    let held = &self.scratch.state.holdings[*holding];
                     let color = self.scratch.colors.get(held.color);
                     let (account, asset) = (self.account(held.account), self.asset_name(held.asset));
                     let balance = reads.balance(account, asset, color)?;
-                    let held = &mut self.scratch.books.holdings[*holding];
+                    let held = &mut self.scratch.state.holdings[*holding];
                     held.stored = Some(balance.into_integer());
                     held.noted = false;
                 }
@@ -71,31 +71,31 @@ impl Run<'_> {
     fn put_scales(&mut self, account: AccountId, base: SmolStr, balances: Vec<(SmolStr, Balance)>) {
         for (asset, balance) in balances {
             let asset = self.asset_id(&asset);
-            let at = self.scratch.books.holding(account, asset, 0);
+            let at = self.scratch.state.holding(account, asset, 0);
             // The first answer holds for the whole run.
-            self.scratch.books.holdings[at].stored.get_or_insert_with(|| balance.into_integer());
+            self.scratch.state.holdings[at].stored.get_or_insert_with(|| balance.into_integer());
         }
         self.scratch.whole.insert((account, base));
     }
 
     /// Returns the current balance of a holding.
     pub(super) fn balance(&mut self, holding: usize) -> Step<IBig> {
-        if let Some(balance) = self.scratch.books.balance(holding) {
+        if let Some(balance) = self.scratch.state.balance(holding) {
             return Ok(balance);
         }
         self.note(holding);
-        self.scratch.books.balance(holding).ok_or(Stop::Missing)
+        self.scratch.state.balance(holding).ok_or(Stop::Missing)
     }
 
     /// Notes a need for a balance unless it is known or noted.
     pub(super) fn note(&mut self, holding: usize) {
-        let held = &self.scratch.books.holdings[holding];
+        let held = &self.scratch.state.holdings[holding];
         if held.stored.is_some() || held.noted {
             return;
         }
         let is_known_zero = held.account == WORLD_ID && self.switches.world_balance == WorldBalance::Zero
             || held.color == 0 && self.is_whole(held.account, held.asset);
-        let held = &mut self.scratch.books.holdings[holding];
+        let held = &mut self.scratch.state.holdings[holding];
         if is_known_zero {
             held.stored = Some(IBig::ZERO);
         } else {

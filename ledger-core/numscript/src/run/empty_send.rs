@@ -2,7 +2,7 @@
 
 use dashu_int::IBig;
 
-use super::books::Flow;
+use super::state::Flow;
 use super::{Run, Step};
 use crate::program::{AccountId, AssetId, Expr};
 use crate::span::Span;
@@ -46,7 +46,7 @@ impl<'a> Run<'a> {
                 let account = self.account_of(account)?;
                 let (source, color, clause) = origin;
                 let flow = Flow { source, destination: account, asset, color, amount: IBig::ZERO };
-                self.scratch.books.flows.push(flow);
+                self.scratch.state.flows.push(flow);
                 if let Some(recorder) = &mut self.scratch.recorder {
                     recorder.posted_nothing(clause, destination.span);
                 }

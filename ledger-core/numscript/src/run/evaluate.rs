@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
     }
 
     fn balance_of(&mut self, account: AccountId, asset: AssetId) -> Step<IBig> {
-        let holding = self.scratch.books.holding(account, asset, 0);
+        let holding = self.scratch.state.holding(account, asset, 0);
         self.balance(holding)
     }
 
@@ -325,7 +325,7 @@ mod tests {
     use crate::options::{Options, Profile};
     use crate::outcome::Outcome;
     use crate::program::Program;
-    use crate::run::{Blank, Progress, Scratch, Variables};
+    use crate::run::{EmptyLedger, Progress, Scratch, Variables};
 
     /// Runs a script without variables on an empty ledger.
     fn outcome(script: &str) -> Outcome {
@@ -333,7 +333,7 @@ mod tests {
         let (variables, mut scratch) = (Variables::default(), Scratch::default());
         let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);
         while run.advance().expect(script) == Progress::Needs {
-            let Ok(()) = run.answer(&mut Blank);
+            let Ok(()) = run.answer(&mut EmptyLedger);
         }
         run.outcome()
     }

@@ -63,7 +63,7 @@ impl<'a> Run<'a> {
             Target::Kept(_) => {
                 // Otherwise the amount is only counted, and the end of the send returns it.
                 if self.switches.kept == KeptFunds::InPlace {
-                    self.scratch.books.give_back(amount);
+                    self.scratch.state.give_back(amount);
                 }
                 Ok(())
             }
@@ -73,8 +73,8 @@ impl<'a> Run<'a> {
     fn deliver(&mut self, account: super::AccountId, amount: &IBig, clause: Span) {
         let scratch = &mut *self.scratch;
         match &mut scratch.recorder {
-            None => scratch.books.deliver(account, amount, |_, _, _| {}),
-            Some(recorder) => scratch.books.deliver(account, amount, |begins, fund, part| {
+            None => scratch.state.deliver(account, amount, |_, _, _| {}),
+            Some(recorder) => scratch.state.deliver(account, amount, |begins, fund, part| {
                 recorder.delivered(begins, fund, part, clause);
             }),
         }

@@ -7,7 +7,7 @@
 
 use dashu_int::IBig;
 
-use super::books::Fund;
+use super::state::Fund;
 use super::{Run, Step, Stop};
 use crate::error::ErrorKind;
 use crate::program::{AssetId, Expr, WORLD_ID};
@@ -61,9 +61,9 @@ impl<'a> Run<'a> {
             Some(wanted) => self.take_entries(&send.source, asset, entries, wanted)?,
         };
         let amount = taken.total();
-        self.scratch.books.queue_entries(taken.funds);
+        self.scratch.state.queue_entries(taken.funds);
         self.give_entries(&send.destination, asset, &amount)?;
-        self.scratch.books.give_back_all();
+        self.scratch.state.give_back_all();
         Ok(())
     }
 
@@ -76,7 +76,7 @@ impl<'a> Run<'a> {
                 };
                 let account_id = self.account_of(account)?;
                 let color = self.color_of(color.as_ref())?;
-                let holding = self.scratch.books.holding(account_id, asset, color);
+                let holding = self.scratch.state.holding(account_id, asset, color);
                 let is_endless = account_id == WORLD_ID || matches!(overdraft, Overdraft::Unbounded);
                 if is_endless && wanted.is_none() {
                     let name = self.account(account_id).to_string();
@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
                 } else {
                     (self.balance(holding)? + limit).max(IBig::ZERO)
                 };
-                self.scratch.books.holdings[holding].change -= &amount;
+                self.scratch.state.holdings[holding].change -= &amount;
                 Ok(Entries {
                     funds: vec![Fund { holding, amount, clause: source.span }],
                     fallback: is_endless.then_some((holding, source.span)),
@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
                 if is_nothing {
                     // A maximum of zero takes no entry at all.
                     for fund in entries.funds {
-                        self.scratch.books.holdings[fund.holding].change += fund.amount;
+                        self.scratch.state.holdings[fund.holding].change += fund.amount;
                     }
                     return Ok(Entries::default());
                 }
@@ -128,9 +128,9 @@ impl<'a> Run<'a> {
             }
             // The machine has neither construct: they yield the same as in other profiles.
             SourceKind::OneOf(_) | SourceKind::Scaled { .. } => {
-                let mark = self.scratch.books.mark();
+                let mark = self.scratch.state.mark();
                 self.take(source, asset, wanted)?;
-                Ok(Entries { funds: self.scratch.books.unqueue(&mark), fallback: None })
+                Ok(Entries { funds: self.scratch.state.unqueue(&mark), fallback: None })
             }
         }
     }
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
             let part = (&rest).min(&fund.amount).clone();
             let is_met = rest > IBig::ZERO || is_nothing && taken.funds.is_empty();
             rest -= &part;
-            self.scratch.books.holdings[fund.holding].change += &fund.amount - &part;
+            self.scratch.state.holdings[fund.holding].change += &fund.amount - &part;
             if is_met {
                 fund.amount = part;
                 taken.funds.push(fund);
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
         }
         match entries.fallback {
             Some((holding, clause)) if rest > IBig::ZERO => {
-                self.scratch.books.holdings[holding].change -= &rest;
+                self.scratch.state.holdings[holding].change -= &rest;
                 let missing = Fund { holding, amount: rest, clause };
                 taken.append(Entries { funds: vec![missing], fallback: None });
                 Ok(taken)
@@ -181,8 +181,8 @@ impl<'a> Run<'a> {
                 let clause = destination.span;
                 let scratch = &mut *self.scratch;
                 match &mut scratch.recorder {
-                    None => scratch.books.deliver_entries(account, amount, |_, _| {}),
-                    Some(recorder) => scratch.books.deliver_entries(account, amount, |fund, part| {
+                    None => scratch.state.deliver_entries(account, amount, |_, _| {}),
+                    Some(recorder) => scratch.state.deliver_entries(account, amount, |fund, part| {
                         recorder.delivered(true, fund, part, clause);
                     }),
                 }

@@ -7,7 +7,6 @@
 
 mod answer;
 mod bind;
-mod books;
 mod empty_send;
 mod evaluate;
 mod families;
@@ -20,6 +19,7 @@ mod recorder;
 mod results;
 mod scale;
 mod share;
+mod state;
 mod statement;
 mod take;
 
@@ -28,13 +28,13 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-pub use needs::{Blank, Need, Reads};
+pub use needs::{EmptyLedger, Need, Reads};
 
-use self::books::Books;
 use self::families::Families;
 use self::metadata_writes::MetadataWrites;
 use self::needs::{Answer, Needed};
 use self::recorder::TraceRecorder;
+use self::state::RunState;
 use super::error::{ErrorKind, ScriptError};
 use super::fault::Fault;
 use super::names::Names;
@@ -90,7 +90,7 @@ pub struct Scratch {
     assets: Names<SmolStr>,
     /// Names of colours. Number 0 stands for no colour.
     colors: Names<SmolStr>,
-    books: Books,
+    state: RunState,
     needed: Vec<Needed>,
     /// Metadata that was answered or is asked for.
     read: BTreeMap<(AccountId, Arc<str>), Answer>,
@@ -111,7 +111,7 @@ impl Scratch {
     /// Tells whether the scratch holds no more memory than an ordinary script needs.
     pub fn is_small(&self) -> bool {
         const ORDINARY: usize = 256;
-        self.values.capacity().max(self.books.capacity()).max(self.written.capacity()) <= ORDINARY
+        self.values.capacity().max(self.state.capacity()).max(self.written.capacity()) <= ORDINARY
     }
 
     fn clear(&mut self) {
@@ -120,7 +120,7 @@ impl Scratch {
         self.assets.clear();
         self.colors.clear();
         self.colors.add(SmolStr::new_static(""));
-        self.books.clear();
+        self.state.clear();
         self.needed.clear();
         self.read.clear();
         self.read_bytes = 0;
@@ -136,7 +136,7 @@ impl Scratch {
 /// One execution of a program.
 ///
 /// ```
-/// use ledger_numscript::{Options, Profile, Program, Run, Progress, Scratch, Variables, Blank};
+/// use ledger_numscript::{Options, Profile, Program, Run, Progress, Scratch, Variables, EmptyLedger};
 ///
 /// let program = Program::compile(
 ///     "vars { monetary $price }\n\
@@ -148,7 +148,7 @@ impl Scratch {
 /// let mut scratch = Scratch::default();
 /// let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);
 /// while run.advance().expect("it works") == Progress::Needs {
-///     run.answer(&mut Blank).expect("blank books have an answer to everything");
+///     run.answer(&mut EmptyLedger).expect("an empty ledger has an answer to everything");
 /// }
 /// let outcome = run.outcome();
 /// assert_eq!(outcome.postings[0].posting.amount.to_string(), "34");
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
         for needed in self.scratch.needed.drain(..) {
             // Ask again for everything that was not answered.
             match needed {
-                Needed::Balance(holding) => self.scratch.books.holdings[holding].noted = false,
+                Needed::Balance(holding) => self.scratch.state.holdings[holding].noted = false,
                 Needed::Scales { account, base } => {
                     self.scratch.scales_noted.remove(&(account, base));
                 }
@@ -242,9 +242,9 @@ impl<'a> Run<'a> {
 
     /// Ends the run if a posting does not fit in any ledger.
     fn check_postings(&self) -> Step<()> {
-        let books = &self.scratch.books;
+        let state = &self.scratch.state;
         let mut last = None;
-        for flow in &books.flows {
+        for flow in &state.flows {
             // Nearly all postings of a run have one asset.
             if last == Some(flow.asset) {
                 continue;

@@ -89,9 +89,9 @@ pub trait Reads {
 
 /// An empty ledger: all balances are zero, and no account has metadata.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Blank;
+pub struct EmptyLedger;
 
-impl Reads for Blank {
+impl Reads for EmptyLedger {
     type Error = std::convert::Infallible;
 
     fn balance(&mut self, _: &AccountAddress, _: &str, _: &str) -> Result<Balance, Self::Error> {

@@ -43,7 +43,7 @@ impl<'a> Run<'a> {
                 let asset = self.asset_of_amount(amount)?;
                 let account = self.account_of(account)?;
                 if account != WORLD_ID {
-                    let holding = self.scratch.books.holding(account, asset, 0);
+                    let holding = self.scratch.state.holding(account, asset, 0);
                     self.note(holding);
                 }
                 Ok(())
@@ -74,7 +74,7 @@ impl<'a> Run<'a> {
                     Some(color) => self.expected_color(color)?,
                 };
                 if let (Some(color), false) = (color, account == WORLD_ID) {
-                    let holding = self.scratch.books.holding(account, asset, color);
+                    let holding = self.scratch.state.holding(account, asset, color);
                     self.note(holding);
                 }
                 Ok(())

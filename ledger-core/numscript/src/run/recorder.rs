@@ -2,13 +2,13 @@
 
 use dashu_int::IBig;
 
-use super::books::Fund;
+use super::state::Fund;
 use crate::span::Span;
 
 /// A [`Trace`](crate::trace::Trace) with numbers and spans in place of names and positions.
 #[derive(Debug, Default)]
 pub(super) struct TraceRecorder {
-    pub(super) drawn: Vec<SourceDraw>,
+    pub(super) withdrawals: Vec<SourceDraw>,
     pub(super) postings: Vec<PostingRecord>,
 }
 
@@ -39,7 +39,7 @@ impl TraceRecorder {
         gave: &IBig,
         bound: Option<(IBig, IBig)>,
     ) {
-        self.drawn.push(SourceDraw {
+        self.withdrawals.push(SourceDraw {
             clause,
             holding,
             asked: asked.cloned(),
@@ -50,13 +50,13 @@ impl TraceRecorder {
     }
 
     /// Returns how many sources were asked so far.
-    pub(super) fn drawn(&self) -> usize {
-        self.drawn.len()
+    pub(super) fn withdrawals(&self) -> usize {
+        self.withdrawals.len()
     }
 
-    /// Records that the funds of the sources since `drawn` went back, and truncates the postings.
-    pub(super) fn returned_since(&mut self, drawn: usize, postings: usize) {
-        for draw in &mut self.drawn[drawn..] {
+    /// Records that the funds of the sources since `withdrawals` went back, and truncates the postings.
+    pub(super) fn returned_since(&mut self, withdrawals: usize, postings: usize) {
+        for draw in &mut self.withdrawals[withdrawals..] {
             draw.returned = true;
         }
         self.postings.truncate(postings);

@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, ScriptError};
 use crate::outcome::{Outcome, ScriptPosting, colored_asset};
 use crate::program::AssetId;
 use crate::span::{PositionIndex, Span};
-use crate::trace::{Bound, Drawn, PostingTrace, Trace};
+use crate::trace::{Bound, PostingTrace, Trace, Withdrawal};
 use ledger_values::{AccountAddress, Amount, Asset, Balance, Metadata, Posting, Postings};
 
 impl Run<'_> {
@@ -16,7 +16,7 @@ impl Run<'_> {
     pub fn outcome(&mut self) -> Outcome {
         let postings = self
             .scratch
-            .books
+            .state
             .flows
             .iter()
             .map(|flow| ScriptPosting {
@@ -44,10 +44,10 @@ impl Run<'_> {
     fn resolve(&self, recorder: TraceRecorder) -> Trace {
         let positions = PositionIndex::of(&self.program.text);
         let range = |span: Span| positions.range(span);
-        let books = &self.scratch.books;
-        let drawn = recorder.drawn.into_iter().map(|draw| {
-            let holding = &books.holdings[draw.holding];
-            Drawn {
+        let state = &self.scratch.state;
+        let withdrawals = recorder.withdrawals.into_iter().map(|draw| {
+            let holding = &state.holdings[draw.holding];
+            Withdrawal {
                 range: range(draw.clause),
                 account: self.account(holding.account).clone(),
                 asset: self.asset_name(holding.asset).clone(),
@@ -72,7 +72,7 @@ impl Run<'_> {
                 .collect(),
             destination: posting.destination.map(range),
         });
-        Trace { drawn: drawn.collect(), postings: postings.collect() }
+        Trace { withdrawals: withdrawals.collect(), postings: postings.collect() }
     }
 
     /// Returns the metadata of the transaction and of accounts, and removes it from the run.
@@ -90,8 +90,8 @@ impl Run<'_> {
     /// If a colour and an asset make a name that is too long for a ledger.
     pub fn ledger_postings(&self) -> Result<Postings, ScriptError> {
         let mut last: Option<(AssetId, u32, Asset)> = None;
-        let mut postings = Postings::with_capacity(self.scratch.books.flows.len());
-        for flow in &self.scratch.books.flows {
+        let mut postings = Postings::with_capacity(self.scratch.state.flows.len());
+        for flow in &self.scratch.state.flows {
             let asset = match &last {
                 Some((asset, color, name)) if (*asset, *color) == (flow.asset, flow.color) => name.clone(),
                 _ => {

@@ -33,7 +33,7 @@ impl<'a> Run<'a> {
         if owner == WORLD_ID {
             return Err(Stop::at(account.span, ErrorKind::InvalidScaling));
         }
-        let held = self.scratch.books.holding(owner, asset, 0);
+        let held = self.scratch.state.holding(owner, asset, 0);
         let have = self.balance(held)?;
         let needed = wanted.map(|wanted| wanted - &have);
         let mut total = IBig::ZERO;
@@ -63,15 +63,15 @@ impl<'a> Run<'a> {
             if paid.is_zero() {
                 continue;
             }
-            let asset = self.scratch.books.holdings[owned].asset;
-            let to = self.scratch.books.holding(exchange, asset, 0);
-            self.scratch.books.move_now(owned, to, paid);
+            let asset = self.scratch.state.holdings[owned].asset;
+            let to = self.scratch.state.holding(exchange, asset, 0);
+            self.scratch.state.move_now(owned, to, paid);
             self.explain_conversion(span);
             total += got;
         }
         if !total.is_zero() {
-            let from = self.scratch.books.holding(exchange, asset, 0);
-            self.scratch.books.move_now(from, held, total);
+            let from = self.scratch.state.holding(exchange, asset, 0);
+            self.scratch.state.move_now(from, held, total);
             self.explain_conversion(span);
         }
         let available = self.balance(held)?.max(IBig::ZERO);
@@ -80,10 +80,10 @@ impl<'a> Run<'a> {
             _ => available,
         };
         if let Some(recorder) = &mut self.scratch.recorder {
-            let balance = self.scratch.books.balance(held).unwrap_or_default();
+            let balance = self.scratch.state.balance(held).unwrap_or_default();
             recorder.drew(span, held, wanted, &amount, Some((balance, IBig::ZERO)));
         }
-        self.scratch.books.take(held, amount.clone(), span);
+        self.scratch.state.take(held, amount.clone(), span);
         Ok(amount)
     }
 
@@ -103,8 +103,8 @@ impl<'a> Run<'a> {
         }
         let mut found = Vec::new();
         for at in family {
-            let held = &self.scratch.books.holdings[at];
-            let is_empty = self.scratch.books.balance(at).is_some_and(|balance| balance <= IBig::ZERO);
+            let held = &self.scratch.state.holdings[at];
+            let is_empty = self.scratch.state.balance(at).is_some_and(|balance| balance <= IBig::ZERO);
             if held.asset == asset || is_empty {
                 continue;
             }
@@ -127,8 +127,8 @@ impl<'a> Run<'a> {
     fn family(&mut self, account: AccountId, base: &str) -> &[usize] {
         let before = self.scratch.families.last_seen(account);
         let mut last = before;
-        while let Some(at) = self.scratch.books.next_of_account(account, last) {
-            let held = &self.scratch.books.holdings[at];
+        while let Some(at) = self.scratch.state.next_of_account(account, last) {
+            let held = &self.scratch.state.holdings[at];
             if held.color == 0 {
                 let name = self.asset_name(held.asset).clone();
                 let base = name.split_once('/').map_or(name.as_str(), |(base, _)| base);
@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
 
     fn explain_conversion(&mut self, clause: Span) {
         if let Some(recorder) = &mut self.scratch.recorder {
-            let flow = self.scratch.books.flows.last().expect("the exchange above has created a flow");
+            let flow = self.scratch.state.flows.last().expect("the exchange above has created a flow");
             recorder.converted(clause, &flow.amount);
         }
     }

@@ -18,7 +18,7 @@ use ledger_values::Balance;
 impl<'a> Run<'a> {
     /// Executes all statements from the first.
     pub(super) fn execute(&mut self) -> Step<()> {
-        self.scratch.books.begin();
+        self.scratch.state.begin();
         self.scratch.written.clear();
         self.scratch.recorder = match self.tracing {
             Tracing::Off => None,
@@ -57,7 +57,7 @@ impl<'a> Run<'a> {
             }
         };
         self.give(&send.destination, asset, &amount)?;
-        self.scratch.books.give_back_all();
+        self.scratch.state.give_back_all();
         if amount.is_zero() && self.empty_sends == EmptySends::Recorded {
             self.record_empty_send(send, asset)?;
         }
@@ -78,7 +78,7 @@ impl<'a> Run<'a> {
         if account == WORLD_ID {
             return Ok(());
         }
-        let holding = self.scratch.books.holding(account, asset, 0);
+        let holding = self.scratch.state.holding(account, asset, 0);
         let balance = self.balance(holding)?;
         let debt = (&balance).min(&IBig::ZERO).clone();
         let left = match (saved, self.switches.save) {
@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
             (Some(saved), Save::Forgive) => (&balance - saved).max(IBig::ZERO),
             (Some(saved), Save::Subtract) => &balance - saved,
         };
-        self.scratch.books.holdings[holding].change += left - balance;
+        self.scratch.state.holdings[holding].change += left - balance;
         Ok(())
     }
 

@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
         let account_id = self.account_of(account)?;
         let color = self.color_of(color)?;
         let limit = if account_id == WORLD_ID { Limit::Endless } else { limit };
-        let holding = self.scratch.books.holding(account_id, asset, color);
+        let holding = self.scratch.state.holding(account_id, asset, color);
         let amount = match (&limit, wanted) {
             (Limit::Endless, None) => {
                 let name = self.account(account_id).to_string();
@@ -98,11 +98,11 @@ impl<'a> Run<'a> {
         if let Some(recorder) = &mut self.scratch.recorder {
             let bound = match limit {
                 Limit::Endless => None,
-                Limit::To(limit) => Some((self.scratch.books.balance(holding).unwrap_or_default(), limit)),
+                Limit::To(limit) => Some((self.scratch.state.balance(holding).unwrap_or_default(), limit)),
             };
             recorder.drew(span, holding, wanted, &amount, bound);
         }
-        self.scratch.books.take(holding, amount.clone(), span);
+        self.scratch.state.take(holding, amount.clone(), span);
         Ok(amount)
     }
 
@@ -138,14 +138,14 @@ impl<'a> Run<'a> {
             return self.take(before.first().unwrap_or(last), asset, None);
         };
         for source in before {
-            let mark = self.scratch.books.mark();
-            let drawn = self.scratch.recorder.as_ref().map(|recorder| recorder.drawn());
+            let mark = self.scratch.state.mark();
+            let withdrawals = self.scratch.recorder.as_ref().map(|recorder| recorder.withdrawals());
             if self.take(source, asset, wanted)? == *amount {
                 return Ok(amount.clone());
             }
-            self.scratch.books.restore(&mark);
-            if let (Some(recorder), Some(drawn)) = (&mut self.scratch.recorder, drawn) {
-                recorder.returned_since(drawn, self.scratch.books.flows.len());
+            self.scratch.state.restore(&mark);
+            if let (Some(recorder), Some(withdrawals)) = (&mut self.scratch.recorder, withdrawals) {
+                recorder.returned_since(withdrawals, self.scratch.state.flows.len());
             }
         }
         self.take(last, asset, wanted)

@@ -1,8 +1,8 @@
 //! Runs of scripts: their needs, traces, profiles, and their effect as commands.
 
 use ledger_core::script::{
-    Blank, Bound, ErrorKind, Need, Options, Profile, Program, Progress, Run, Scratch, Tracing, Variables,
-    parse,
+    Bound, EmptyLedger, ErrorKind, Need, Options, Profile, Program, Progress, Run, Scratch, Tracing,
+    Variables, parse,
 };
 use ledger_core::{
     AccountAddress, Amount, Asset, Balance, Command, CreateTransaction, Facts, Movement, Overdraft, Posting,
@@ -59,18 +59,18 @@ fn traces_sources_and_limits_of_postings() {
         trace.postings[2].destination.map(|range| (range.start.line, range.start.column)),
         Some((2, 41))
     );
-    let drawn: Vec<_> = trace
-        .drawn
+    let withdrawals: Vec<_> = trace
+        .withdrawals
         .iter()
-        .map(|drawn| (drawn.account.as_str(), drawn.gave.to_string(), drawn.returned))
+        .map(|one| (one.account.as_str(), one.gave.to_string(), one.returned))
         .collect();
     assert_eq!(
-        drawn,
+        withdrawals,
         [("bowl", "4".to_owned(), false), ("tree", "1".to_owned(), true), ("world", "5".to_owned(), false)]
     );
-    assert_eq!(trace.drawn[1].asked, Some(Amount::from(5_u64)));
+    assert_eq!(trace.withdrawals[1].asked, Some(Amount::from(5_u64)));
     let bound = Bound::Balance { balance: Balance::from(1), overdraft: Amount::ZERO };
-    assert_eq!(trace.drawn[1].bound, bound);
+    assert_eq!(trace.withdrawals[1].bound, bound);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn blank_ledger_answers_every_need() {
         (program.expect("a script"), Variables::new(), Scratch::default());
     let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);
     while run.advance().expect("it works") == Progress::Needs {
-        let Ok(()) = run.answer(&mut Blank);
+        let Ok(()) = run.answer(&mut EmptyLedger);
     }
     assert_eq!(run.outcome().postings.len(), 1);
 }

@@ -1,4 +1,4 @@
-//! The books of a run: holdings, funds taken from sources but not yet delivered, and postings so far.
+//! The state of a run: holdings, funds taken from sources but not yet delivered, and postings so far.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub(super) struct Flow {
 
 /// The state that the statements of a run change.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct RunState {
     pub(super) holdings: Vec<Holding>,
     /// The holdings of each account, indexed by the number of the account.
     by_account: Vec<HoldingList>,
@@ -72,13 +72,13 @@ impl HoldingList {
     const NONE: Self = Self { first: u32::MAX, last: u32::MAX, count: 0 };
 }
 
-/// A state of the books to which the run can return.
+/// A state to which the run can return.
 pub(super) struct Savepoint {
     funds: usize,
     flows: usize,
 }
 
-impl Books {
+impl RunState {
     /// Removes everything and keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         self.holdings.clear();
