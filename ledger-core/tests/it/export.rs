@@ -13,7 +13,7 @@ use ledger_core::{
 };
 use serde_json::value::RawValue;
 
-use crate::books::Books;
+use crate::memory_ledger::MemoryLedger;
 
 type Object<'a> = BTreeMap<String, &'a RawValue>;
 
@@ -156,7 +156,7 @@ fn rebuilds_a_recorded_ledger_from_its_log() {
     let (Some(lines), Some(expect)) = (marketplace("logs.ndjson"), marketplace("expect.json")) else {
         return;
     };
-    let mut books = Books::default();
+    let mut books = MemoryLedger::default();
     for line in lines.lines() {
         apply(&entry(line).0, &mut books);
     }

@@ -1,8 +1,8 @@
 //! Tests of the core through its public interface.
 
-mod books;
 mod export;
 mod legacy;
+mod memory_ledger;
 mod model;
 mod properties;
 mod scenario;

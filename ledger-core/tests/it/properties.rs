@@ -9,7 +9,7 @@ use ledger_core::{
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::books::Books;
+use crate::memory_ledger::MemoryLedger;
 
 fn amount() -> impl Strategy<Value = Amount> {
     prop_oneof![
@@ -131,7 +131,7 @@ proptest! {
 
     #[test]
     fn rules_and_model_agree(commands in commands()) {
-        let (mut books, mut model) = (Books::default(), Model::default());
+        let (mut books, mut model) = (MemoryLedger::default(), Model::default());
         let ledger = LedgerName::parse("main").unwrap();
         for (command, now) in &commands {
             let before = books.clone();
@@ -192,7 +192,7 @@ proptest! {
 
     #[test]
     fn revert_restores_balances(commands in commands(), mut create in create()) {
-        let mut books = Books::default();
+        let mut books = MemoryLedger::default();
         for (command, now) in &commands {
             let _ = books.execute(command, *now);
         }

@@ -24,13 +24,13 @@ use ledger_core::{
     Timestamp, TransactionId, Volumes,
 };
 
-use crate::books::Books;
+use crate::memory_ledger::MemoryLedger;
 
 type Words<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
 
 /// The state of a scenario, in the rules and in the model.
 struct Scenario {
-    books: Books,
+    books: MemoryLedger,
     model: Model,
     ledger: LedgerName,
     seconds: i64,
@@ -40,7 +40,7 @@ struct Scenario {
 #[track_caller]
 pub(crate) fn check(scenario: &str) {
     let ledger = LedgerName::parse("main").unwrap();
-    let mut run = Scenario { books: Books::default(), model: Model::default(), ledger, seconds: 0 };
+    let mut run = Scenario { books: MemoryLedger::default(), model: Model::default(), ledger, seconds: 0 };
     for line in scenario.lines().map(str::trim).filter(|line| !line.is_empty()) {
         run.line(line);
     }

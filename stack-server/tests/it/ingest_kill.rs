@@ -24,15 +24,15 @@ struct Record {
     changes: u64,
 }
 
-/// The books of the provider, ordered by the date of the last change.
-struct Books {
+/// The records of the provider, ordered by the date of the last change.
+struct ProviderRecords {
     by_date: BTreeMap<u64, Record>,
     next_second: u64,
     seed: u64,
     before: String,
 }
 
-impl Books {
+impl ProviderRecords {
     fn new(count: usize, seed: u64) -> Self {
         let by_date = (0..count).map(|number| (number as u64, Record { number, changes: 0 })).collect();
         Self { by_date, next_second: count as u64, seed, before: "[]".to_owned() }
@@ -59,7 +59,7 @@ impl Books {
     }
 }
 
-/// Returns the first date of the books.
+/// Returns the first date of the records.
 fn first() -> Timestamp {
     Timestamp::parse("2020-01-01T00:00:00Z").expect("a date")
 }
@@ -78,37 +78,37 @@ fn number(query: &str, name: &str) -> Option<usize> {
     query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }
 
-fn answer(books: &Mutex<Books>, is_faulty: &AtomicBool, asked: &ReceivedRequest) -> Reply {
+fn answer(records: &Mutex<ProviderRecords>, is_faulty: &AtomicBool, asked: &ReceivedRequest) -> Reply {
     let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
     if path != "/transactions" {
         return Reply::Whole(200, "[]".to_owned());
     }
-    let mut books = books.lock().expect("no panic");
+    let mut records = records.lock().expect("no panic");
     let since = query.split('&').find_map(|pair| pair.strip_prefix("updatedAtFrom="));
     let since = since.map_or(0, |text| {
         let at = Timestamp::parse(&text.replace("%3A", ":")).expect("a date");
         ((at.as_micros() - first().as_micros()) / 1_000_000).max(0) as u64
     });
     let (page, size) = (number(query, "page").unwrap_or(1), number(query, "pageSize").unwrap_or(100));
-    let mut rows = books.page(since, page, size);
-    let fault = if is_faulty.load(Ordering::Relaxed) { books.random(40) } else { u64::MAX };
+    let mut rows = records.page(since, page, size);
+    let fault = if is_faulty.load(Ordering::Relaxed) { records.random(40) } else { u64::MAX };
     match fault {
         0 => return Reply::Whole(503, "down".to_owned()),
         1 => return Reply::Truncated(json!(rows).to_string()),
-        2..5 => return Reply::Whole(200, books.before.clone()),
+        2..5 => return Reply::Whole(200, records.before.clone()),
         // Do not send another page instead of the very first one, because the connector could not detect that.
-        5..8 if since > 0 || page > 1 => rows = books.page(since, page + 1, size),
+        5..8 if since > 0 || page > 1 => rows = records.page(since, page + 1, size),
         8..11 => {
             for at in (1..rows.len()).rev() {
-                let other = books.random(at as u64 + 1) as usize;
+                let other = records.random(at as u64 + 1) as usize;
                 rows.swap(at, other);
             }
         }
-        11..15 => books.change_one(),
+        11..15 => records.change_one(),
         _ => {}
     }
     let text = json!(rows).to_string();
-    books.before.clone_from(&text);
+    records.before.clone_from(&text);
     Reply::Whole(200, text)
 }
 
@@ -206,11 +206,11 @@ fn until_asked(asked: &AtomicU64, count: u64) {
 fn ingests_once_from_faulty_provider_after_kills() {
     let (count, kills) = (setting("INGEST_PAYMENTS", 1_500) as usize, setting("INGEST_KILLS", 3));
     let seed = setting("INGEST_SEED", 7);
-    let books = Arc::new(Mutex::new(Books::new(count, seed)));
+    let records = Arc::new(Mutex::new(ProviderRecords::new(count, seed)));
     let (is_faulty, asked) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
     let is_open = Arc::new(AtomicBool::new(false));
     let provider = Provider::start();
-    let (shared, faulty, counter) = (books.clone(), is_faulty.clone(), asked.clone());
+    let (shared, faulty, counter) = (records.clone(), is_faulty.clone(), asked.clone());
     let open = is_open.clone();
     provider.handle(move |request| {
         if !open.load(Ordering::Relaxed) {
@@ -242,8 +242,8 @@ fn ingests_once_from_faulty_provider_after_kills() {
     until_asked(&asked, asked.load(Ordering::Relaxed) + pages);
     is_faulty.store(false, Ordering::Relaxed);
     let expected: BTreeMap<_, _> = {
-        let books = books.lock().expect("no panic");
-        books.by_date.values().map(|record| (format!("t{}", record.number), amount(record))).collect()
+        let records = records.lock().expect("no panic");
+        records.by_date.values().map(|record| (format!("t{}", record.number), amount(record))).collect()
     };
     until_complete(&running.address, &expected);
     kill(&mut running);

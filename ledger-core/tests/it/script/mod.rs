@@ -15,12 +15,12 @@ use ledger_core::{AccountAddress, Balance, MetadataValue, Posting, SmolStr};
 /// A ledger of a case, written as lines of `account ASSET amount`, `account ASSET COLOR amount` or
 /// `account.key = value`.
 #[derive(Clone, Default)]
-struct Books {
+struct FixedLedger {
     balances: BTreeMap<(String, String, String), Balance>,
     metadata: BTreeMap<(String, String), String>,
 }
 
-impl Books {
+impl FixedLedger {
     fn of(lines: &str) -> Self {
         let mut books = Self::default();
         for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -42,7 +42,7 @@ impl Books {
     }
 }
 
-impl Reads for Books {
+impl Reads for FixedLedger {
     type Error = Infallible;
 
     fn balance(&mut self, account: &AccountAddress, asset: &str, color: &str) -> Result<Balance, Infallible> {
@@ -84,7 +84,7 @@ fn run(script: &str, given: &str, books: &str, options: Options) -> Result<Outco
     let variables = variables(given);
     let mut scratch = Scratch::default();
     let mut run = Run::new(&program, &variables, options, &mut scratch);
-    let mut books = Books::of(books);
+    let mut books = FixedLedger::of(books);
     while run.advance()? == Progress::Needs {
         let Ok(()) = run.answer(&mut books);
     }

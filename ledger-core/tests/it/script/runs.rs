@@ -11,7 +11,7 @@ use ledger_core::{
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{Books, printed, run, variables};
+use super::{FixedLedger, printed, run, variables};
 
 #[test]
 fn asks_once_if_all_accounts_are_given() {
@@ -36,7 +36,7 @@ fn asks_once_if_all_accounts_are_given() {
     // Advancing again without an answer changes nothing.
     assert_eq!(run.advance(), Ok(Progress::Needs));
     assert_eq!(run.needs().len(), 6);
-    let Ok(()) = run.answer(&mut Books::of("c.n = 1"));
+    let Ok(()) = run.answer(&mut FixedLedger::of("c.n = 1"));
     assert_eq!(run.advance(), Ok(Progress::Done));
 }
 
@@ -112,7 +112,7 @@ fn settles_a_command_into_postings() {
         create.movement = Movement::Script(script);
         create.metadata.insert_text("k", "request");
         let program = Program::compile(plain, Profile::Default);
-        let Ok(settled) = settle(&mut create, &program, &mut Scratch::default(), &mut Books::of(books));
+        let Ok(settled) = settle(&mut create, &program, &mut Scratch::default(), &mut FixedLedger::of(books));
         settled.map(|()| create)
     };
     let create = settled(
@@ -178,7 +178,7 @@ proptest! {
             let Posting { source, destination, amount, asset } = posting;
             script + &format!("send [{asset} {amount}] (source = @{source} destination = @{destination})\n")
         });
-        let mut books = Books::default();
+        let mut books = FixedLedger::default();
         for (at, (account, asset)) in [("a", "PEAR/2"), ("b", "PEAR/2"), ("a:x", "PEAR/2"), ("a", "PLUM"), ("b", "PLUM"), ("a:x", "PLUM")].into_iter().enumerate() {
             books.balances.insert((account.into(), asset.into(), String::new()), Balance::from(Amount::from(held[at])));
         }

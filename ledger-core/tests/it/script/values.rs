@@ -5,7 +5,7 @@ use ledger_core::{
     AccountAddress, CreateTransaction, MetadataValue, Movement, Script, VariableValue, settle,
 };
 
-use super::{Books, check, check_with, run};
+use super::{FixedLedger, check, check_with, run};
 
 #[test]
 fn values_are_exact_and_keep_their_text() {
@@ -79,7 +79,7 @@ fn typed_values_fit_only_their_type() {
         let mut script = Script::new(plain, Variables::new());
         script.variables.insert("v".to_owned(), value.clone());
         create.movement = Movement::Script(script);
-        let Ok(settled) = settle(&mut create, &program, &mut Scratch::default(), &mut Books::of(""));
+        let Ok(settled) = settle(&mut create, &program, &mut Scratch::default(), &mut FixedLedger::of(""));
         settled.is_ok()
     };
     let types = ["account", "string", "number", "monetary"];

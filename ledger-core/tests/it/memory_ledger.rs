@@ -11,7 +11,7 @@ use ledger_core::{
 
 /// The state of a ledger, built from its log.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Books {
+pub(crate) struct MemoryLedger {
     pub(crate) volumes: BTreeMap<(AccountAddress, Asset), Volumes>,
     pub(crate) accounts: BTreeMap<AccountAddress, Metadata>,
     pub(crate) transactions: BTreeMap<TransactionId, KnownTransaction>,
@@ -19,7 +19,7 @@ pub(crate) struct Books {
     log: Vec<LogEntry>,
 }
 
-impl Books {
+impl MemoryLedger {
     /// Executes a command. Ids start at 1, and entries have no effective volumes.
     pub(crate) fn execute(&mut self, command: &Command, now: Timestamp) -> Result<LogEntry, Rejection> {
         let date = self.log.last().map_or(now, |last| now.max(last.date));
@@ -134,7 +134,7 @@ impl Books {
     }
 }
 
-impl Changes for Books {
+impl Changes for MemoryLedger {
     fn transaction_recorded(&mut self, transaction: &Transaction, _at: Timestamp) {
         let known = KnownTransaction {
             postings: transaction.postings.clone(),
