@@ -20,7 +20,7 @@ use crate::auth::guard::Guard;
 use crate::blocking;
 use crate::connectors::clock::SystemClock;
 use crate::connectors::engine::Engine;
-use crate::connectors::http::Tools;
+use crate::connectors::http::ProviderAccess;
 use crate::connectors::registry;
 use crate::http::browsers::{BrowserPolicy, HostName};
 use crate::http::error::ApiError;
@@ -96,9 +96,10 @@ fn connectors(store: &Store, settings: &Settings, policy: &ExporterPolicy) -> En
     let (publishers, base) = (settings.payment_publishers.clone(), settings.public_url.clone());
     let events = Events::new(publishers, base, &store.snapshot(), log::now());
     let payments = Arc::new(Payments::new(store.clone(), sealer, events));
-    let tools = Tools::new(policy.outbound, settings.provider_addresses.clone(), settings.provider_timeout)
-        .with_folder(settings.connectors_directory.clone());
-    Engine::new(payments, registry::DEFINITIONS, tools, Arc::new(SystemClock))
+    let access =
+        ProviderAccess::new(policy.outbound, settings.provider_addresses.clone(), settings.provider_timeout)
+            .with_folder(settings.connectors_directory.clone());
+    Engine::new(payments, registry::DEFINITIONS, access, Arc::new(SystemClock))
 }
 
 impl App {

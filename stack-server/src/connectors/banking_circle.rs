@@ -11,7 +11,7 @@ use ledger_core::Timestamp;
 use crate::connectors::config::{Parameter, ParameterType, Values, optional, required, secret};
 use crate::connectors::definition::{Capabilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
-use crate::connectors::http::{Provider, Tools, escape, parsed};
+use crate::connectors::http::{Provider, ProviderAccess, escape, parsed};
 use crate::connectors::json_object::{InvalidRecord, JsonObject};
 use crate::connectors::session::{Session, token_of};
 use crate::connectors::walk::{self, List, PagePosition};
@@ -81,14 +81,14 @@ struct BankingCircle {
     login: String,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
+fn build(values: &Values, access: &ProviderAccess) -> Result<Arc<dyn Connector>, ConfigError> {
     let (user, password) = (values.text("username"), values.text("password"));
     let login = STANDARD.encode(format!("{user}:{password}"));
     let secrets = [password, &login];
     let identity = (values.text("userCertificate"), values.text("userCertificateKey"));
-    let provider = tools.provider_with_identity(PROVIDER, values.text("endpoint"), identity, &secrets);
+    let provider = access.provider_with_identity(PROVIDER, values.text("endpoint"), identity, &secrets);
     let address = values.text("authorizationEndpoint");
-    let authorization = tools.provider_with_identity(PROVIDER, address, identity, &secrets);
+    let authorization = access.provider_with_identity(PROVIDER, address, identity, &secrets);
     Ok(Arc::new(BankingCircle {
         provider: provider.map_err(|reason| reason.of("endpoint"))?,
         authorization: authorization.map_err(|reason| reason.of("authorizationEndpoint"))?,

@@ -9,7 +9,7 @@ use ledger_core::Timestamp;
 use crate::connectors::config::{Parameter, ParameterType, Values, optional, required, secret};
 use crate::connectors::definition::{Capabilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
-use crate::connectors::http::{Provider, Tools, escape, form, parsed};
+use crate::connectors::http::{Provider, ProviderAccess, escape, form, parsed};
 use crate::connectors::json_object::{InvalidRecord, JsonObject};
 use crate::connectors::session::{Session, token_of};
 use crate::connectors::walk::{List, PagePosition};
@@ -88,9 +88,9 @@ struct CurrencyCloud {
     login: String,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
+fn build(values: &Values, access: &ProviderAccess) -> Result<Arc<dyn Connector>, ConfigError> {
     let (login, key) = (values.text("loginID"), values.text("apiKey"));
-    let provider = tools.provider_of(PROVIDER, values.text("endpoint"), &[key]);
+    let provider = access.provider_of(PROVIDER, values.text("endpoint"), &[key]);
     Ok(Arc::new(CurrencyCloud {
         provider: provider.map_err(|reason| reason.of("endpoint"))?,
         session: Session::default(),

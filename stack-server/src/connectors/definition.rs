@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::connectors::Connector;
 use crate::connectors::config::{Parameter, Values};
 use crate::connectors::error::ConfigError;
-use crate::connectors::http::Tools;
+use crate::connectors::http::ProviderAccess;
 
 /// Builds a connector from its configuration.
-pub(crate) type Build = dyn Fn(&Values, &Tools) -> Result<Arc<dyn Connector>, ConfigError> + Sync;
+pub(crate) type Build = dyn Fn(&Values, &ProviderAccess) -> Result<Arc<dyn Connector>, ConfigError> + Sync;
 
 /// A connector that can be installed.
 #[derive(Clone, Copy)]

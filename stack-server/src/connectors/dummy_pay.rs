@@ -11,7 +11,7 @@ use ledger_core::{Balance, Timestamp};
 use crate::connectors::config::{Parameter, ParameterType, Values, Visibility, optional, required};
 use crate::connectors::definition::{Capabilities, Definition};
 use crate::connectors::error::ConfigError;
-use crate::connectors::http::Tools;
+use crate::connectors::http::ProviderAccess;
 use crate::connectors::{
     Connector, ConnectorFuture, Failure, NewTask, Order, OrderResult, Page, Restart, TaskContext, object,
 };
@@ -81,14 +81,14 @@ struct DummyPay {
     listed: Mutex<BTreeMap<String, u64>>,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
+fn build(values: &Values, access: &ProviderAccess) -> Result<Arc<dyn Connector>, ConfigError> {
     let (accounts, payments) =
         (values.number("numberOfAccountsPreGenerated"), values.number("numberOfPaymentsPreGenerated"));
     if accounts > GENERATED_MAX || payments > GENERATED_MAX {
         return Err(ConfigError::TooManyGenerated(GENERATED_MAX));
     }
     Ok(Arc::new(DummyPay {
-        directory: tools.directory(values.text("directory")).map_err(|reason| reason.of("directory"))?,
+        directory: access.directory(values.text("directory")).map_err(|reason| reason.of("directory"))?,
         prefix: values.text("prefixFileToIngest").to_owned(),
         period: values.duration("filePollingPeriod"),
         generation_period: values.duration("fileGenerationPeriod"),

@@ -15,7 +15,7 @@ use crate::connectors::clock::Clock;
 use crate::connectors::config::Values;
 use crate::connectors::definition::Definition;
 use crate::connectors::error::{InstallationError, log_fault};
-use crate::connectors::http::Tools;
+use crate::connectors::http::ProviderAccess;
 use crate::connectors::registry;
 use crate::connectors::runner::{Context, Runner};
 use crate::http::error::ApiError;
@@ -34,7 +34,7 @@ pub(crate) struct Engine(pub(super) Arc<Shared>);
 pub(super) struct Shared {
     pub(super) payments: Arc<Payments>,
     pub(super) definitions: &'static [Definition],
-    pub(super) tools: Tools,
+    pub(super) access: ProviderAccess,
     pub(super) clock: Arc<dyn Clock>,
     /// The runtime of the tasks. Without it, no task runs.
     runtime: OnceLock<Handle>,
@@ -47,11 +47,11 @@ impl Engine {
     pub(crate) fn new(
         payments: Arc<Payments>,
         definitions: &'static [Definition],
-        tools: Tools,
+        access: ProviderAccess,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let (runtime, running, changing) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { payments, definitions, tools, clock, runtime, running, changing }))
+        Self(Arc::new(Shared { payments, definitions, access, clock, runtime, running, changing }))
     }
 
     /// Returns the payments service, which contains the records.
@@ -138,7 +138,7 @@ impl Engine {
     ) -> Result<Option<Arc<Runner>>, InstallationError> {
         let Some(runtime) = self.runtime().cloned() else { return Ok(None) };
         let (definition, values) = self.values(installation)?;
-        let connector = (definition.build)(&values, &self.0.tools)?;
+        let connector = (definition.build)(&values, &self.0.access)?;
         let period = values.duration(definition.period);
         let context = Context { payments: self.0.payments.clone(), clock: self.0.clock.clone(), runtime };
         let runner =

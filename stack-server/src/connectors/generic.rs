@@ -12,7 +12,7 @@ use crate::connectors::config::{Parameter, ParameterType, Values, optional, secr
 use crate::connectors::definition::{Capabilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
 use crate::connectors::generic_walk::{WalkPosition, hash, whole_seconds};
-use crate::connectors::http::{Provider, Tools, escape};
+use crate::connectors::http::{Provider, ProviderAccess, escape};
 use crate::connectors::{
     Connector, ConnectorFuture, Failure, NewTask, Order, OrderResult, Page, Restart, TaskContext, currency,
 };
@@ -52,11 +52,11 @@ struct Generic {
     authorization: String,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
+fn build(values: &Values, access: &ProviderAccess) -> Result<Arc<dyn Connector>, ConfigError> {
     let (endpoint, key) = (values.text("endpoint"), values.text("apiKey"));
     let provider = match endpoint {
         "" => None,
-        endpoint => Some(tools.provider(endpoint, &[key]).map_err(|reason| reason.of("endpoint"))?),
+        endpoint => Some(access.provider(endpoint, &[key]).map_err(|reason| reason.of("endpoint"))?),
     };
     Ok(Arc::new(Generic { provider, authorization: format!("Bearer {key}") }))
 }

@@ -17,7 +17,7 @@ use crate::outbound::{Client, Identity, OutboundPolicy, OutboundRequest, Outboun
 
 /// The HTTP client, address policy and folder that all connectors share.
 #[derive(Clone, Debug)]
-pub(crate) struct Tools {
+pub(crate) struct ProviderAccess {
     client: Arc<Client>,
     policy: OutboundPolicy,
     /// The operator's addresses of providers, by the name of the connector.
@@ -28,7 +28,7 @@ pub(crate) struct Tools {
     folder: PathBuf,
 }
 
-impl Tools {
+impl ProviderAccess {
     pub(crate) fn new(
         policy: OutboundPolicy,
         addresses: BTreeMap<String, String>,
@@ -83,7 +83,7 @@ impl Tools {
     ///
     /// # Errors
     ///
-    /// Returns errors of [`Tools::provider`].
+    /// Returns errors of [`ProviderAccess::provider`].
     pub(crate) fn provider_of(
         &self,
         name: &str,
@@ -96,12 +96,12 @@ impl Tools {
         self.provider(endpoint, secrets)
     }
 
-    /// Returns a provider like [`Tools::provider_of`], with a client certificate and its key in PEM form.
+    /// Returns a provider like [`ProviderAccess::provider_of`], with a client certificate and its key in PEM form.
     ///
     /// # Errors
     ///
-    /// Returns errors of [`Tools::provider`]. Also fails if the certificate or the key is not valid, or if they do not
-    /// belong together.
+    /// Returns errors of [`ProviderAccess::provider`]. Also fails if the certificate or the key is not valid, or if
+    /// they do not belong together.
     pub(crate) fn provider_with_identity(
         &self,
         name: &str,

@@ -76,7 +76,7 @@ impl Engine {
         definition: &'static Definition,
         values: &Values,
     ) -> Result<(Installation, Vec<NewTask>), ApiError> {
-        let connector = (definition.build)(values, &self.0.tools)?;
+        let connector = (definition.build)(values, &self.0.access)?;
         let new_tasks = connector.first_tasks();
         let checked = blocking::answer(move || Ok(connector.check())).await?;
         checked.map_err(|failure| setup_error(&failure.reason))?;
@@ -362,7 +362,7 @@ impl Engine {
         body: &[u8],
     ) -> Result<(), ApiError> {
         let values = Values::read(body, definition.parameters)?;
-        let connector = (definition.build)(&values, &self.0.tools)?;
+        let connector = (definition.build)(&values, &self.0.access)?;
         let config = self.sealed_config(id, definition, &values)?;
         let name = values.text("name").to_owned();
         let new_tasks = connector.first_tasks();

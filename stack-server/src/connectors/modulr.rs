@@ -13,7 +13,7 @@ use ring::hmac;
 use crate::connectors::config::{Parameter, ParameterType, Values, Visibility, optional, required, secret};
 use crate::connectors::definition::{Capabilities, Definition, SLOTS};
 use crate::connectors::error::ConfigError;
-use crate::connectors::http::{Provider, Tools, escape, parsed};
+use crate::connectors::http::{Provider, ProviderAccess, escape, parsed};
 use crate::connectors::json_object::{InvalidRecord, JsonObject};
 use crate::connectors::walk::{List, PagePosition};
 use crate::connectors::{
@@ -91,9 +91,9 @@ struct Modulr {
     page_size: u64,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
+fn build(values: &Values, access: &ProviderAccess) -> Result<Arc<dyn Connector>, ConfigError> {
     let (key, secret) = (values.text("apiKey"), values.text("apiSecret"));
-    let provider = tools.provider_of(PROVIDER, values.text("endpoint"), &[key, secret]);
+    let provider = access.provider_of(PROVIDER, values.text("endpoint"), &[key, secret]);
     Ok(Arc::new(Modulr {
         provider: provider.map_err(|reason| reason.of("endpoint"))?,
         key: key.to_owned(),

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::connectors::config::{Parameter, ParameterType, Values, optional, required, secret};
 use crate::connectors::definition::{Capabilities, Definition, SLOTS};
-use crate::connectors::http::{Provider, Tools, escape};
+use crate::connectors::http::{Provider, ProviderAccess, escape};
 use crate::connectors::json_object::JsonObject;
 use crate::connectors::stripe_mapping::{self, id_of};
 use crate::connectors::stripe_timeline::Timeline;
@@ -38,7 +38,7 @@ pub(crate) const DEFINITION: Definition = Definition {
     period: "pollingPeriod",
     slots: SLOTS,
     capabilities: Capabilities { pays: true, reverses: true, transfers: true, bank_accounts: false },
-    build: &|values, tools| Ok(build(values, tools)),
+    build: &|values, access| Ok(build(values, access)),
     clean: None,
 };
 
@@ -58,11 +58,11 @@ struct Stripe {
     page_size: u64,
 }
 
-fn build(values: &Values, tools: &Tools) -> Arc<dyn Connector> {
+fn build(values: &Values, access: &ProviderAccess) -> Arc<dyn Connector> {
     let key = values.text("apiKey");
     let encoded = STANDARD.encode(format!("{key}:"));
     Arc::new(Stripe {
-        provider: tools.known_provider(PROVIDER, ADDRESS, &[key, &encoded]),
+        provider: access.known_provider(PROVIDER, ADDRESS, &[key, &encoded]),
         authorization: format!("Basic {encoded}"),
         page_size: values.number("pageSize").clamp(1, PAGE_MAX),
     })

@@ -12,7 +12,7 @@ use crate::connectors::clock::manual::ManualClock;
 use crate::connectors::config::{Parameter, ParameterType, Values, optional};
 use crate::connectors::definition::{Capabilities, Definition};
 use crate::connectors::engine::{Engine, Worker};
-use crate::connectors::http::Tools;
+use crate::connectors::http::ProviderAccess;
 use crate::connectors::{
     Connector, ConnectorFuture, Failure, NewTask, Order, OrderResult, Page, Restart, TaskContext,
 };
@@ -97,7 +97,7 @@ fn engine<C: Connector + 'static>(
     clock: &ManualClock,
     build: impl Fn() -> Arc<C> + Sync + 'static,
 ) -> Engine {
-    let build = move |_: &Values, _: &Tools| Ok(build() as Arc<dyn Connector>);
+    let build = move |_: &Values, _: &ProviderAccess| Ok(build() as Arc<dyn Connector>);
     let definition = Definition {
         provider: "TEST",
         parameters: PARAMETERS,
@@ -110,8 +110,9 @@ fn engine<C: Connector + 'static>(
     let definitions: &'static [Definition] = Box::leak(Box::new([definition]));
     let events = Events::new(vec!["test"], String::new(), &store.snapshot(), clock.now());
     let payments = Payments::new(store.clone(), Sealer::of_secret(b"test"), events);
-    let tools = Tools::new(OutboundPolicy::Any, std::collections::BTreeMap::new(), Duration::from_secs(30));
-    Engine::new(Arc::new(payments), definitions, tools, Arc::new(clock.clone()))
+    let access =
+        ProviderAccess::new(OutboundPolicy::Any, std::collections::BTreeMap::new(), Duration::from_secs(30));
+    Engine::new(Arc::new(payments), definitions, access, Arc::new(clock.clone()))
 }
 
 impl Fixture {

@@ -7,7 +7,7 @@ use ledger_core::Timestamp;
 
 use crate::connectors::config::{Parameter, ParameterType, Values, optional, required, secret};
 use crate::connectors::definition::{Capabilities, Definition, SLOTS};
-use crate::connectors::http::{Provider, Tools, escape, parsed};
+use crate::connectors::http::{Provider, ProviderAccess, escape, parsed};
 use crate::connectors::json_object::{InvalidRecord, JsonObject};
 use crate::connectors::walk::{self, List, PagePosition};
 use crate::connectors::{
@@ -40,7 +40,7 @@ pub(crate) const DEFINITION: Definition = Definition {
     period: "pollingPeriod",
     slots: SLOTS,
     capabilities: Capabilities { pays: true, reverses: false, transfers: true, bank_accounts: false },
-    build: &|values, tools| Ok(build(values, tools)),
+    build: &|values, access| Ok(build(values, access)),
     clean: None,
 };
 
@@ -96,9 +96,9 @@ struct Wise {
     authorization: String,
 }
 
-fn build(values: &Values, tools: &Tools) -> Arc<dyn Connector> {
+fn build(values: &Values, access: &ProviderAccess) -> Arc<dyn Connector> {
     let key = values.text("apiKey");
-    let provider = tools.known_provider(PROVIDER, ADDRESS, &[key]);
+    let provider = access.known_provider(PROVIDER, ADDRESS, &[key]);
     Arc::new(Wise { provider, authorization: format!("Bearer {key}") })
 }
 

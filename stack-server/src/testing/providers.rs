@@ -11,7 +11,7 @@ use ledger_core::{Balance, Timestamp};
 use tokio::runtime::Runtime;
 
 use crate::connectors::config::Values;
-use crate::connectors::http::Tools;
+use crate::connectors::http::ProviderAccess;
 use crate::connectors::{Connector, Order, Page, TaskContext, Transfer, registry};
 use crate::outbound::OutboundPolicy;
 use crate::payments::codec::Metadata;
@@ -73,7 +73,7 @@ impl Providers {
         let url = serve(answer.clone());
         let names = registry::DEFINITIONS.iter().map(|row| row.provider);
         let addresses = names.map(|name| (name.to_owned(), url.clone())).collect();
-        let tools = Tools::new(OutboundPolicy::Any, addresses, Duration::from_secs(10))
+        let access = ProviderAccess::new(OutboundPolicy::Any, addresses, Duration::from_secs(10))
             .with_folder(Some(folder.to_owned()));
         let config = serde_json::json!({
             "name": "fuzz", "apiKey": "key", "apiSecret": "secret", "loginID": "me", "username": "me",
@@ -83,7 +83,7 @@ impl Providers {
         let config = config.to_string();
         let built = registry::DEFINITIONS.iter().map(|row| {
             let values = Values::read(config.as_bytes(), row.parameters).expect("all parameters");
-            (row.provider, (row.build)(&values, &tools).expect("a connector"))
+            (row.provider, (row.build)(&values, &access).expect("a connector"))
         });
         let connectors = built.collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
