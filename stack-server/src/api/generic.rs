@@ -15,12 +15,12 @@ use crate::limits::PAYMENTS_PAGE_MAX;
 use crate::payments::account::{self, Account};
 use crate::payments::balance::{self, AccountBalance};
 use crate::payments::codec::date_key;
+use crate::payments::enumerations::{AccountType, PaymentStatus, PaymentType};
 use crate::payments::event::write_metadata;
 use crate::payments::ids::AccountId;
 use crate::payments::page::{Listing, PageBound, Position, SortKey};
 use crate::payments::payment::{self, Payment};
 use crate::payments::record;
-use crate::payments::words::{AccountType, PaymentStatus, PaymentType};
 
 /// Handles a request.
 ///

@@ -20,8 +20,8 @@ use crate::connectors::{
 use crate::payments::account::NewAccount;
 use crate::payments::balance::NewBalance;
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::{AccountType, InitiationType, PaymentStatus, PaymentType, Scheme};
 use crate::payments::payment::NewPayment;
-use crate::payments::words::{AccountType, InitiationType, PaymentStatus, PaymentType, Scheme};
 
 const PROVIDER: &str = "CURRENCY-CLOUD";
 

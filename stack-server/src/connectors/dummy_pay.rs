@@ -18,12 +18,12 @@ use crate::connectors::{
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::{AccountType, PaymentStatus, PaymentType, Scheme};
 use crate::payments::event::write_metadata;
 use crate::payments::ids::AccountId;
 use crate::payments::ingest::Batch;
 use crate::payments::payment::NewPayment;
 use crate::payments::task::NO_STATE;
-use crate::payments::words::{AccountType, PaymentStatus, PaymentType, Scheme};
 use crate::uuid::Uuid;
 
 mod file;

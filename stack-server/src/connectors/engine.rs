@@ -20,11 +20,11 @@ use crate::connectors::registry;
 use crate::connectors::runner::{Context, Runner};
 use crate::http::error::ApiError;
 use crate::limits::DELIVERY_STOP_TIMEOUT;
+use crate::payments::enumerations::TaskStatus;
 use crate::payments::ids::ConnectorId;
 use crate::payments::installation::{self, Installation};
 use crate::payments::service::Payments;
 use crate::payments::task;
-use crate::payments::words::TaskStatus;
 use crate::uuid::Uuid;
 
 /// Runs connectors. A clone is cheap.

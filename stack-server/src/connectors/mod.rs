@@ -45,10 +45,10 @@ use ledger_core::{Balance, Timestamp};
 
 use crate::http::response::{Json, Numbers};
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::{InitiationType, PaymentStatus, PaymentType};
 use crate::payments::ids::{AccountId, ConnectorId};
 use crate::payments::ingest::Batch;
 use crate::payments::task::Schedule;
-use crate::payments::words::{InitiationType, PaymentStatus, PaymentType};
 use crate::uuid;
 
 /// A future with the result of a connector.

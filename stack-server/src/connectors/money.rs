@@ -16,13 +16,13 @@ use crate::http::response::{Json, Numbers};
 use crate::payments::account::Account;
 use crate::payments::bank_account::{self, BankAccount};
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::{AccountType, InitiationStatus, PaymentType, TaskStatus};
 use crate::payments::event::Event;
 use crate::payments::ids::{AccountId, ConnectorId, InitiationId, PaymentId};
 use crate::payments::initiation::{self, Initiation, RelatedPayment, Step};
 use crate::payments::record::{self, Versioned};
 use crate::payments::service::{Payments, require_installation};
 use crate::payments::task::{Schedule, Task};
-use crate::payments::words::{AccountType, InitiationStatus, PaymentType, TaskStatus};
 
 /// Whether a task pays or reverses a transfer initiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,13 +10,13 @@ use crate::connectors::transfers::{self, NewTransfer};
 use crate::connectors::{Order, OrderResult, OrderState};
 use crate::http::error::{ApiError, Code};
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::{InitiationType, TransferStatus};
 use crate::payments::ids::ConnectorId;
 use crate::payments::initiation::Initiation;
 use crate::payments::record;
 use crate::payments::service::require_installation;
 use crate::payments::task::Task;
 use crate::payments::transfer as stored;
-use crate::payments::words::{InitiationType, TransferStatus};
 use crate::uuid::Uuid;
 
 /// Commits the new state of a transfer initiation together with the start of the task that executes `action`. If they

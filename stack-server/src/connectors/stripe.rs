@@ -20,8 +20,8 @@ use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
 use crate::payments::balance::NewBalance;
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::{AccountType, InitiationType, PaymentType};
 use crate::payments::task::NO_STATE;
-use crate::payments::words::{AccountType, InitiationType, PaymentType};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 

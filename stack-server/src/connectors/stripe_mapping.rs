@@ -4,9 +4,9 @@ use ledger_core::{Balance, Timestamp};
 
 use crate::connectors::json_object::JsonObject;
 use crate::connectors::{TaskContext, currency};
+use crate::payments::enumerations::{PaymentStatus, PaymentType, Scheme};
 use crate::payments::ids::AccountId;
 use crate::payments::payment::{Adjustment, NewPayment};
-use crate::payments::words::{PaymentStatus, PaymentType, Scheme};
 
 use PaymentStatus as S;
 

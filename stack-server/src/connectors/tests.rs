@@ -18,13 +18,13 @@ use crate::connectors::{
 };
 use crate::outbound::OutboundPolicy;
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::{PaymentStatus, PaymentType, Scheme, TaskStatus};
 use crate::payments::event::Events;
 use crate::payments::ids::ConnectorId;
 use crate::payments::payment::{NewPayment, Payment};
 use crate::payments::record;
 use crate::payments::service::Payments;
 use crate::payments::task::{self, Task};
-use crate::payments::words::{PaymentStatus, PaymentType, Scheme, TaskStatus};
 use crate::sealing::Sealer;
 
 mod changes;

@@ -10,12 +10,12 @@ use crate::connectors::{
 use crate::http::error::ApiError;
 use crate::payments::account::Account;
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::{AccountType, InitiationType, TransferStatus};
 use crate::payments::ids::{AccountId, ConnectorId, InitiationId};
 use crate::payments::record::{self, Versioned};
 use crate::payments::service::{Payments, require_installation};
 use crate::payments::task::Task;
 use crate::payments::transfer as stored;
-use crate::payments::words::{AccountType, InitiationType, TransferStatus};
 use crate::uuid::Uuid;
 
 /// The key in the descriptors of these tasks.

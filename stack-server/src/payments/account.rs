@@ -7,10 +7,10 @@ use ledger_store::{Collection, DocumentKey};
 
 use crate::collections::PAYMENT_ACCOUNTS;
 use crate::payments::codec::{Decoder, Encoder, Metadata, date_key, text_key};
+use crate::payments::enumerations::AccountType;
 use crate::payments::filter::{KeyKind, Keys, Row, Value};
 use crate::payments::ids::{self, AccountId, ConnectorId};
 use crate::payments::record::{Record, ordered};
-use crate::payments::words::AccountType;
 use crate::uuid::Uuid;
 
 /// Indexes of accounts, by the field that each sorts by.

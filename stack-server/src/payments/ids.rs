@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use crate::payments::words::PaymentType;
+use crate::payments::enumerations::PaymentType;
 use crate::uuid::Uuid;
 
 /// Maximum length of a provider's reference in bytes. Keys of documents must be able to contain it.

@@ -8,10 +8,10 @@ use ledger_store::{Collection, DocumentKey, ReadError, Snapshot};
 use crate::collections::TRANSFER_INITIATIONS;
 use crate::payments::account::{decode_link, encode_link};
 use crate::payments::codec::{Decoder, Encoder, Metadata, date_key, text_key};
+use crate::payments::enumerations::{InitiationStatus, InitiationType, PaymentType};
 use crate::payments::filter::{KeyKind, Keys, Row, Value};
 use crate::payments::ids::{self, AccountId, InitiationId, PaymentId};
 use crate::payments::record::{self, Record, Versioned, ordered};
-use crate::payments::words::{InitiationStatus, InitiationType, PaymentType};
 use crate::uuid::Uuid;
 
 /// Indexes of transfer initiations, by the field that each sorts by.

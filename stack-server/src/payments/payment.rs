@@ -10,10 +10,10 @@ use crate::payments::account::{decode_link, encode_link};
 use crate::payments::codec::{
     Decoder, Encoder, Metadata, date_key, number_key, terminated_text_key, text_key,
 };
+use crate::payments::enumerations::{PaymentStatus, PaymentType, Scheme};
 use crate::payments::filter::{KeyKind, Keys, Row, Value};
 use crate::payments::ids::{AccountId, ConnectorId, PaymentId};
 use crate::payments::record::{DATED, Record, dated, ordered};
-use crate::payments::words::{PaymentStatus, PaymentType, Scheme};
 
 /// Indexes of payments, by the field that each sorts by. Fields with few values have dated ones: new entries then come at
 /// the end of each value, and a list of one value is read in the order of its dates.

@@ -10,9 +10,9 @@ use std::ops::Bound;
 
 use crate::collections::TASKS;
 use crate::payments::codec::{Decoder, Encoder, date_key};
+use crate::payments::enumerations::TaskStatus;
 use crate::payments::ids::ConnectorId;
 use crate::payments::record::{self, Record, Versioned, ordered, unique};
-use crate::payments::words::TaskStatus;
 use crate::uuid::Uuid;
 
 /// Index of tasks by installation and creation date.

@@ -7,9 +7,9 @@ use ledger_store::{Collection, DocumentKey, ReadError, Snapshot};
 
 use crate::collections::TRANSFERS;
 use crate::payments::codec::{Decoder, Encoder, date_key};
+use crate::payments::enumerations::TransferStatus;
 use crate::payments::ids::ConnectorId;
 use crate::payments::record::{self, Record, ordered};
-use crate::payments::words::TransferStatus;
 use crate::uuid::Uuid;
 
 /// Index of transfers by installation and creation date.

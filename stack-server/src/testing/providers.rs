@@ -15,8 +15,8 @@ use crate::connectors::http::ProviderAccess;
 use crate::connectors::{Connector, Order, Page, TaskContext, Transfer, registry};
 use crate::outbound::OutboundPolicy;
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::InitiationType;
 use crate::payments::ids::ConnectorId;
-use crate::payments::words::InitiationType;
 use crate::uuid::Uuid;
 
 /// The tasks of all connectors and their payments, as pairs of the provider and the task's descriptor.

@@ -19,11 +19,11 @@ use crate::log;
 use crate::payments::account::{Account, BY_DATE, BY_NAME, BY_REFERENCE, BY_TYPE, NewAccount};
 use crate::payments::balance::{self, AccountBalance};
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::AccountType;
 use crate::payments::event::Event;
 use crate::payments::ids::{AccountId, ConnectorId};
 use crate::payments::record;
 use crate::payments::service::require_installation;
-use crate::payments::words::AccountType;
 use crate::payments::{account as accounts, pool};
 use serde_json::value::RawValue;
 

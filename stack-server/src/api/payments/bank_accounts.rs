@@ -18,11 +18,11 @@ use crate::log;
 use crate::payments::account::Account;
 use crate::payments::bank_account::{self, BY_DATE, BY_NAME, BankAccount, Numbers, RelatedAccount};
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::AccountType;
 use crate::payments::event::Event;
 use crate::payments::ids::ConnectorId;
 use crate::payments::record::{self, Versioned};
 use crate::payments::service::require_installation;
-use crate::payments::words::AccountType;
 use crate::uuid::Uuid;
 
 const LIST: List = List {

@@ -9,13 +9,13 @@ use crate::http::response::{Json, Reply};
 use crate::payments::account::Account;
 use crate::payments::balance::AccountBalance;
 use crate::payments::bank_account::{BankAccount, Numbers};
+use crate::payments::enumerations::{AccountType, PaymentStatus};
 use crate::payments::event::write_metadata;
 use crate::payments::ids::AccountId;
 use crate::payments::initiation::Initiation;
 use crate::payments::payment::{Adjustment, Payment};
 use crate::payments::task::Task;
 use crate::payments::transfer::Transfer;
-use crate::payments::words::{AccountType, PaymentStatus};
 use crate::uuid::Uuid;
 
 /// The reader of a record. It decides where the members for stack 1.10 and stack 2 exclude each other.

@@ -20,6 +20,7 @@ use crate::http::json::{self, Date, Digits, Fields, Flag, Text};
 use crate::http::response::{self, Reply};
 use crate::log;
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::{AccountType, InitiationStatus, InitiationType};
 use crate::payments::event::Event;
 use crate::payments::filter::Filter;
 use crate::payments::ids::{AccountId, ConnectorId, InitiationId};
@@ -27,7 +28,6 @@ use crate::payments::initiation::{self, BY_DATE, BY_REFERENCE, Initiation, Rever
 use crate::payments::installation;
 use crate::payments::record::{self, Record as _, Versioned};
 use crate::payments::service::require_installation;
-use crate::payments::words::{AccountType, InitiationStatus, InitiationType};
 
 const LIST: List = List {
     name: "transfer initiations",

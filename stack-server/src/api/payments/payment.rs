@@ -16,6 +16,7 @@ use crate::http::response::{self, Reply};
 use crate::log;
 use crate::payments::account::Account;
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::{PaymentStatus, PaymentType, Scheme};
 use crate::payments::event::Event;
 use crate::payments::filter::Filter;
 use crate::payments::ids::{AccountId, ConnectorId, PaymentId, REFERENCE_BYTES_MAX};
@@ -28,7 +29,6 @@ use crate::payments::payment::{
 use crate::payments::postings::write::PaymentChanges;
 use crate::payments::record;
 use crate::payments::service::require_installation;
-use crate::payments::words::{PaymentStatus, PaymentType, Scheme};
 
 const LIST: List = List {
     name: "payments",

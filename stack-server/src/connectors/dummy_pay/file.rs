@@ -9,10 +9,10 @@ use crate::connectors::TaskContext;
 use crate::http::json::{self, Date, Digits, Fields, JsonError, Object, Text, TextMap};
 use crate::payments::account::NewAccount;
 use crate::payments::codec::Metadata;
+use crate::payments::enumerations::{AccountType, PaymentStatus, PaymentType, Scheme};
 use crate::payments::ids::AccountId;
 use crate::payments::ingest::Batch;
 use crate::payments::payment::NewPayment;
-use crate::payments::words::{AccountType, PaymentStatus, PaymentType, Scheme};
 
 #[derive(Default)]
 struct File<'a> {

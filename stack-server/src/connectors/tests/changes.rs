@@ -8,8 +8,8 @@ use super::*;
 use crate::connectors::manage::FLUSHED_REMOVAL;
 use crate::http::error::Code;
 use crate::payments::account::NewAccount;
+use crate::payments::enumerations::AccountType;
 use crate::payments::installation::{self, Installation};
-use crate::payments::words::AccountType;
 
 fn installed(fixture: &Fixture) -> Vec<Installation> {
     let mut all = installation::all(&fixture.store.snapshot()).expect("installations");

@@ -7,10 +7,10 @@ use crate::connectors::money::Action;
 use crate::connectors::orders;
 use crate::connectors::transfers::NewTransfer;
 use crate::payments::account::NewAccount;
+use crate::payments::enumerations::{AccountType, InitiationStatus, InitiationType, TransferStatus};
 use crate::payments::ids::{AccountId, InitiationId};
 use crate::payments::initiation::{self, Initiation, Step};
 use crate::payments::transfer::{self, Transfer};
-use crate::payments::words::{AccountType, InitiationStatus, InitiationType, TransferStatus};
 
 /// Starts a transfer from an account.
 fn begin(fixture: &Fixture, id: &ConnectorId, source: &str) {

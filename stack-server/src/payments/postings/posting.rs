@@ -8,10 +8,10 @@ use ledger_store::{Collection, DocumentKey, ReadError, Snapshot};
 use crate::collections::POSTINGS;
 use crate::payments::account::{decode_link, encode_link};
 use crate::payments::codec::{Decoder, Encoder};
+use crate::payments::enumerations::PaymentStatus;
 use crate::payments::ids::{AccountId, PaymentId};
 use crate::payments::payment::Payment;
 use crate::payments::record::{self, Record, Versioned};
-use crate::payments::words::PaymentStatus;
 
 /// The state of a payment in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,8 +154,8 @@ pub(crate) fn find(snapshot: &Snapshot, id: &PaymentId) -> Result<Option<Version
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payments::enumerations::PaymentType;
     use crate::payments::ids::ConnectorId;
-    use crate::payments::words::PaymentType;
     use crate::uuid::Uuid;
 
     #[test]

@@ -25,11 +25,11 @@ use crate::http::request::Query;
 use crate::integrations::pipelines::exporter::ExporterPolicy;
 use crate::outbound::OutboundPolicy;
 use crate::payments::account::Account;
+use crate::payments::enumerations::TaskStatus;
 use crate::payments::ids::{AccountId, ConnectorId, InitiationId};
 use crate::payments::pool::{Member, Pool};
 use crate::payments::record;
 use crate::payments::task::{Schedule, Task};
-use crate::payments::words::TaskStatus;
 use crate::settings::Settings;
 
 /// All records that clients see: a line that identifies the record, and its contents. Lines of records that belong to an

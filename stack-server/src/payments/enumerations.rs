@@ -1,7 +1,7 @@
-//! The closed sets of words of the payments API.
+//! The enumerations of the payments API: closed sets of words.
 
 /// Defines an enumeration of words with their texts and stored numbers.
-macro_rules! words {
+macro_rules! enumeration {
     ($(#[$meta:meta])* $name:ident { $($variant:ident = $number:literal, $word:literal;)* }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,7 @@ macro_rules! words {
     };
 }
 
-words! {
+enumeration! {
     /// Direction of a payment. Lists sort in this order.
     PaymentType {
         PayIn = 0, "PAY-IN";
@@ -45,7 +45,7 @@ words! {
     }
 }
 
-words! {
+enumeration! {
     /// Status of a payment or an adjustment. Lists sort in this order.
     PaymentStatus {
         Succeeded = 0, "SUCCEEDED";
@@ -62,7 +62,7 @@ words! {
     }
 }
 
-words! {
+enumeration! {
     /// Scheme of a payment.
     Scheme {
         Unknown = 0, "unknown";
@@ -92,7 +92,7 @@ words! {
     }
 }
 
-words! {
+enumeration! {
     /// Owner of an account: the owner of the installation or a counterparty.
     AccountType {
         Internal = 0, "INTERNAL";
@@ -101,7 +101,7 @@ words! {
     }
 }
 
-words! {
+enumeration! {
     /// Status of a task.
     TaskStatus {
         Stopped = 0, "STOPPED";
@@ -112,7 +112,7 @@ words! {
     }
 }
 
-words! {
+enumeration! {
     /// Destination of a transfer initiation: an account of the owner (transfer) or of a counterparty (payout).
     InitiationType {
         Transfer = 0, "TRANSFER";
@@ -120,7 +120,7 @@ words! {
     }
 }
 
-words! {
+enumeration! {
     /// Status of a transfer initiation.
     InitiationStatus {
         WaitingForValidation = 0, "WAITING_FOR_VALIDATION";
@@ -138,7 +138,7 @@ words! {
     }
 }
 
-words! {
+enumeration! {
     /// Status of a transfer of stack 1.10.
     TransferStatus {
         Pending = 0, "PENDING";
