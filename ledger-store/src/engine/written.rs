@@ -2,7 +2,7 @@
 
 use ledger_core::TransactionId;
 use ledger_journal::Position;
-use ledger_journal::entry::{Recognition, Record, find_in_chunk};
+use ledger_journal::entry::{PriorRequest, Record, find_in_chunk};
 use smol_str::SmolStr;
 
 use super::Engine;
@@ -112,9 +112,9 @@ impl WrittenEntries for EngineEntries<'_> {
         &self,
         batch: &mut Batch,
         position: Position,
-    ) -> Result<Option<(SmolStr, Recognition)>, ReadError> {
+    ) -> Result<Option<(SmolStr, PriorRequest)>, ReadError> {
         let found = self.read(batch, position, |record| {
-            crate::read::idempotency_of(record).map(|(key, recognition)| (key.into(), recognition))
+            crate::read::idempotency_of(record).map(|(key, prior_request)| (key.into(), prior_request))
         })?;
         Ok(found.flatten())
     }

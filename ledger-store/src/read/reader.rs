@@ -13,7 +13,7 @@ use ledger_core::{
 };
 use ledger_index::{LogRow, tables};
 use ledger_journal::entry::{
-    AddressRef, Body, EntryOffsets, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
+    AddressRef, Body, EntryOffsets, Event, LogRecord, MetadataRecord, NameRef, PriorRequest, Record,
     TargetRecord, TransactionRecord, ValueRef, find_in_chunk,
 };
 use ledger_journal::{Chunk, JournalReader, Position};
@@ -34,9 +34,9 @@ pub(crate) fn reference_of<'a>(record: &Record<'a>) -> Option<&'a str> {
 }
 
 /// Returns the idempotency key in an entry, and the data that recognises its request.
-pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, Recognition)> {
+pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, PriorRequest)> {
     match &record.body {
-        Body::Log(log) => Recognition::of(log),
+        Body::Log(log) => PriorRequest::of(log),
         Body::Document(_) => None,
     }
 }

@@ -6,7 +6,7 @@
 use ledger_codec::Corrupt;
 use ledger_core::Timestamp;
 use ledger_index::LogRow;
-use ledger_journal::entry::{Body, DocumentRecord, Event, LogRecord, Recognition, Record, TargetRecord};
+use ledger_journal::entry::{Body, DocumentRecord, Event, LogRecord, PriorRequest, Record, TargetRecord};
 use smallvec::SmallVec;
 
 use super::accounts::SlotId;
@@ -151,7 +151,7 @@ fn append_log(
     let date = counters.last_date;
     rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });
     // A log without a key may still have the hash of its request.
-    if let Some((text, request)) = Recognition::of(log).filter(|(text, _)| !text.is_empty()) {
+    if let Some((text, request)) = PriorRequest::of(log).filter(|(text, _)| !text.is_empty()) {
         let computed = hints.prints.idempotency;
         keys::put_key(state, ledger, KeyKind::Idempotency, computed, (text, position, Some(request)), rows);
     }

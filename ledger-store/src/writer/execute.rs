@@ -66,7 +66,7 @@ fn find_prior(
     let Some(have) = &prepared.request.idempotency else { return Ok(None) };
     let used = load::used_key(context, have.key.as_str(), prepared.prints.idempotency)?;
     let Some((position, first)) = used else { return Ok(None) };
-    if first.admits(&have.hash, &prepared.request.command, prepared.several) {
+    if first.is_repeated_by(&have.hash, &prepared.request.command, prepared.several) {
         return Ok(Some(Decided::Replay { position, offset: 0 }));
     }
     Ok(Some(Decided::Refused(Rejection::IdempotencyMismatch {

@@ -3,7 +3,7 @@
 
 use ledger_core::{Metadata, MetadataValue};
 use ledger_index::{KeyRow, TermRow};
-use ledger_journal::entry::Recognition;
+use ledger_journal::entry::PriorRequest;
 
 use super::state::State;
 use crate::fingerprint::{KeyKind, key_space};
@@ -44,7 +44,7 @@ pub(super) fn put_key(
     ledger: u32,
     kind: KeyKind,
     computed: Option<u64>,
-    (text, value, request): (&str, u64, Option<Recognition>),
+    (text, value, request): (&str, u64, Option<PriorRequest>),
     rows: &mut MemtableBuilder,
 ) {
     let space = key_space(ledger, kind);

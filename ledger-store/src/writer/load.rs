@@ -6,7 +6,7 @@ use ledger_core::{
     Volumes, check_sizes, needs,
 };
 use ledger_journal::Position;
-use ledger_journal::entry::Recognition;
+use ledger_journal::entry::PriorRequest;
 
 use super::accounts::{AccountHint, DocumentState, SlotId};
 use super::context::{LedgerContext, Stop};
@@ -89,7 +89,7 @@ pub(super) fn used_key(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     key: &str,
     computed: Option<u64>,
-) -> Result<Option<(Position, Recognition)>, ReadError> {
+) -> Result<Option<(Position, PriorRequest)>, ReadError> {
     let LedgerContext { state, ledger, batch, written } = context;
     let probe = match computed {
         Some(fingerprint) => (key_space(*ledger, KeyKind::Idempotency), fingerprint),
@@ -104,10 +104,10 @@ pub(super) fn used_key(
     for position in state.stored_keys(probe)? {
         state.reading()?;
         if let Some(position) = Position::new(position)
-            && let Some((have, recognition)) = written.idempotency(batch, position)?
+            && let Some((have, prior_request)) = written.idempotency(batch, position)?
             && have == key
         {
-            return Ok(Some((position, recognition)));
+            return Ok(Some((position, prior_request)));
         }
     }
     Ok(None)

@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 use hashbrown::hash_table;
-use ledger_journal::entry::Recognition;
+use ledger_journal::entry::PriorRequest;
 use smol_str::SmolStr;
 
 use super::hash_prefix::{Entry, half, spread};
@@ -21,7 +21,7 @@ pub(crate) struct RecentKey {
     /// The id of the transaction, or the position of the entry.
     pub(crate) value: u64,
     /// Recognises the request that used an idempotency key. References have none. Boxed because there are many keys.
-    pub(crate) request: Option<Box<Recognition>>,
+    pub(crate) request: Option<Box<PriorRequest>>,
 }
 
 /// Two hundred thousand keys may wait for a flush.
@@ -46,7 +46,7 @@ impl RecentKey {
         let text = if self.text.is_heap_allocated() { self.text.len() } else { 0 };
         let request = self.request.as_ref().map_or(0, |request| {
             let hash = if request.hash.is_heap_allocated() { request.hash.len() } else { 0 };
-            size_of::<Recognition>() + hash
+            size_of::<PriorRequest>() + hash
         });
         text + request
     }
@@ -181,7 +181,7 @@ impl RecentKeys {
         fingerprint: u64,
         text: &str,
         value: u64,
-        request: Option<Recognition>,
+        request: Option<PriorRequest>,
     ) -> &RecentKey {
         let newest = self.0.newest_mut();
         if newest.all.len() - newest.settled == LATELY_MAX {
@@ -252,7 +252,7 @@ mod tests {
             imported: false,
             event: Event::InsertedSchema { schema: "" },
         };
-        let (_, request) = Recognition::of(&log).expect("it has a key");
+        let (_, request) = PriorRequest::of(&log).expect("it has a key");
         let find = |keys: &RecentKeys, ledger, kind, text: &str| {
             keys.find(ledger, kind, 9, text).map(|found| found.value)
         };

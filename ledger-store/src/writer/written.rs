@@ -2,7 +2,7 @@
 
 use ledger_core::TransactionId;
 use ledger_journal::Position;
-use ledger_journal::entry::Recognition;
+use ledger_journal::entry::PriorRequest;
 use smol_str::SmolStr;
 
 use super::batch::Batch;
@@ -32,5 +32,5 @@ pub(crate) trait WrittenEntries {
         &self,
         batch: &mut Batch,
         position: Position,
-    ) -> Result<Option<(SmolStr, Recognition)>, ReadError>;
+    ) -> Result<Option<(SmolStr, PriorRequest)>, ReadError>;
 }

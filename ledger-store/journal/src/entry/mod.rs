@@ -11,14 +11,14 @@ mod amounts;
 mod builder;
 mod content;
 mod offsets;
-mod recognition;
+mod prior_request;
 mod record;
 mod section;
 
 pub use amounts::{put_amount, read_amount};
 pub use builder::{BuilderMark, ChunkBuilder};
 pub use offsets::EntryOffsets;
-pub use recognition::Recognition;
+pub use prior_request::PriorRequest;
 pub use record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
     Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,

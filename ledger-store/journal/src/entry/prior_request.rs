@@ -6,7 +6,7 @@ use super::record::{Event, LogRecord, TargetRecord};
 
 /// The data of a request that its entry keeps, for comparing later requests with the same idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recognition {
+pub struct PriorRequest {
     /// Hash of the request; empty if there is none.
     pub hash: SmolStr,
     /// Whether another server may have computed the hash. It may use another function, so a difference proves nothing.
@@ -14,7 +14,7 @@ pub struct Recognition {
     operation: Operation,
 }
 
-impl Recognition {
+impl PriorRequest {
     /// Returns the idempotency key of an entry and the data that recognizes its request.
     pub fn of<'a>(log: &LogRecord<'a>) -> Option<(&'a str, Self)> {
         let idempotency = log.idempotency?;
@@ -24,7 +24,7 @@ impl Recognition {
 
     /// Whether a request may be a repetition of this one. If `several` commands share the key, only the hash can tell,
     /// because nothing else records how many logs they created.
-    pub fn admits(&self, hash: &str, command: &Command, several: bool) -> bool {
+    pub fn is_repeated_by(&self, hash: &str, command: &Command, several: bool) -> bool {
         let unknown = self.foreign || self.hash.is_empty() || hash.is_empty();
         let is_same =
             if several { self.hash == hash && !hash.is_empty() } else { self.hash == hash || unknown };
