@@ -24,7 +24,7 @@ use crate::query::LedgerInfo;
 use crate::removed;
 use crate::view::{Counters, Heads, View};
 use crate::violation::{Violation, ViolationCode};
-use crate::writer::{Fence, Hints, State, apply, replay};
+use crate::writer::{Hints, State, UsedNumbers, apply, replay};
 
 impl From<ReadError> for OpenError {
     fn from(error: ReadError) -> Self {
@@ -131,9 +131,9 @@ fn load_state(
     let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares)?;
     load_ledgers(snapshot, &mut state)?;
     load_mappings(snapshot, &mut state)?;
-    state.fence = fence(snapshot, journal, next)?;
+    state.used_numbers = used_numbers(snapshot, journal, next)?;
     state
-        .fence
+        .used_numbers
         .check(&state.ledgers)
         .map_err(|corrupt| OpenError::Damaged(Cause::within("index", corrupt)))?;
     Ok(state)
@@ -200,18 +200,22 @@ fn replay_record(
 }
 
 /// Returns the numbers that new entries must not use, from the counters in the index and the last chunk that it holds.
-fn fence(index: &IndexSnapshot, journal: &dyn JournalReader, next: Position) -> Result<Fence, OpenError> {
-    let mut fence = Fence::new(flush::ledger_count(index)?);
+fn used_numbers(
+    index: &IndexSnapshot,
+    journal: &dyn JournalReader,
+    next: Position,
+) -> Result<UsedNumbers, OpenError> {
+    let mut used = UsedNumbers::new(flush::ledger_count(index)?);
     if let Some(last) = Position::new(next.get() - 1)
         && let Some(chunk) = journal.read(last).map_err(ReadError::from)?
     {
         read_chunk(&chunk, |record| {
-            fence.note(&record);
+            used.note(&record);
             Ok(())
         })
         .map_err(ReadError::from)?;
     }
-    Ok(fence)
+    Ok(used)
 }
 
 /// Number of journal bytes that are read at a time.

@@ -99,7 +99,7 @@ fn apply_document(
             return Err(Corrupt { what: "number of a ledger" }.into());
         }
         if info.id > state.ledgers.len() {
-            state.fence.take_ledger(info.id)?;
+            state.used_numbers.take_ledger(info.id)?;
         }
         let first = info.first_id.get();
         state.ledgers.note_change(info.id);
@@ -137,7 +137,7 @@ fn append_log(
     if ledger == 0 || state.ledgers.len() < ledger {
         return Err(Corrupt { what: "entry of a ledger that was not created" }.into());
     }
-    state.fence.admit(log)?;
+    state.used_numbers.admit(log)?;
     state.ledgers.note_change(ledger);
     let counters = state.ledgers[ledger].counters();
     // An import into an empty ledger may start below the ledger's first id.

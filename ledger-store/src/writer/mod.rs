@@ -17,7 +17,6 @@ mod context;
 pub(crate) mod document_changes;
 mod documents;
 pub(crate) mod execute;
-mod fence;
 mod hash_prefix;
 mod hints;
 mod holding;
@@ -44,15 +43,16 @@ mod state;
 mod touched;
 mod transaction;
 pub(crate) mod undo;
+mod used_numbers;
 mod written;
 
 pub(crate) use batch::Batch;
 pub(crate) use command::{Decided, Prepared, SubmissionParams};
 pub(crate) use context::LedgerContext;
-pub(crate) use fence::Fence;
 pub(crate) use hints::Hints;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use miscount::Miscount;
 pub(crate) use prefetch::{COMMANDS_PREFETCHED, KeyPrints, Prefetched};
 pub(crate) use state::State;
+pub(crate) use used_numbers::UsedNumbers;
 pub(crate) use written::WrittenEntries;

@@ -14,7 +14,6 @@ use ledger_journal::Position;
 use smallvec::SmallVec;
 
 use super::accounts::{AccountState, AccountTable, SlotId};
-use super::fence::Fence;
 use super::ledgers::Ledgers;
 #[cfg(any(test, debug_assertions, feature = "testing"))]
 use super::miscount::Miscount;
@@ -22,6 +21,7 @@ use super::recent::Recent;
 use super::recent_keys::{RecentKey, RecentKeys};
 use super::replay_state::ReplayState;
 use super::schema_cache::SchemaCache;
+use super::used_numbers::UsedNumbers;
 use crate::documents::TransactionDocument;
 use crate::documents::merged::Merged;
 use crate::documents::overlay::{Overlay, UndoRecord};
@@ -71,7 +71,7 @@ pub(crate) struct State {
     /// Present while entries are replayed.
     pub(super) replay: Option<Box<ReplayState>>,
     /// Numbers that no entry may use again.
-    pub(crate) fence: Fence,
+    pub(crate) used_numbers: UsedNumbers,
     pub(crate) undo: Option<Undo>,
     /// Whether applying an entry failed halfway and was not undone.
     pub(super) half_changed: bool,
@@ -125,7 +125,7 @@ impl State {
             scratch: Scratch::default(),
             index,
             replay: None,
-            fence: Fence::default(),
+            used_numbers: UsedNumbers::default(),
             undo: None,
             half_changed: false,
             #[cfg(any(test, feature = "testing"))]

@@ -20,7 +20,7 @@ fn refuse_logs(engine: &Engine) {
     };
     let mut state = engine.decider.lock();
     let position = state.next;
-    state.fence.note(&Record { position, body: Body::Log(log) });
+    state.used_numbers.note(&Record { position, body: Body::Log(log) });
 }
 
 fn pay(engine: &Engine, payments: usize) -> Result<Vec<Outcome>, WriteError> {

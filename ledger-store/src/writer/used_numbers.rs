@@ -12,24 +12,24 @@ use super::ledgers::Ledgers;
 
 /// The numbers that the journal had used before the writer started.
 #[derive(Debug, Default)]
-pub(crate) struct Fence {
+pub(crate) struct UsedNumbers {
     /// The highest number of a ledger.
     ledgers: u32,
     /// The ledgers with entries in the last chunk of the journal that the index holds.
-    seen: BTreeMap<u32, UsedNumbers>,
+    seen: BTreeMap<u32, LedgerNumbers>,
 }
 
 /// The highest used numbers of a ledger.
 #[derive(Debug, Default)]
-struct UsedNumbers {
+struct LedgerNumbers {
     log: u64,
     transaction: Option<u64>,
     account: Option<u32>,
     holding: Option<u32>,
 }
 
-impl Fence {
-    /// Creates a fence for ledgers up to this number.
+impl UsedNumbers {
+    /// Creates the numbers of ledgers up to this one.
     pub(crate) fn new(ledgers: u32) -> Self {
         Self { ledgers, seen: BTreeMap::new() }
     }
@@ -99,7 +99,7 @@ impl Fence {
     }
 }
 
-impl UsedNumbers {
+impl LedgerNumbers {
     fn admit(&self, log: &LogRecord<'_>) -> Result<(), Corrupt> {
         let is_taken = log.log <= self.log
             || new_accounts(log).any(|account| Some(account) <= self.account)
@@ -140,10 +140,10 @@ mod tests {
 
     #[test]
     fn a_ledger_number_is_taken_once() {
-        let mut fence = Fence::new(3);
-        assert!(fence.take_ledger(1).is_err());
-        assert!(fence.take_ledger(3).is_err());
-        assert!(fence.take_ledger(4).is_ok());
-        assert!(fence.take_ledger(4).is_err());
+        let mut used = UsedNumbers::new(3);
+        assert!(used.take_ledger(1).is_err());
+        assert!(used.take_ledger(3).is_err());
+        assert!(used.take_ledger(4).is_ok());
+        assert!(used.take_ledger(4).is_err());
     }
 }
