@@ -2,11 +2,12 @@
 
 use ledger_core::{Asset, Balance, NameError, Timestamp, TransactionId};
 
+use super::balance_sums::BalanceSums;
 use super::error::LedgerError;
 use super::handle::Ledger;
 use super::list::sealed::Explained;
 use super::list::{List, ListKind, ListPage};
-use super::snapshot::{BalanceSums, LedgerSnapshot};
+use super::snapshot::LedgerSnapshot;
 use super::stored_list::StoredList;
 use crate::query::{Account, Balances, Explanation, SchemaView, Stats, TimeAxis, TransactionView};
 use crate::read::Snapshot;

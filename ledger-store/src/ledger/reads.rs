@@ -2,11 +2,15 @@
 
 use ledger_core::{Asset, Balance, NameError, Timestamp, TransactionId};
 
+use super::account_list::AccountList;
+use super::balance_sums::BalanceSums;
 use super::error::LedgerError;
 use super::handle::Ledger;
-use super::kinds::{AccountList, LogList, TransactionList};
-use super::more_kinds::{SchemaList, VolumeList};
-use super::snapshot::{BalanceSums, LedgerSnapshot};
+use super::log_list::LogList;
+use super::schema_list::SchemaList;
+use super::snapshot::LedgerSnapshot;
+use super::transaction_list::TransactionList;
+use super::volume_list::VolumeList;
 use crate::query::{Account, LedgerInfo, SchemaView, Stats, TransactionView};
 
 /// Reads. Each answers from the state at the time of its call; use [`Ledger::snapshot`] for several reads of the same

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, AggregatedBalances, Asset, Balance, FilterError, FilterOf, LedgerName, NameError,
-    Operator, Reference, SchemaVersion, Timestamp, TransactionId,
+    AccountAddress, Asset, Balance, LedgerName, NameError, Reference, SchemaVersion, Timestamp, TransactionId,
 };
 
+use super::account_list::{AccountKind, AccountList};
+use super::balance_sums::BalanceSums;
 use super::error::LedgerError;
-use super::kinds::{AccountKind, AccountList, LogKind, LogList, TransactionKind, TransactionList, pattern};
-use super::list::{List, join};
-use super::more_kinds::{SchemaKind, SchemaList, VolumeKind, VolumeList};
-use crate::query::{
-    Account, Balances, BalancesQuery, Expand, Explanation, LedgerInfo, SchemaView, Stats, TimeAxis,
-    TransactionView,
-};
+use super::list::List;
+use super::log_list::{LogKind, LogList};
+use super::schema_list::{SchemaKind, SchemaList};
+use super::transaction_list::{TransactionKind, TransactionList};
+use super::volume_list::{VolumeKind, VolumeList};
+use crate::query::{Account, Expand, LedgerInfo, SchemaView, Stats, TransactionView};
 use crate::read::LedgerView;
 use crate::readers::Readers;
 
@@ -248,7 +248,7 @@ impl LedgerSnapshot {
 
     /// Returns sums of balances over accounts.
     pub fn balances(&self) -> BalanceSums {
-        BalanceSums { view: self.view.clone(), readers: self.readers.clone(), filter: Ok(FilterOf::all()) }
+        BalanceSums::new(self.view.clone(), self.readers.clone())
     }
 
     /// Returns the numbers of transactions and accounts.
@@ -261,102 +261,5 @@ impl LedgerSnapshot {
             Some(view) => Ok(view.stats()?),
             None => Ok(Stats { transactions: 0, accounts: 0 }),
         }
-    }
-}
-
-/// Sums of balances per asset, over all accounts or the selected ones.
-///
-/// ```
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use ledger_store::prelude::*;
-/// let ledger = Store::in_memory().ledger("main")?;
-/// let noon: Timestamp = "2024-05-01T12:00:00Z".parse()?;
-/// ledger.transaction().posting("world", "users:1", 5, "USD").timestamp(noon).commit()?;
-/// ledger.transaction().posting("world", "users:2", 7, "USD").commit()?;
-/// let now = ledger.balances().under("users:").now()?;
-/// assert_eq!(now[0].1, 12);
-/// assert_eq!(ledger.balances().under("users:").at(noon, TimeAxis::Effective)?[0].1, 5);
-/// assert!(ledger.balances().under("users:").at(noon, TimeAxis::Inserted)?.is_empty());
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-#[must_use = "nothing is read before `now` or `at` is called"]
-pub struct BalanceSums {
-    view: Option<LedgerView>,
-    pub(super) readers: Arc<Readers>,
-    filter: Result<FilterOf<AggregatedBalances>, LedgerError>,
-}
-
-impl BalanceSums {
-    /// Selects the accounts whose address begins with these segments, the account of just these segments included. A
-    /// colon at the end makes no difference. `*` is no placeholder here but a malformed address: see
-    /// [`BalanceSums::matching`].
-    pub fn under(self, segments: impl AsRef<str>) -> Self {
-        let segments = segments.as_ref();
-        match AccountAddress::parse(segments.strip_suffix(':').unwrap_or(segments)) {
-            Ok(first) => self.select(FilterOf::field("address", Operator::Match, format!("{first}:..."))),
-            Err(error) => Self { filter: self.filter.and(Err(error.into())), ..self },
-        }
-    }
-
-    /// Selects accounts by a pattern, or one account by its address. Patterns are those of
-    /// [`AccountList::matching`](List::matching).
-    pub fn matching(self, address: impl AsRef<str>) -> Self {
-        self.select(FilterOf::field("address", Operator::Match, pattern(address.as_ref())))
-    }
-
-    /// Selects accounts by a filter, in addition to the earlier conditions.
-    pub fn filter(self, filter: FilterOf<AggregatedBalances>) -> Self {
-        self.select(Ok(filter))
-    }
-
-    /// Selects accounts by a filter in the JSON form of the HTTP API, in addition to the earlier conditions.
-    ///
-    /// # Errors
-    ///
-    /// [`LedgerError::Filter`] with the defect of the text.
-    pub fn filter_json(self, json: &str) -> Result<Self, LedgerError> {
-        Ok(self.filter(FilterOf::parse(json)?))
-    }
-
-    fn select(self, more: Result<FilterOf<AggregatedBalances>, FilterError>) -> Self {
-        let filter = self.filter.and_then(|filter| join(filter, more));
-        Self { filter, ..self }
-    }
-
-    /// Computes the sums as of the snapshot. Lists an asset if at least one of the accounts held it.
-    ///
-    /// # Errors
-    ///
-    /// The first malformed condition, as for [`List::page`]; [`LedgerError::Read`].
-    pub fn now(self) -> Result<Balances, LedgerError> {
-        self.sums(None, TimeAxis::Inserted)
-    }
-
-    /// Computes the sums as of a date, by effective or by insertion date.
-    ///
-    /// # Errors
-    ///
-    /// As [`BalanceSums::now`].
-    pub fn at(self, at: Timestamp, axis: TimeAxis) -> Result<Balances, LedgerError> {
-        self.sums(Some(at), axis)
-    }
-
-    /// Computes the sums as of the snapshot, and returns which index supplied the accounts and how many rows were read.
-    ///
-    /// # Errors
-    ///
-    /// As [`BalanceSums::now`].
-    pub fn explain(self) -> Result<Explanation, LedgerError> {
-        let (filter, at, axis) = (self.filter?, None, TimeAxis::Inserted);
-        let Some(view) = self.view else { return Ok(Explanation::default()) };
-        Ok(view.explain_balances(&BalancesQuery { filter, at, axis })?)
-    }
-
-    fn sums(self, at: Option<Timestamp>, axis: TimeAxis) -> Result<Balances, LedgerError> {
-        let filter = self.filter?;
-        let Some(view) = self.view else { return Ok(Vec::new()) };
-        Ok(view.aggregated_balances(&BalancesQuery { filter, at, axis })?)
     }
 }

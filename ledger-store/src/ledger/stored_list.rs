@@ -7,12 +7,14 @@ use ledger_core::{
     Accounts, FilterOf, Json, Logs, Resource, SchemaVersion, Selects, SmolStr, Transactions, VolumeRows,
 };
 
+use super::account_list::{AccountKind, AccountList};
 use super::error::LedgerError;
 use super::handle::Ledger;
-use super::kinds::{AccountKind, AccountList, LogKind, LogList, TransactionKind, TransactionList};
 use super::list::{List, ListKind};
-use super::more_kinds::{VolumeKind, VolumeList};
+use super::log_list::{LogKind, LogList};
 use super::snapshot::LedgerSnapshot;
+use super::transaction_list::{TransactionKind, TransactionList};
+use super::volume_list::{VolumeKind, VolumeList};
 use crate::query::{AccountOrder, Direction, LogQuery, TransactionOrder, VolumesQuery};
 use crate::query_params::{QueryParams, parse_sort};
 use crate::read::LedgerView;

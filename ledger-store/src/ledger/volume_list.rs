@@ -1,23 +1,18 @@
-//! Lists of volumes and of schemas: their conditions, orders and cursors.
+//! Lists of volumes: their conditions and cursors.
 
 use ledger_core::schema::SchemaError;
-use ledger_core::{Asset, FilterOf, Operator, SchemaVersion, Schemas, Timestamp, VolumeRows};
+use ledger_core::{Asset, FilterOf, Timestamp, VolumeRows};
 
+use super::conditions;
 use super::list::sealed::{Explained, Kind};
 use super::list::{List, ListKind};
 use crate::error::ReadError;
-use crate::query::{
-    Direction, Explanation, Page, PageRequest, SchemaKey, SchemaOrder, SchemaQuery, SchemaView, TimeAxis,
-    VolumesQuery, VolumesRow,
-};
+use crate::query::{Direction, Explanation, Page, PageRequest, TimeAxis, VolumesQuery, VolumesRow};
 use crate::query_params::{QueryParams, parse_sort};
 use crate::read::LedgerView;
 
 /// A list of what accounts received and sent, by account and asset.
 pub type VolumeList = List<VolumeKind>;
-
-/// A list of schema versions, oldest first.
-pub type SchemaList = List<SchemaKind>;
 
 /// Lists volumes. See [`VolumeList`].
 #[derive(Clone, Debug, Default)]
@@ -105,14 +100,12 @@ impl Kind for VolumeKind {
 impl List<VolumeKind> {
     /// Selects accounts by a pattern. Patterns are those of [`AccountList::matching`](List::matching).
     pub fn matching(self, address: impl AsRef<str>) -> Self {
-        let address = super::kinds::pattern(address.as_ref());
-        self.select(FilterOf::field("address", Operator::Match, address))
+        self.select(conditions::address("address", address.as_ref()))
     }
 
     /// Selects accounts with this value of a metadata key.
     pub fn metadata(self, key: impl AsRef<str>, value: impl AsRef<str>) -> Self {
-        let key = format!("metadata[{}]", key.as_ref());
-        self.select(FilterOf::field(&key, Operator::Match, value.as_ref()))
+        self.select(conditions::metadata(key.as_ref(), value.as_ref()))
     }
 
     /// Counts only what moved at this date or later.
@@ -137,61 +130,6 @@ impl List<VolumeKind> {
     /// Joins the accounts that share their first `segments` segments.
     pub fn group_by(mut self, segments: usize) -> Self {
         self.kind.group_by = segments;
-        self
-    }
-}
-
-/// Lists schema versions. See [`SchemaList`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SchemaKind {
-    order: SchemaOrder,
-}
-
-impl ListKind for SchemaKind {}
-
-impl Kind for SchemaKind {
-    type Selected = Schemas;
-    type Item = SchemaView;
-    type Key = SchemaKey;
-    const LETTER: char = 's';
-
-    fn fetch(
-        &self,
-        view: &LedgerView,
-        filter: FilterOf<Schemas>,
-        page: PageRequest<SchemaKey>,
-    ) -> Result<Page<SchemaView>, ReadError> {
-        view.schemas(&SchemaQuery { filter, order: self.order, page })
-    }
-
-    fn key(&self, schema: &SchemaView) -> SchemaKey {
-        schema.key.clone()
-    }
-
-    /// The version may contain any character, so its bytes are written as numbers.
-    fn write_key(&self, key: &SchemaKey) -> String {
-        let bytes = key.version.as_str().bytes().map(|byte| format!(":{byte}"));
-        std::iter::once(key.position.to_string()).chain(bytes).collect()
-    }
-
-    fn read_key(&self, text: &str) -> Option<SchemaKey> {
-        let (position, bytes) = text.split_once(':')?;
-        let bytes: Option<Vec<u8>> = bytes.split(':').map(|byte| byte.parse().ok()).collect();
-        let version = SchemaVersion::parse(std::str::from_utf8(&bytes?).ok()?).ok()?;
-        Some(SchemaKey { position: position.parse().ok()?, version })
-    }
-}
-
-impl List<SchemaKind> {
-    /// Orders by the names of the versions instead of by the dates when they were added.
-    pub fn by_version(mut self) -> Self {
-        self.kind.order = SchemaOrder::Version;
-        self
-    }
-
-    /// Lists the newest, or the last name, first.
-    pub fn newest_first(mut self) -> Self {
-        self.direction = Direction::Descending;
         self
     }
 }
