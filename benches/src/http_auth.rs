@@ -2,9 +2,7 @@
 //! one that checks a token with every request, with single writes and then with single reads. After that it measures
 //! how fast the server issues tokens.
 
-use std::cell::RefCell;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ledger_store::{SystemClock, TimeSource};
@@ -15,7 +13,7 @@ use crate::child::Spawned;
 use crate::data_dir::DataDir;
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
-use crate::http_load::{HttpLoad, prepare, refused};
+use crate::http_load::{HttpLoad, latencies, prepare, refused};
 use crate::process::processor_time;
 use crate::report::{Report, rate};
 use crate::workload::{Profile, Workload};
@@ -290,41 +288,13 @@ fn drive(
     turn: u64,
 ) -> Result<Histogram, Failure> {
     // Each turn has its own part of the transactions, so that no two turns send the same reference.
-    let source = Rc::new(RefCell::new(Source {
+    let mut source = Source {
         workload: Workload::new(auth.profile.clone(), 1 + turn).part(turn),
         kind,
         header: side.header.clone(),
         token_request: token_request(client),
         accounts: auth.profile.accounts,
         made: 0,
-    }));
-    let latency = Rc::new(RefCell::new(Histogram::default()));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async {
-        let mut tasks = Vec::new();
-        let end = Instant::now() + auth.time;
-        for _ in 0..auth.connections {
-            let mut connection = Connection::connect(&side.address).await?;
-            let (source, latency) = (source.clone(), latency.clone());
-            tasks.push(tokio::task::spawn_local(async move {
-                let mut request = Vec::new();
-                while Instant::now() < end {
-                    source.borrow_mut().next(&mut request)?;
-                    let begin = Instant::now();
-                    let answer = connection.exchange(&request).await?;
-                    if answer.status != 200 {
-                        return Err(refused(answer.status, answer.body));
-                    }
-                    latency.borrow_mut().record(begin.elapsed());
-                }
-                Ok::<(), Failure>(())
-            }));
-        }
-        for task in tasks {
-            task.await??;
-        }
-        Ok::<(), Failure>(())
-    })?;
-    Ok(latency.take())
+    };
+    latencies(&side.address, auth.connections, auth.time, move |request| source.next(request))
 }

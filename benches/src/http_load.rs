@@ -370,21 +370,36 @@ fn drive_thread(
 ) -> Result<Histogram, Failure> {
     let workload = Workload::new(load.profile.clone(), 1 + stream).part(stream);
     let (api, form, bulk) = (load.api, load.form, load.bulk);
-    let source = Source { workload, ledger: ledger.to_owned(), api, bulk, form };
-    let source = Rc::new(RefCell::new(source));
+    let mut source = Source { workload, ledger: ledger.to_owned(), api, bulk, form };
+    latencies(address, connections, load.time, move |request| source.next(request))
+}
+
+/// Sends requests on connections for a time, and returns their latencies. `next` writes the next request of any
+/// connection.
+///
+/// # Errors
+///
+/// Fails if the server cannot be reached or refuses a request, and with the errors of `next`.
+pub fn latencies(
+    address: &str,
+    connections: usize,
+    time: Duration,
+    next: impl FnMut(&mut Vec<u8>) -> Result<(), Failure> + 'static,
+) -> Result<Histogram, Failure> {
+    let next = Rc::new(RefCell::new(next));
     let latency = Rc::new(RefCell::new(Histogram::default()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let mut tasks = Vec::new();
-        let end = Instant::now() + load.time;
+        let end = Instant::now() + time;
         for _ in 0..connections {
             let mut connection = Connection::connect(address).await?;
-            let (source, latency) = (source.clone(), latency.clone());
+            let (next, latency) = (next.clone(), latency.clone());
             tasks.push(tokio::task::spawn_local(async move {
                 let mut request = Vec::new();
                 while Instant::now() < end {
-                    source.borrow_mut().next(&mut request)?;
+                    (*next.borrow_mut())(&mut request)?;
                     let begin = Instant::now();
                     let answer = connection.exchange(&request).await?;
                     if answer.status != 200 {

@@ -36,6 +36,7 @@ mod fake_bank;
 mod filter_docs;
 mod generic_keys;
 mod http_docs;
+mod http_server;
 mod info;
 mod ingest_kill;
 mod kill;

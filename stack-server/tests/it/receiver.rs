@@ -1,12 +1,14 @@
 //! A test HTTP server that receives events and logs.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use crate::http_server::{ReceivedRequest, listen};
 
 /// A received request.
 #[derive(Clone, Debug)]
@@ -45,19 +47,9 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("an address");
         let shared: Arc<(Mutex<State>, Condvar)> = Arc::default();
-        let receiver = Self { address, shared };
-        let served = receiver.clone();
-        // The thread ends with the process of the test.
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let served = served.clone();
-                std::thread::spawn(move || served.serve(&stream));
-            }
-        });
-        receiver
+        let served = shared.clone();
+        Self { address: listen(move |stream| serve(&served, stream)), shared }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -77,40 +69,6 @@ impl Receiver {
     /// Sets the body of successes.
     pub(crate) fn say(&self, body: &str) {
         body.clone_into(&mut self.shared.0.lock().expect("no panic").says);
-    }
-
-    fn serve(&self, stream: &TcpStream) -> Option<()> {
-        let mut reader = BufReader::new(stream);
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
-            let path = line.split(' ').nth(1)?.to_owned();
-            let mut headers = BTreeMap::new();
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line).ok()?;
-                let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-                headers.insert(name.to_ascii_lowercase(), value.to_owned());
-            }
-            let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
-            reader.read_exact(&mut body).ok()?;
-            let body = String::from_utf8(body).ok()?;
-            let (state, changed) = &*self.shared;
-            let (status, said) = {
-                let mut state = state.lock().expect("no panic");
-                let status = state.always.or_else(|| state.answers.pop()).unwrap_or(200);
-                state.received.push(Received { path, headers, body, status });
-                let says = if state.says.is_empty() { "ok".to_owned() } else { state.says.clone() };
-                (status, says)
-            };
-            changed.notify_all();
-            // Write the whole response in one call. `write!` would send it in pieces.
-            (&mut (&*stream))
-                .write_all(
-                    format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{said}", said.len()).as_bytes(),
-                )
-                .ok()?;
-        }
     }
 
     /// Waits until `enough` accepts the received requests, and returns them.
@@ -134,5 +92,26 @@ impl Receiver {
         let mut all = self.wait("deliveries", |received| taken(received) >= count);
         all.retain(|one| one.status < 300);
         all
+    }
+}
+
+fn serve((state, changed): &(Mutex<State>, Condvar), stream: &TcpStream) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let ReceivedRequest { path, body, headers } = ReceivedRequest::read(&mut reader)?;
+        let (status, said) = {
+            let mut state = state.lock().expect("no panic");
+            let status = state.always.or_else(|| state.answers.pop()).unwrap_or(200);
+            state.received.push(Received { path, headers, body, status });
+            let says = if state.says.is_empty() { "ok".to_owned() } else { state.says.clone() };
+            (status, says)
+        };
+        changed.notify_all();
+        // Write the whole response in one call. `write!` would send it in pieces.
+        (&mut (&*stream))
+            .write_all(
+                format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{said}", said.len()).as_bytes(),
+            )
+            .ok()?;
     }
 }

@@ -195,19 +195,34 @@ pub(crate) fn has(mut program: Command, check: &str) -> bool {
     program.arg(check).output().is_ok_and(|output| output.status.success())
 }
 
+/// Returns the Python that an environment variable names, if it can run `check`, which needs `packages`.
+fn python_with(variable: &str, check: &str, packages: &str) -> Option<impl Fn() -> Command + use<>> {
+    let name = std::env::var(variable).unwrap_or_else(|_| "python3".to_owned());
+    let mut asked = Command::new(&name);
+    asked.arg("-c");
+    if !has(asked, check) {
+        skipped(format_args!("{name} has no {packages} (tests/sdk/README.md)"));
+        return None;
+    }
+    Some(move || Command::new(&name))
+}
+
+/// Returns the Python that an environment variable names, if it has this version of the client.
+fn python_with_client(variable: &str, version: &str) -> Option<impl Fn() -> Command + use<>> {
+    let check =
+        format!("import importlib.metadata as m; assert m.version('formance-sdk-python') == '{version}'");
+    python_with(variable, &check, &format!("formance-sdk-python {version}"))
+}
+
+fn python_with_oauth() -> Option<impl Fn() -> Command> {
+    python_with("OAUTH_PYTHON", "import authlib, requests, joserfc", "authlib, requests and joserfc")
+}
+
 #[test]
 fn python_client_reads_every_v1_response() {
-    let name = std::env::var("SDK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let python = || Command::new(&name);
-    let mut asked = python();
-    asked.arg("-c");
-    let wanted = "import importlib.metadata as m; assert m.version('formance-sdk-python') == '1.0.20230915'";
-    if !has(asked, wanted) {
-        skipped(format_args!("{name} has no formance-sdk-python 1.0.20230915 (tests/sdk/README.md)"));
-        return;
-    }
-    walk(python, "walk_v1.py", 20);
-    walk_payments(python, "walk_payments_v1.py", 16);
+    let Some(python) = python_with_client("SDK_PYTHON", "1.0.20230915") else { return };
+    walk(&python, "walk_v1.py", 20);
+    walk_payments(&python, "walk_payments_v1.py", 16);
     let server = Running::guarded();
     run(python(), &server, "walk_auth_v1.py", &[&token(&server)], 19);
     walk_checked(python(), "walk_auth_v1.py", 19);
@@ -216,17 +231,9 @@ fn python_client_reads_every_v1_response() {
 
 #[test]
 fn python_client_reads_every_v2_response() {
-    let name = std::env::var("SDK_PYTHON_V2").unwrap_or_else(|_| "python3".to_owned());
-    let mut asked = Command::new(&name);
-    asked.arg("-c");
-    let wanted = "import importlib.metadata as m; assert m.version('formance-sdk-python') == '2.4.1'";
-    if !has(asked, wanted) {
-        skipped(format_args!("{name} has no formance-sdk-python 2.4.1 (tests/sdk/README.md)"));
-        return;
-    }
-    let python = || Command::new(&name);
-    walk(python, "walk_v2.py", 24);
-    walk_payments(python, "walk_payments_v2.py", 43);
+    let Some(python) = python_with_client("SDK_PYTHON_V2", "2.4.1") else { return };
+    walk(&python, "walk_v2.py", 24);
+    walk_payments(&python, "walk_payments_v2.py", 43);
     let server = Running::guarded();
     run(python(), &server, "walk_auth_v2.py", &[&token(&server)], 9);
     walk_checked(python(), "walk_auth_v2.py", 9);
@@ -278,14 +285,8 @@ fn the_typescript_client_gets_tokens_by_itself() {
 
 #[test]
 fn a_stock_oauth_library_gets_tokens() {
-    let name = std::env::var("OAUTH_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let mut asked = Command::new(&name);
-    asked.arg("-c");
-    if !has(asked, "import authlib, requests, joserfc") {
-        skipped(format_args!("{name} has no authlib, requests and joserfc (tests/sdk/README.md)"));
-        return;
-    }
-    run(Command::new(&name), &Running::guarded(), "oauth.py", &[ID, SECRET], 2);
+    let Some(python) = python_with_oauth() else { return };
+    run(python(), &Running::guarded(), "oauth.py", &[ID, SECRET], 2);
 }
 
 /// A real `OpenID` provider. Dropping this ends it. Its output must be read, because it never stops.
@@ -367,14 +368,8 @@ fn a_browser_walks_the_login() {
 
 #[test]
 fn a_stock_oauth_library_lets_people_log_in() {
-    let name = std::env::var("OAUTH_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let mut asked = Command::new(&name);
-    asked.arg("-c");
-    if !has(asked, "import authlib, requests, joserfc") {
-        skipped(format_args!("{name} has no authlib, requests and joserfc (tests/sdk/README.md)"));
-        return;
-    }
+    let Some(python) = python_with_oauth() else { return };
     let Some(node) = node_with(&["oidc-provider"]) else { return };
     let provider = Provider::start(node());
-    run(Command::new(&name), &provider.server(), "oauth_login.py", &[ID, SECRET], 4);
+    run(python(), &provider.server(), "oauth_login.py", &[ID, SECRET], 4);
 }
