@@ -100,6 +100,7 @@ const LAYERS: &[Layers] = &[
         from_the_bottom: &[
             &[
                 "cause",
+                "feature",
                 "names",
                 "options",
                 "watch",

@@ -10,6 +10,7 @@ mod directory;
 mod documents;
 mod engine;
 mod error;
+mod feature;
 mod fingerprint;
 mod flush;
 mod free_space;
@@ -57,6 +58,7 @@ pub use documents::{
 };
 pub use engine::{IndexEvent, IndexStatus};
 pub use error::{OpenError, ReadError, WriteError};
+pub use feature::Feature;
 pub use import::{ImportError, ImportReport};
 pub use imported::{ImportRefusal, ImportedLog};
 pub use ledger::{

@@ -1,37 +1,23 @@
 //! The first line of an export, which describes the ledger: its bucket, features and metadata.
 
-use ledger_core::{BucketName, Features, FirstId, HashLogs, JsonWriter, LedgerOptions, Switch};
+use ledger_core::{BucketName, Features, FirstId, JsonWriter, LedgerOptions, Switch};
 
 use super::log_reader::{LogFault, LogTextError, read_metadata, shortened};
 use super::reader::JsonReader;
+use crate::feature::Feature;
 use crate::query::LedgerInfo;
 
 /// Writes `{"ledger":{…}}`: the members of a ledger in API v2, plus `firstId` and `legacyHashes`.
 pub fn write_description(json: &mut JsonWriter, ledger: &LedgerInfo) {
-    let Features {
-        hash_logs,
-        legacy_hashes,
-        moves_history,
-        effective_volumes,
-        account_metadata_history,
-        transaction_metadata_history,
-    } = ledger.features;
-    let mode = |switch| if switch == Switch::On { "SYNC" } else { "DISABLED" };
     json.raw("{\"ledger\":{\"name\":").plain_string(ledger.name.as_str());
     json.raw(",\"bucket\":").plain_string(ledger.bucket.as_str());
     json.raw(",\"addedAt\":").time(ledger.added_at);
     json.raw(",\"firstId\":").integer(ledger.first_id.get());
-    json.raw(",\"legacyHashes\":").boolean(legacy_hashes == Switch::On);
+    json.raw(",\"legacyHashes\":").boolean(ledger.features.legacy_hashes == Switch::On);
     json.raw(",\"metadata\":").metadata(&ledger.metadata);
-    json.raw(",\"features\":{\"ACCOUNT_METADATA_HISTORY\":").plain_string(mode(account_metadata_history));
-    json.raw(",\"HASH_LOGS\":").plain_string(match hash_logs {
-        HashLogs::Sync => "SYNC",
-        HashLogs::Async => "ASYNC",
-        HashLogs::Disabled => "DISABLED",
+    json.raw(",\"features\":{").list(Feature::ALL, |json, feature| {
+        json.plain_string(feature.name()).raw(":").plain_string(feature.value(&ledger.features));
     });
-    json.raw(",\"MOVES_HISTORY\":").plain_string(if moves_history == Switch::On { "ON" } else { "OFF" });
-    json.raw(",\"MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES\":").plain_string(mode(effective_volumes));
-    json.raw(",\"TRANSACTION_METADATA_HISTORY\":").plain_string(mode(transaction_metadata_history));
     json.raw("}}}");
 }
 
@@ -78,31 +64,7 @@ fn read_options(reader: &mut JsonReader<'_>) -> Result<LedgerOptions, LogFault> 
 fn read_features(reader: &mut JsonReader<'_>, features: &mut Features) -> Result<(), LogFault> {
     reader.object(|reader, name| {
         let value = reader.text()?;
-        let unknown = || LogFault::Feature(shortened(&format!("{name}={value}")));
-        let switch = |on: &str, off: &str| match value.as_ref() {
-            value if value == on => Ok(Switch::On),
-            value if value == off => Ok(Switch::Off),
-            _ => Err(unknown()),
-        };
-        match name {
-            "HASH_LOGS" => {
-                features.hash_logs = match value.as_ref() {
-                    "SYNC" => HashLogs::Sync,
-                    "ASYNC" => HashLogs::Async,
-                    "DISABLED" => HashLogs::Disabled,
-                    _ => return Err(unknown()),
-                }
-            }
-            "MOVES_HISTORY" => features.moves_history = switch("ON", "OFF")?,
-            "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES" => {
-                features.effective_volumes = switch("SYNC", "DISABLED")?;
-            }
-            "ACCOUNT_METADATA_HISTORY" => features.account_metadata_history = switch("SYNC", "DISABLED")?,
-            "TRANSACTION_METADATA_HISTORY" => {
-                features.transaction_metadata_history = switch("SYNC", "DISABLED")?;
-            }
-            _ => return Err(unknown()),
-        }
-        Ok(())
+        let is_set = Feature::parse(name).is_some_and(|feature| feature.set(features, &value));
+        if is_set { Ok(()) } else { Err(LogFault::Feature(shortened(&format!("{name}={value}")))) }
     })
 }

@@ -14,6 +14,7 @@ use ledger_index::{
 use super::limits::{Meter, ReadLimits};
 use super::reader::LedgerReader;
 use crate::error::ReadError;
+use crate::feature::Feature;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::hashes::Hashes;
 use crate::lookup::missing_in;
@@ -152,21 +153,21 @@ impl Session {
 
     /// Refuses a query about past volumes if the ledger does not keep their history.
     pub(crate) fn need_moves_history(&self) -> Result<(), ReadError> {
-        need(self.head.info.features.moves_history, "MOVES_HISTORY")
+        need(self.head.info.features.moves_history, Feature::MovesHistory)
     }
 
     /// Refuses a query about effective volumes if the ledger does not keep them.
     pub(crate) fn need_effective_volumes(&self) -> Result<(), ReadError> {
-        need(self.head.info.features.effective_volumes, "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES")?;
+        need(self.head.info.features.effective_volumes, Feature::EffectiveVolumes)?;
         // Effective volumes are part of the history of moves.
         self.need_moves_history()
     }
 }
 
-fn need(switch: Switch, feature: &'static str) -> Result<(), ReadError> {
+fn need(switch: Switch, feature: Feature) -> Result<(), ReadError> {
     match switch {
         Switch::On => Ok(()),
-        Switch::Off => Err(ReadError::MissingFeature { feature }),
+        Switch::Off => Err(ReadError::MissingFeature { feature: feature.name() }),
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Accounts, Asset, Balance, Features, FilterOf, FilterSubject, HashLogs, LedgerName,
-    Ledgers, MetadataValue, SchemaVersion, Switch, TextField, Timestamp, TransactionId, Transactions,
+    AccountAddress, Accounts, Asset, Balance, FilterOf, FilterSubject, LedgerName, Ledgers, MetadataValue,
+    SchemaVersion, TextField, Timestamp, TransactionId, Transactions,
 };
 use ledger_journal::JournalReader;
 
@@ -15,6 +15,7 @@ use super::reader::LedgerReader;
 use super::session::Session;
 use super::{account, accounts, explain, hash, logs, schemas, transaction, transactions, volumes};
 use crate::error::ReadError;
+use crate::feature::Feature;
 use crate::fingerprint::Fingerprints;
 use crate::hashes::{Chain, ChainId, Hashes};
 use crate::query::{
@@ -395,25 +396,6 @@ impl FilterSubject for LedgerInfo {
     }
 
     fn feature(&self, name: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
-        Ok(feature(self.features, name).map(Cow::Borrowed))
-    }
-}
-
-/// Returns the value of a feature. Both have the names of the API.
-fn feature(features: Features, name: &str) -> Option<&'static str> {
-    let switch = |switch, on, off| Some(if switch == Switch::On { on } else { off });
-    match name {
-        "HASH_LOGS" => Some(match features.hash_logs {
-            HashLogs::Sync => "SYNC",
-            HashLogs::Async => "ASYNC",
-            HashLogs::Disabled => "DISABLED",
-        }),
-        "MOVES_HISTORY" => switch(features.moves_history, "ON", "OFF"),
-        "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES" => {
-            switch(features.effective_volumes, "SYNC", "DISABLED")
-        }
-        "ACCOUNT_METADATA_HISTORY" => switch(features.account_metadata_history, "SYNC", "DISABLED"),
-        "TRANSACTION_METADATA_HISTORY" => switch(features.transaction_metadata_history, "SYNC", "DISABLED"),
-        _ => None,
+        Ok(Feature::parse(name).map(|feature| Cow::Borrowed(feature.value(&self.features))))
     }
 }

@@ -1,8 +1,8 @@
 //! The ledger and bucket routes of v2: create, list, read, statistics, metadata, delete and restore.
 
 use hyper::StatusCode;
-use ledger_core::{BucketName, Features, FirstId, HashLogs, LedgerName, LedgerOptions, Resource, Switch};
-use ledger_store::{Deleted, Direction, LedgerInfo, Store, WriteError};
+use ledger_core::{BucketName, Features, FirstId, LedgerName, LedgerOptions, Resource};
+use ledger_store::{Deleted, Direction, Feature, LedgerInfo, Store, WriteError};
 
 use crate::api::context::Context;
 use crate::api::cursor::Sort;
@@ -73,31 +73,11 @@ pub(crate) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
 
 /// Sets one feature by its name and value on the wire.
 fn set_feature(features: &mut Features, feature: &str, value: &str) -> Result<(), ApiError> {
-    let impossible =
-        || ApiError::validation(format!("configuration {value} it not possible for feature {feature}"));
-    let switch = |on: &str, off: &str| match value {
-        value if value == on => Ok(Switch::On),
-        value if value == off => Ok(Switch::Off),
-        _ => Err(impossible()),
-    };
-    match feature {
-        "HASH_LOGS" => {
-            features.hash_logs = match value {
-                "SYNC" => HashLogs::Sync,
-                "ASYNC" => HashLogs::Async,
-                "DISABLED" => HashLogs::Disabled,
-                _ => return Err(impossible()),
-            }
-        }
-        "MOVES_HISTORY" => features.moves_history = switch("ON", "OFF")?,
-        "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES" => {
-            features.effective_volumes = switch("SYNC", "DISABLED")?;
-        }
-        "ACCOUNT_METADATA_HISTORY" => features.account_metadata_history = switch("SYNC", "DISABLED")?,
-        "TRANSACTION_METADATA_HISTORY" => {
-            features.transaction_metadata_history = switch("SYNC", "DISABLED")?;
-        }
-        _ => return Err(ApiError::validation(format!("feature \"{feature}\" not exists"))),
+    let known = Feature::parse(feature);
+    let known = known.ok_or_else(|| ApiError::validation(format!("feature \"{feature}\" not exists")))?;
+    if !known.set(features, value) {
+        let message = format!("configuration {value} it not possible for feature {feature}");
+        return Err(ApiError::validation(message));
     }
     Ok(())
 }
@@ -147,31 +127,12 @@ pub(crate) async fn change_bucket(
 }
 
 fn write_ledger(json: &mut Json, ledger: &LedgerInfo) {
-    let Features {
-        hash_logs,
-        moves_history,
-        effective_volumes,
-        account_metadata_history,
-        transaction_metadata_history,
-        // v2 does not show this feature.
-        legacy_hashes: _,
-    } = ledger.features;
-    let sync_or_disabled = |switch| if switch == Switch::On { "SYNC" } else { "DISABLED" };
     json.raw("{\"bucket\":").plain_string(ledger.bucket.as_str());
     json.raw(",\"metadata\":").metadata(&ledger.metadata);
-    json.raw(",\"features\":{\"ACCOUNT_METADATA_HISTORY\":")
-        .plain_string(sync_or_disabled(account_metadata_history));
-    json.raw(",\"HASH_LOGS\":").plain_string(match hash_logs {
-        HashLogs::Sync => "SYNC",
-        HashLogs::Async => "ASYNC",
-        HashLogs::Disabled => "DISABLED",
+    // v2 shows the features that it has names for.
+    json.raw(",\"features\":{").list(Feature::ALL, |json, feature| {
+        json.plain_string(feature.name()).raw(":").plain_string(feature.value(&ledger.features));
     });
-    json.raw(",\"MOVES_HISTORY\":");
-    json.plain_string(if moves_history == Switch::On { "ON" } else { "OFF" });
-    json.raw(",\"MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES\":")
-        .plain_string(sync_or_disabled(effective_volumes));
-    json.raw(",\"TRANSACTION_METADATA_HISTORY\":")
-        .plain_string(sync_or_disabled(transaction_metadata_history));
     json.raw("},\"id\":").integer(ledger.id.into());
     json.raw(",\"name\":").plain_string(ledger.name.as_str());
     json.raw(",\"addedAt\":").time(ledger.added_at);
