@@ -177,7 +177,7 @@ impl BankingCircle {
             json.raw(",\"creditorName\":").string(&details.name);
         }
         json.raw("}");
-        let body = String::from_utf8(json.into_bytes()).expect("JSON is UTF-8");
+        let body = json.into_string();
         let ask = |token: String| {
             let body = body.clone();
             async move {

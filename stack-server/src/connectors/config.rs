@@ -175,7 +175,7 @@ impl Values {
             };
         });
         json.raw("}");
-        String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+        json.into_string()
     }
 
     /// Returns the value of a text parameter.

@@ -114,7 +114,7 @@ fn descriptor(name: &str, key: &str, file: &str) -> String {
     let mut json = Json::new(Numbers::Plain);
     json.raw("{\"name\":").string(name).raw(",\"key\":").string(key).raw(",\"fileName\":").string(file);
     json.raw("}");
-    String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+    json.into_string()
 }
 
 impl Connector for DummyPay {
@@ -275,7 +275,7 @@ impl DummyPay {
 
     /// Writes a generated file. Returns the part of it that is the provider's record.
     fn write(&self, kind: &str, name: i64, record: Json) -> Result<String, Failure> {
-        let record = String::from_utf8(record.into_bytes()).expect("JSON is UTF-8");
+        let record = record.into_string();
         let path = self.directory.join(format!("{GENERATED}{kind}-{name}.json"));
         let text = format!("{{\"kind\":\"{kind}\",\"{kind}\":{record}}}\n");
         fs::write(&path, text).map_err(|error| failed(&path, &error))?;

@@ -68,7 +68,7 @@ fn descriptor(name: &str, key: &str, account: &str) -> String {
         json.raw(",\"accountID\":").string(account);
     }
     json.raw("}");
-    String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+    json.into_string()
 }
 
 fn once(name: &str, key: &str, account: &str) -> NewTask {

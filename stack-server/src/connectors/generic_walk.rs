@@ -64,7 +64,7 @@ impl WalkPosition {
         json.raw(",\"digest\":").string(&self.digest).raw(",\"anchor\":").string(&self.anchor);
         json.raw(",\"last\":").string(&self.last);
         json.raw(",\"tries\":\"").integer(self.tries).raw("\",\"mixed\":").boolean(self.is_mixed).raw("}");
-        String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+        json.into_string()
     }
 
     /// Returns the position after a page, or `None` if the page shows that the provider has no pages. The page is

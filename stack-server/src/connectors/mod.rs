@@ -123,7 +123,7 @@ fn object(members: &[(&str, &str)]) -> String {
         json.plain_string(name).raw(":").string(value);
     });
     json.raw("}");
-    String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+    json.into_string()
 }
 
 /// The result of a step.

@@ -194,7 +194,7 @@ impl Modulr {
         json.raw(",\"id\":").string(&transfer.destination).raw("},\"currency\":").string(code);
         json.raw(",\"amount\":").raw(&amount).raw(",\"reference\":").string(&transfer.description);
         json.raw(",\"externalReference\":").string(&transfer.idempotency_key).raw("}");
-        let body = String::from_utf8(json.into_bytes()).expect("JSON is UTF-8");
+        let body = json.into_string();
         let nonce = transfer.idempotency_uuid();
         let (date, authorization) = self.signed(log::now(), &nonce);
         let headers = [

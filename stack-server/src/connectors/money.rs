@@ -47,7 +47,7 @@ pub(super) fn start(initiation: &Initiation, action: Action, now: Timestamp) -> 
     let mut json = Json::new(Numbers::Plain);
     json.raw("{\"name\":").plain_string(name).raw(",\"key\":").plain_string(key);
     json.raw(",\"transferID\":").plain_string(&initiation.id.text()).raw("}");
-    let descriptor = String::from_utf8(json.into_bytes()).expect("JSON is UTF-8");
+    let descriptor = json.into_string();
     let later = (action == Action::Pay && initiation.scheduled_at > now).then_some(initiation.scheduled_at);
     let schedule = Schedule::Once(later);
     NewTask { schedule, ..NewTask::once(descriptor, Restart::IfNotActive) }

@@ -81,7 +81,7 @@ fn descriptor(name: &str, is_main: bool, account: &str) -> String {
     let mut json = Json::new(Numbers::Plain);
     json.raw("{\"name\":").string(name).raw(",\"main\":").boolean(is_main);
     json.raw(",\"account\":").string(account).raw("}");
-    String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+    json.into_string()
 }
 
 fn once(name: &str, account: &str) -> NewTask {

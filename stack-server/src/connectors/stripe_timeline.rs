@@ -76,7 +76,7 @@ impl Timeline {
             .raw(",\"moreRecentDate\":")
             .string(&self.newest_date);
         json.raw(",\"noMoreHistory\":").boolean(self.no_more_history).raw("}");
-        String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+        json.into_string()
     }
 }
 

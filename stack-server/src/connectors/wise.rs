@@ -274,12 +274,12 @@ impl Wise {
         json.raw("{\"sourceCurrency\":").string(code).raw(",\"targetCurrency\":").string(code);
         json.raw(",\"targetAmount\":").raw(&amount).raw(",\"targetAccount\":");
         json.raw(&number(&transfer.destination)?).raw("}");
-        let quote = text(&self.post(&path, &key, written(json)).await?["id"]);
+        let quote = text(&self.post(&path, &key, json.into_string()).await?["id"]);
         let mut json = Json::new(Numbers::Plain);
         json.raw("{\"targetAccount\":").raw(&number(&transfer.destination)?);
         json.raw(",\"quoteUuid\":").string(&quote).raw(",\"customerTransactionId\":").string(&key);
         json.raw(",\"details\":{\"reference\":").string(&transfer.description).raw("}}");
-        let made = self.post("/v1/transfers", &key, written(json)).await?;
+        let made = self.post("/v1/transfers", &key, json.into_string()).await?;
         let id = text(&made["id"]);
         if id.is_empty() {
             return Err(Failure::retryable("the provider's transfer has no id"));
@@ -307,7 +307,7 @@ impl Wise {
         json.raw("},\"sourceBalanceId\":").raw(&number(&transfer.source)?);
         json.raw(",\"targetBalanceId\":").raw(&number(&transfer.destination)?).raw("}");
         let path = format!("/v2/profiles/{profile}/balance-movements");
-        let made = self.post(&path, &transfer.idempotency_uuid(), written(json)).await?;
+        let made = self.post(&path, &transfer.idempotency_uuid(), json.into_string()).await?;
         let (id, state) = (text(&made["id"]), text(&made["state"]));
         let status = match &*state {
             "COMPLETED" => PaymentStatus::Succeeded,
@@ -332,10 +332,6 @@ fn profile(transfer: &Transfer) -> Result<String, Failure> {
 fn number(id: &str) -> Result<String, Failure> {
     let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { Ok(id.to_owned()) } else { Err(Failure::permanent(format!("{id:?} is no id of WISE"))) }
-}
-
-fn written(json: Json) -> String {
-    String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
 }
 
 fn text(value: &serde_json::Value) -> String {

@@ -64,6 +64,11 @@ impl Json {
         self.text.into_bytes()
     }
 
+    /// Returns the text written so far as a string.
+    pub(crate) fn into_string(self) -> String {
+        String::from_utf8(self.text.into_bytes()).expect("JSON text is UTF-8")
+    }
+
     /// Appends punctuation and literals unchanged.
     #[inline]
     pub(crate) fn raw(&mut self, text: &str) -> &mut Self {
@@ -291,7 +296,7 @@ mod tests {
     fn quoted(text: &str) -> String {
         let mut json = Json::new(Numbers::Plain);
         json.string(text);
-        String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+        json.into_string()
     }
 
     #[test]
