@@ -8,7 +8,9 @@ pub(crate) fn encode(bytes: &[u8; 32]) -> [u8; 44] {
     padded[..32].copy_from_slice(bytes);
     let mut text = [0; 48];
     for (at, eight) in text.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        let six = u64::from_be_bytes(*padded[at * 6..].first_chunk().expect("eight of 38")) >> 16;
+        let six = u64::from_be_bytes(
+            *padded[at * 6..].first_chunk().expect("six times six bytes and eight more end within 38"),
+        ) >> 16;
         let halves = (six & 0xffff_ff00_0000) << 8 | (six & 0xff_ffff);
         let quarters = (halves & 0x00ff_f000_00ff_f000) << 4 | (halves & 0x0000_0fff_0000_0fff);
         let eighths = (quarters & 0x0fc0_0fc0_0fc0_0fc0) << 2 | (quarters & 0x003f_003f_003f_003f);
@@ -27,7 +29,7 @@ pub(crate) fn encode(bytes: &[u8; 32]) -> [u8; 44] {
         *character = value.wrapping_add(from);
     }
     text[43] = b'=';
-    *text.first_chunk().expect("44 of 48")
+    *text.first_chunk().expect("48 characters hold the 44 of the text")
 }
 
 /// Decodes standard base64 with padding. Returns `None` for any other text than [`encode`] makes.

@@ -231,7 +231,7 @@ pub fn check_before_script(
 
 fn check_reference(facts: &Facts, reference: Option<&Reference>) -> Result<(), Rejection> {
     if facts.reference_taken {
-        let reference = reference.expect("a taken reference was given").clone();
+        let reference = reference.expect("only a reference of the command can be taken").clone();
         return Err(Rejection::ReferenceTaken { reference });
     }
     Ok(())

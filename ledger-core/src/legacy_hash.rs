@@ -220,7 +220,7 @@ impl LegacyHashChain {
         let tail = text
             .windows(DATE.len())
             .rposition(|window| window == DATE)
-            .expect("the text of every entry has a date");
+            .expect("`write_to` writes a date into every text");
         self.last.clear();
         self.last.extend_from_slice(&text[..tail]);
         self.last.extend_from_slice(hash.to_hex().as_bytes());

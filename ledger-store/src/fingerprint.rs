@@ -50,7 +50,9 @@ impl Fingerprints {
     pub(crate) fn new(secret: &Secret) -> Self {
         let digest = secret.digest(&[b"fingerprints"]);
         let (first, second) = digest.split_at(8);
-        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("half of 16 bytes"));
+        let word = |bytes: &[u8]| {
+            u64::from_le_bytes(bytes.try_into().expect("the digest has 16 bytes, so each half has 8"))
+        };
         Self { first: word(first), second: word(second) }
     }
 

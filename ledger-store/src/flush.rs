@@ -342,7 +342,7 @@ fn write_first_usages(write: &IndexWrite, memtables: &[Arc<Memtable>]) -> Result
     let mut usages: Vec<(u32, u32, Timestamp)> = Vec::new();
     for memtable in memtables {
         for rows in memtable.versions.chunk_by(|a, b| (a.space, a.id) == (b.space, b.id)) {
-            let row = rows.last().expect("a chunk of rows has one");
+            let row = rows.last().expect("`chunk_by` yields no empty chunk");
             let ledger = (row.space >> 8) as u32;
             if row.space == subject_space(ledger, Subject::Account) {
                 let usage = first_usage(row).map_err(page_error(tables::USAGES))?;
@@ -412,7 +412,7 @@ fn write_heads(write: &IndexWrite, heads: &[(u32, LedgerHead)]) -> Result<(), In
             (NameKind::Key, &head.keys, before.map_or(0, |before| before.keys), counters.keys),
         ] {
             for id in from..to {
-                let text = table.text(id).expect("a number below the counter was given");
+                let text = table.text(id).expect("every number below the counter has a text");
                 names.put(&name_key(*ledger, kind, id), text.as_bytes())?;
             }
         }

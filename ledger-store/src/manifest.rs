@@ -76,7 +76,7 @@ pub(crate) fn secret_check(secret: &Secret) -> String {
 }
 
 fn hex_half(hash: [u8; 32]) -> String {
-    let (half, _) = hash.split_first_chunk().expect("32 bytes have a first half");
+    let (half, _) = hash.split_first_chunk().expect("the first 16 of 32 bytes exist");
     format!("{:032x}", u128::from_be_bytes(*half))
 }
 

@@ -21,7 +21,7 @@ pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
     let answer = spawn(Box::new(|| Box::new(work()))).await?;
-    Ok(*answer.downcast().expect("the type of the work's result"))
+    Ok(*answer.downcast().expect("the box holds the result of `work`, which is a `T`"))
 }
 
 /// Runs the blocking work of a request.

@@ -161,7 +161,7 @@ impl Schedule {
 impl Default for Schedule {
     /// Returns the schedule of every full hour.
     fn default() -> Self {
-        Self::parse("@hourly").expect("a valid schedule")
+        Self::parse("@hourly").expect("`@hourly` is a schedule")
     }
 }
 

@@ -46,7 +46,7 @@ impl EncryptionKey {
     /// Creates the sealer for these keys.
     pub(crate) fn sealer(&self) -> Sealer {
         let mut sealers = self.0.iter().map(|key| Sealer::of_secret(key));
-        let first = sealers.next().expect("at least one key");
+        let first = sealers.next().expect("`parse` refuses a text without keys");
         Sealer { earlier: sealers.collect(), ..first }
     }
 }

@@ -48,14 +48,17 @@ pub struct Exchange {
 impl Exchange {
     /// Creates a server that uses the data in a store.
     pub fn new(store: &Store, settings: Settings) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("the system allows another runtime");
         // The server counts as stopping, because an event stream would otherwise never end.
         let (_, stopping) = watch::channel(true);
         let policy = ExporterPolicy { outbound: OutboundPolicy::Public, folder: None };
         // A server on this address accepts the host names that the fuzzed requests contain.
         let address = (Ipv4Addr::UNSPECIFIED, 80).into();
         let app = App::new(store.clone(), settings, None, address, None, stopping, policy);
-        let (large, large_thread) = LargeRequests::start(0).expect("a thread");
+        let (large, large_thread) = LargeRequests::start(0).expect("the system allows another thread");
         Self { app, runtime, large, _large_thread: large_thread }
     }
 
@@ -215,7 +218,7 @@ pub fn cursor_laws(data: &[u8]) {
     let mut tampered = cursor.into_bytes();
     let at = usize::from(changed) * 7 % tampered.len();
     tampered[at] = if tampered[at] == b'A' { b'B' } else { b'A' };
-    let tampered = String::from_utf8(tampered).expect("ASCII");
+    let tampered = String::from_utf8(tampered).expect("one ASCII character replaces another");
     // The last character can contain unused bits. A text that changes only these is refused as well.
     assert!(ListQuery::from_cursor(&tampered, &key, list_id).is_err(), "{tampered}");
 }

@@ -261,7 +261,7 @@ fn write_named<T>(
 }
 
 fn text_of(bytes: &[u8]) -> SmolStr {
-    SmolStr::from_utf8(bytes).expect("JSON text is made of texts")
+    SmolStr::from_utf8(bytes).expect("JSON text is UTF-8")
 }
 
 /// Treatment of commands that violate the schemas of a ledger.

@@ -369,7 +369,7 @@ impl Output {
     #[inline]
     fn put_word(&mut self, word: u64, length: usize) {
         let room = self.bytes.get_mut(self.length..).and_then(<[u8]>::first_chunk_mut::<8>);
-        *room.expect("space is reserved") = word.to_le_bytes();
+        *room.expect("the caller has reserved space for a whole word") = word.to_le_bytes();
         self.length += length;
     }
 }

@@ -299,7 +299,8 @@ fn has_later_write(
         if !is_blank(bytes) {
             for (i, header) in bytes.windows(HEADER_BYTES).enumerate() {
                 let offset = from + i as u64;
-                let header: &[u8; HEADER_BYTES] = header.try_into().expect("as long as a header");
+                let header: &[u8; HEADER_BYTES] =
+                    header.try_into().expect("a window has the length of a header");
                 let may_be = FrameHeader::read_unverified(header)
                     .and_then(|header| offset.checked_sub(u64::from(header.back)))
                     .is_some_and(|start| start > own);

@@ -76,7 +76,7 @@ impl<'a> FrameReader<'a> {
         }
         let (secret, first, end) = (self.secret, self.first, self.end);
         let bytes = self.bytes(place..body_start)?;
-        let bytes = bytes.try_into().expect("as many bytes as a header has");
+        let bytes = bytes.try_into().expect("the range has the length of a header");
         let header = match Header::parse(bytes, secret, first, place) {
             Parsed::Blank => return Ok(FrameResult::Nothing),
             Parsed::Invalid => return Ok(FrameResult::Invalid),

@@ -148,7 +148,7 @@ impl Overlay {
     }
 
     fn newest(&mut self) -> &mut FlushChanges {
-        &mut self.0.back_mut().expect("an overlay always has a current flush").1
+        &mut self.0.back_mut().expect("`release` keeps the newest changes").1
     }
 
     /// Returns the current value of a document's full key.

@@ -62,12 +62,12 @@ impl<G: Generation> Generations<G> {
 
     /// Returns the newest generation.
     pub(super) fn newest(&self) -> &G {
-        &self.each.back().expect("there is always a generation").1
+        &self.each.back().expect("`release` keeps the newest generation").1
     }
 
     /// Returns the newest generation for changing.
     pub(super) fn newest_mut(&mut self) -> &mut G {
-        &mut self.each.back_mut().expect("there is always a generation").1
+        &mut self.each.back_mut().expect("`release` keeps the newest generation").1
     }
 
     /// Starts a new generation: values from now on belong to `flush`.

@@ -41,7 +41,7 @@ const UNIQUE: u32 = 0;
 const SHARED: u32 = 7;
 
 fn collection(number: u32) -> Collection {
-    Collection::new(number).expect("a valid collection")
+    Collection::new(number).expect("the numbers of collections here are in the allowed range")
 }
 
 /// Returns a random change.

@@ -58,7 +58,7 @@ pub(crate) fn on_metadata(rng: &mut Rng<'_>) -> (String, Operator, FilterValue) 
 pub(crate) fn number(rng: &mut Rng<'_>, below: u64) -> FilterValue {
     let number = match rng.below(12) {
         0 => Balance::from(-1),
-        1 => Balance::parse("99999999999999999999999").expect("digits"),
+        1 => Balance::parse("99999999999999999999999").expect("the literal consists of digits"),
         _ => Balance::from(rng.below(below) as i64),
     };
     FilterValue::Integer(number)
@@ -88,8 +88,9 @@ fn on_ledger(rng: &mut Rng<'_>) -> FilterNode {
             (format!("features[{name}]"), Operator::Match, text(rng.pick(&values)))
         }
     };
-    let field = Field::parse(Resource::Ledgers, &key).expect("a field");
-    let condition = FilterNode::Is(Condition::new(&field, operator, value).expect("a condition"));
+    let field = Field::parse(Resource::Ledgers, &key).expect("the key is a property of ledgers");
+    let condition =
+        FilterNode::Is(Condition::new(&field, operator, value).expect("operator and value fit the property"));
     if rng.one_in(4) { FilterNode::Not(Box::new(condition)) } else { condition }
 }
 
@@ -104,7 +105,7 @@ pub(crate) fn filter_of_ledgers(rng: &mut Rng<'_>) -> FilterOf<Ledgers> {
         _ if rng.one_in(2) => FilterNode::And(all),
         _ => FilterNode::Or(all),
     };
-    FilterOf::new(root).expect("a small filter")
+    FilterOf::new(root).expect("a few nodes are within the limits")
 }
 
 #[cfg(test)]

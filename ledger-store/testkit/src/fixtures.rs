@@ -54,7 +54,7 @@ const SCHEMAS: [&str; 3] = [
 ];
 
 pub(crate) fn schema(rng: &mut Rng<'_>) -> Schema {
-    Schema::parse(rng.pick(&SCHEMAS)).expect("a schema")
+    Schema::parse(rng.pick(&SCHEMAS)).expect("every schema of the list parses")
 }
 
 /// Returns a permission to go below zero: mostly none, for some amounts a small limit for the last source. Takes one number
@@ -77,15 +77,15 @@ pub(crate) fn overdraft(rng: &mut Rng<'_>, movement: &Movement) -> Overdraft {
 }
 
 pub(crate) fn version(rng: &mut Rng<'_>) -> SchemaVersion {
-    SchemaVersion::parse(rng.pick(&VERSIONS)).expect("a version")
+    SchemaVersion::parse(rng.pick(&VERSIONS)).expect("every version of the list parses")
 }
 
 pub(crate) fn address(text: &str) -> AccountAddress {
-    AccountAddress::parse(text).expect("an address")
+    AccountAddress::parse(text).expect("the addresses of random work are well-formed")
 }
 
 pub(crate) fn asset(rng: &mut Rng<'_>) -> Asset {
-    Asset::parse(rng.pick(&ASSETS)).expect("an asset")
+    Asset::parse(rng.pick(&ASSETS)).expect("every asset of the list parses")
 }
 
 /// Returns one of the addresses, or one of `more` numbered ones.
@@ -104,7 +104,7 @@ pub(crate) const BUCKETS: [&str; 4] = ["kept", "shared", "other", "brief"];
 /// Returns a bucket that may be deleted.
 pub(crate) fn bucket(rng: &mut Rng<'_>) -> BucketName {
     let name = if rng.one_in(2) { "brief" } else { rng.pick(&BUCKETS[1..]) };
-    BucketName::parse(name).expect("a name")
+    BucketName::parse(name).expect("the names of random work are well-formed")
 }
 
 /// Returns random features. Each one is on or off.
@@ -124,7 +124,7 @@ fn features(rng: &mut Rng<'_>) -> Features {
 
 /// Returns random options for a ledger. Half of all ledgers have every feature.
 pub(crate) fn options(rng: &mut Rng<'_>, is_first: bool) -> LedgerOptions {
-    let kept = BucketName::parse(BUCKETS[0]).expect("a name");
+    let kept = BucketName::parse(BUCKETS[0]).expect("the names of random work are well-formed");
     let mut metadata = Metadata::EMPTY;
     if rng.one_in(3) {
         metadata.insert_text(rng.pick(&KEYS), rng.pick(&VALUES));
@@ -138,10 +138,10 @@ pub(crate) fn options(rng: &mut Rng<'_>, is_first: bool) -> LedgerOptions {
 }
 
 pub(crate) fn ledger(number: u64) -> LedgerName {
-    LedgerName::parse(&format!("ledger-{number}")).expect("a name")
+    LedgerName::parse(&format!("ledger-{number}")).expect("the names of random work are well-formed")
 }
 
 /// Returns the name of a ledger that imports the logs of another one.
 pub(crate) fn copy(number: u64) -> LedgerName {
-    LedgerName::parse(&format!("copy-{number}")).expect("a name")
+    LedgerName::parse(&format!("copy-{number}")).expect("the names of random work are well-formed")
 }

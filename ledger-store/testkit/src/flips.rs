@@ -247,7 +247,7 @@ fn choose_file(disk: &SimDisk, rng: &mut Rng<'_>) -> (DamagedFile, PathBuf) {
     let mut segments: Vec<PathBuf> =
         names.iter().map(|name| journal.join(name)).filter(|path| path.extension().is_some()).collect();
     segments.sort();
-    let last = segments.pop().expect("a journal has a segment");
+    let last = segments.pop().expect("an opened journal has at least one segment");
     match rng.below(20) {
         0..7 => (DamagedFile::LastSegment, last),
         7..10 if !segments.is_empty() => (DamagedFile::SealedSegment, rng.pick(&segments)),

@@ -224,7 +224,8 @@ impl Oracle {
                 // The entries were recorded in sequence, and all of them are replayed.
                 let log = self.model.log(&submission.ledger);
                 let place = log.iter().position(|entry| entry.id == first.entry.id);
-                let entry = log[place.expect("a position") + expected.len()].clone();
+                let entry =
+                    log[place.expect("the model has recorded the replayed entry") + expected.len()].clone();
                 expected.push(Expected::Done(ModelAnswer { entry, replayed: true, violation: None }));
                 continue;
             }

@@ -346,7 +346,7 @@ impl<'a> Workload<'a> {
             0..3 => format!("another-{key}"),
             _ => format!("request-{key}"),
         };
-        let key = IdempotencyKey::parse(&format!("key-{key}")).expect("a key");
+        let key = IdempotencyKey::parse(&format!("key-{key}")).expect("a word and a number form a key");
         Idempotency { key, hash: hash.into() }
     }
 
@@ -390,7 +390,8 @@ impl<'a> Workload<'a> {
         }
         if self.rng.one_in(4) {
             let reference = format!("ref-{}", self.rng.below(60 + self.commands / 2));
-            create.reference = Some(Reference::parse(&reference).expect("a reference"));
+            create.reference =
+                Some(Reference::parse(&reference).expect("a word and a number form a reference"));
         }
         create.overdraft = fixtures::overdraft(&mut self.rng, &create.movement);
         create
@@ -409,8 +410,8 @@ impl<'a> Workload<'a> {
         let source = if self.rng.one_in(2) { AccountAddress::world() } else { self.address() };
         let amount = match self.rng.below(20) {
             // The sums of these amounts exceed 64 bits, and 128 bits.
-            1 => "18446744073709551615".parse().expect("digits"),
-            2 => "9".repeat(60).parse().expect("digits"),
+            1 => "18446744073709551615".parse().expect("the text consists of digits"),
+            2 => "9".repeat(60).parse().expect("the text consists of digits"),
             3 => Amount::ZERO,
             _ => Amount::from(self.rng.below(1_000)),
         };

@@ -93,7 +93,7 @@ pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<WorkCount
 }
 
 fn main_ledger() -> LedgerName {
-    LedgerName::parse("main").expect("a name")
+    LedgerName::parse("main").expect("`main` is a well-formed name")
 }
 
 /// Creates a store with one ledger on a disk, and makes all of it durable.
@@ -131,7 +131,10 @@ fn write(
             scope.spawn(move || write_one(store, writer as u64, history, submissions, seed))
         });
         let writers: Vec<_> = writers.collect();
-        writers.into_iter().map(|writer| writer.join().expect("a writer does not panic")).collect()
+        writers
+            .into_iter()
+            .map(|writer| writer.join().expect("a writer returns its failures and does not panic"))
+            .collect()
     });
     for outcome in outcomes {
         done.acknowledged += outcome?;
@@ -208,15 +211,16 @@ fn submission(writer: u64, at: usize, rng: &mut Rng<'_>) -> (Submission, SentSub
         let is_poor = is_refused && i + 1 == references.len();
         let source = if is_poor { format!("w{writer}:poor") } else { "world".to_owned() };
         let destination = format!("w{writer}:a{}", rng.below(6));
-        let address = |text: &str| AccountAddress::parse(text).expect("an address");
+        let address =
+            |text: &str| AccountAddress::parse(text).expect("the addresses of the writers are well-formed");
         let posting = Posting {
             source: address(&source),
             destination: address(&destination),
             amount: Amount::from(1 + rng.below(1_000)),
-            asset: "USD/2".parse().expect("an asset"),
+            asset: "USD/2".parse().expect("`USD/2` is a well-formed asset"),
         };
         let mut create = CreateTransaction::of(Postings::from(vec![posting]));
-        create.reference = Some(reference.parse().expect("a reference"));
+        create.reference = Some(reference.parse().expect("the references of the writers are well-formed"));
         create.metadata = [("note", note.as_str())].into_iter().collect();
         Request::from(Command::CreateTransaction(create))
     });

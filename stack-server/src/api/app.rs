@@ -149,7 +149,7 @@ impl App {
     /// Replaces the engine of the connectors. Only for a new state, which has no clones.
     #[cfg(test)]
     pub(crate) fn with_connectors(self, connectors: Engine) -> Self {
-        let mut shared = Arc::into_inner(self.0).expect("the only clone");
+        let mut shared = Arc::into_inner(self.0).expect("a new state has no clones");
         shared.connectors = connectors;
         Self(Arc::new(shared))
     }

@@ -47,7 +47,7 @@ impl RequestId {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let digits = (0..=number.max(1).ilog2() / 4).rev().map(|digit| {
             let value = (number >> (4 * digit)) as u32 & 0xf;
-            char::from_digit(value, 16).expect("four bits are a digit")
+            char::from_digit(value, 16).expect("four bits are one hexadecimal digit")
         });
         Self(PROCESS.chars().chain(digits).collect())
     }
@@ -73,7 +73,7 @@ impl RequestId {
 
     /// Returns the header value.
     pub(crate) fn header(&self) -> HeaderValue {
-        HeaderValue::from_str(&self.0).expect("a name is visible ASCII")
+        HeaderValue::from_str(&self.0).expect("a request id consists of visible ASCII characters")
     }
 }
 

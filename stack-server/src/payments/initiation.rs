@@ -93,7 +93,7 @@ impl Initiation {
 
     /// Returns the last step, which determines the status.
     pub(crate) fn step(&self) -> &Step {
-        self.steps.last().expect("an initiation has at least one step")
+        self.steps.last().expect("an initiation is created with its first step")
     }
 
     /// Returns the current status.

@@ -82,11 +82,18 @@ impl Providers {
         });
         let config = config.to_string();
         let built = registry::DEFINITIONS.iter().map(|row| {
-            let values = Values::read(config.as_bytes(), row.parameters).expect("all parameters");
-            (row.provider, (row.build)(&values, &access).expect("a connector"))
+            let values = Values::read(config.as_bytes(), row.parameters)
+                .expect("the configuration has the parameters of every connector");
+            (
+                row.provider,
+                (row.build)(&values, &access).expect("a complete configuration builds its connector"),
+            )
         });
         let connectors = built.collect();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("the system allows another runtime");
         Self { connectors, answer, file: folder.join("x.json"), runtime }
     }
 
@@ -106,7 +113,7 @@ impl Providers {
             return;
         }
         if provider == "DUMMY-PAY" {
-            std::fs::write(&self.file, answer).expect("a writable folder");
+            std::fs::write(&self.file, answer).expect("the folder is new and belongs to this process");
         }
         let context = TaskContext {
             connector: ConnectorId { provider: provider.into(), installation: Uuid::from_bytes([7; 16]) },
@@ -158,8 +165,8 @@ fn order() -> Order {
 
 /// Starts a server that sends the response to every request, except to requests for a token. Returns its address.
 fn serve(answer: Arc<Mutex<Vec<u8>>>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("an address");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("the system has a free port");
+    let address = listener.local_addr().expect("a bound listener has an address");
     // The thread ends with the process.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {

@@ -24,7 +24,8 @@ impl Run<'_> {
                     source: self.account(flow.source).clone(),
                     destination: self.account(flow.destination).clone(),
                     amount: Amount::of_integer(&flow.amount),
-                    asset: Asset::parse(self.asset_name(flow.asset)).expect("the postings were checked"),
+                    asset: Asset::parse(self.asset_name(flow.asset))
+                        .expect("the run refuses postings with malformed assets"),
                 },
                 color: self.scratch.colors.get(flow.color).clone(),
             })

@@ -69,8 +69,11 @@ impl Round<'_, '_> {
             5 if depth > 0 => FilterNode::Not(Box::new(self.node(resource, depth - 1))),
             _ => {
                 let (key, operator, value) = self.leaf(resource);
-                let field = Field::parse(resource, &key).expect("a field");
-                FilterNode::Is(Condition::new(&field, operator, value).expect("a condition"))
+                let field = Field::parse(resource, &key).expect("the leaf names a property of the resource");
+                FilterNode::Is(
+                    Condition::new(&field, operator, value)
+                        .expect("operator and value of the leaf fit the property"),
+                )
             }
         }
     }
@@ -81,6 +84,6 @@ impl Round<'_, '_> {
             return FilterOf::all();
         }
         let root = self.node(R::RESOURCE, 3);
-        FilterOf::new(root).expect("a small filter")
+        FilterOf::new(root).expect("a tree of depth 3 is within the limits")
     }
 }

@@ -172,8 +172,15 @@ impl Round<'_, '_> {
             LogPayload::InsertedSchema { schema } => Some(schema.to_string()),
             _ => None,
         });
-        let mut expected: Vec<_> =
-            texts.map(|text| (version_of(&text).expect("a version"), created_at_of(&text), text)).collect();
+        let mut expected: Vec<_> = texts
+            .map(|text| {
+                (
+                    version_of(&text).expect("the text of a stored schema states its version"),
+                    created_at_of(&text),
+                    text,
+                )
+            })
+            .collect();
         let order = self.rng.pick(&[SchemaOrder::Created, SchemaOrder::Version]);
         if order == SchemaOrder::Version {
             expected.sort_by(|one, other| one.0.as_str().cmp(other.0.as_str()));

@@ -32,7 +32,7 @@ impl Round<'_, '_> {
                 same!(self.view.account(&account, at, expand), expected, "{account} at {at:?}");
             }
             let present = self.model.account(self.ledger, &account, None);
-            let asset = Asset::parse(self.rng.pick(&ASSETS)).expect("an asset");
+            let asset = Asset::parse(self.rng.pick(&ASSETS)).expect("every asset of the list parses");
             let held = present.as_ref().and_then(|account| account.volumes.get(&asset).cloned());
             let balance = held.unwrap_or_default().balance();
             same!(self.view.balance(&account, &asset), Ok(balance), "{account} {asset}");

@@ -286,7 +286,9 @@ fn by_hand(
     now: Timestamp,
 ) -> Payment {
     match stored {
-        None => requested.merge_into(connector, None, now).expect("a payment that was not there is new"),
+        None => {
+            requested.merge_into(connector, None, now).expect("merging into nothing always gives a payment")
+        }
         Some(stored) => Payment {
             source: requested.source,
             destination: requested.destination,

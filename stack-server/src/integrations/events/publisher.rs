@@ -141,7 +141,7 @@ impl Publisher {
             });
         }
         while let Some(done) = tasks.join_next().await {
-            done.expect("a delivery does not panic");
+            done.expect("a delivery retries after errors, does not panic, and is not aborted here");
         }
         true
     }

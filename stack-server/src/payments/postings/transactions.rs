@@ -12,7 +12,7 @@ pub(super) fn with_reference(
 ) -> Result<Option<TransactionView>, ReadError> {
     let test = TextTest::Equal(reference.into());
     let root = FilterNode::Is(Condition::Text { field: TextField::Reference, test });
-    let filter = FilterOf::new(root).expect("transactions have references");
+    let filter = FilterOf::new(root).expect("`Resource::Transactions` has the property `reference`");
     let query = TransactionQuery {
         filter,
         at: None,

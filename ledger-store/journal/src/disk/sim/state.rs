@@ -55,7 +55,7 @@ impl NameChange {
 
     pub(super) fn dir(&self) -> &Path {
         let path = self.gone.as_ref().or(self.come.as_ref().map(|(path, _)| path));
-        parent(path.expect("a change of names has a name"))
+        parent(path.expect("a change of names adds a name, removes one, or both"))
     }
 }
 
