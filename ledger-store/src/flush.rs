@@ -18,7 +18,7 @@ use crate::hashes::checkpoint_key;
 use crate::projection::{
     ACCOUNT_PLACES, AccountPage, HoldingPage, Memtable, NewAccount, NewHolding, StoredAccount, UsagePage,
 };
-use crate::removed::Tombstone;
+use crate::tombstones::Tombstone;
 use crate::view::{Counters, LedgerHead};
 
 /// The key of the number of ledgers in the table `ABOUT`.

@@ -12,7 +12,7 @@ use ledger_core::{
 
 use crate::engine::{NextLogs, WorkItem};
 use crate::error::{ReadError, WriteError};
-use crate::imported::{ImportRefusal, Imported, ImportedLog};
+use crate::imported_log::{ImportRefusal, Imported, ImportedLog};
 use crate::query::{Direction, LogHashes, LogQuery, LogView, PageRequest, Start};
 use crate::read::LedgerView;
 use crate::readers::ReadFuture;

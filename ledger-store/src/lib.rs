@@ -1,56 +1,74 @@
 #![doc = include_str!("guide.md")]
 #![warn(missing_debug_implementations)]
 
-mod address_cache;
+// The public face: what applications call.
 mod atomic;
-mod backend;
-mod backup;
-mod cause;
-mod directory;
-mod documents;
-mod engine;
-mod error;
+mod commit_watch;
 mod feature;
-mod fingerprint;
-mod flush;
-mod free_space;
-mod hashes;
-mod import;
-mod imported;
-pub mod json;
 mod ledger;
-mod lookup;
-mod manifest;
-mod names;
-mod opening;
 mod options;
 mod progress;
-mod projection;
-mod quantity;
 mod query;
 mod query_params;
-mod read;
-mod readers;
-mod recovery;
-mod removal;
-mod removed;
-mod scripts;
-mod sections;
 mod store;
 mod submission;
+
+// The engine, and the writer that decides.
+mod engine;
+mod scripts;
+mod writer;
+
+// Reads of the published state.
+mod address_cache;
+mod read;
+mod readers;
+mod view;
+
+// Projections of the journal, and the index that holds them.
+mod documents;
+mod fingerprint;
+mod flush;
+mod hashes;
+mod lookup;
+mod names;
+mod projection;
+mod quantity;
+
+// Removed ledgers.
+mod removal;
+mod sections;
+mod tombstones;
+
+// Opening and recovery.
+mod directory;
+mod free_space;
+mod index_backend;
+mod opening;
+mod recovery;
+
+// Exports and imports.
+mod import;
+mod imported_log;
+pub mod json;
+mod transfer;
+
+// Verification and backups.
+mod backup;
+mod comparison_index;
+mod verify;
+mod violation;
+
+// Errors.
+mod cause;
+mod error;
+
 #[cfg(feature = "testing")]
 pub mod testing;
-mod transfer;
-mod verify;
-mod view;
-mod violation;
-mod watch;
-mod workspace;
-mod writer;
 
 pub use atomic::{AtomicWrite, LedgerCommand};
 pub use backup::{BackupError, BackupReport, RestorePoint, RestorePointError};
 pub use cause::Cause;
+pub use commit_watch::CommitWatch;
 pub use documents::{
     Collection, DOCUMENT_BYTES_MAX, DOCUMENT_CHANGES_MAX, DOCUMENT_COMMIT_BYTES_MAX, DOCUMENT_KEY_BYTES_MAX,
     DOCUMENT_KEYS_MAX, DOCUMENTS_PAGE_MAX, Document, DocumentAction, DocumentChange, DocumentKey,
@@ -60,7 +78,7 @@ pub use engine::{IndexEvent, IndexStatus};
 pub use error::{OpenError, ReadError, WriteError};
 pub use feature::Feature;
 pub use import::{ImportError, ImportReport};
-pub use imported::{ImportRefusal, ImportedLog};
+pub use imported_log::{ImportRefusal, ImportedLog};
 pub use ledger::{
     AccountKind, AccountList, AtomicBatch, BalanceSums, Batch, ByPostings, ByScript, CommitFuture, Committed,
     DryRun, IntoRequest, Ledger, LedgerError, LedgerSnapshot, List, ListIter, ListKind, ListPage, ListStream,
@@ -81,7 +99,6 @@ pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submiss
 pub use transfer::{LogImporter, TransferError};
 pub use verify::{VerifyError, VerifyReport};
 pub use violation::{Violation, ViolationCode};
-pub use watch::CommitWatch;
 
 /// The names that most programs need: `use ledger_store::prelude::*;`.
 pub mod prelude {

@@ -19,11 +19,11 @@ use ledger_index::{IndexError, IndexFile, IndexOptions, IndexSnapshot};
 use ledger_journal::disk::{Disk, OpenMode};
 use ledger_journal::{ChainHash, Identity, JournalReader, Position};
 
-use crate::backend::backend;
 use crate::cause::Cause;
 use crate::directory::DataDirectory;
 use crate::error::{OpenError, ReadError};
 use crate::flush::Watermark;
+use crate::index_backend::backend;
 use crate::options::Shares;
 use crate::recovery::{self, Recovered};
 

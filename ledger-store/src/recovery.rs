@@ -21,7 +21,7 @@ use crate::flush::{self, NameKind, Watermark, name_key};
 use crate::options::Shares;
 use crate::projection::{Memtable, MemtableBuilder};
 use crate::query::LedgerInfo;
-use crate::removed;
+use crate::tombstones;
 use crate::view::{Counters, Heads, View};
 use crate::violation::{Violation, ViolationCode};
 use crate::writer::{Hints, State, UsedNumbers, apply, replay};
@@ -357,7 +357,7 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
         Ok(())
     })?;
     ledgers.sort_by_key(|(info, _)| info.id);
-    let mut removed = removed::tombstones(index)?.into_iter().peekable();
+    let mut removed = tombstones::read(index)?.into_iter().peekable();
     let gap = || OpenError::Damaged("index: a ledger is missing".into());
     for (info, section) in ledgers {
         let id = info.id;

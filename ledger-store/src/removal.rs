@@ -22,8 +22,8 @@ use crate::engine::{Engine, WorkItem, background};
 use crate::error::{ReadError, WriteError};
 use crate::query::LedgerInfo;
 use crate::readers::ReadFuture;
-use crate::removed::{Tombstone, key_ranges, tombstones};
 use crate::store::{LEDGER_WORK_BYTES, Store};
+use crate::tombstones::{self, Tombstone, key_ranges};
 
 /// The space that [`Store::reclaim`] freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,8 @@ impl Store {
         let engine = self.engine();
         let _journal = engine.journal_lock.lock();
         let view = engine.view();
-        let reclaimed = tombstones(&view.index)?.iter().filter(|tombstone| tombstone.is_reclaimed).count();
+        let reclaimed =
+            tombstones::read(&view.index)?.iter().filter(|tombstone| tombstone.is_reclaimed).count();
         if reclaimed == view.heads.iter().filter(|head| head.is_removed).count() {
             return Ok(Reclaimed { is_done: true, ..Reclaimed::default() });
         }
@@ -110,8 +111,10 @@ fn reclaim(
     sections: &BTreeSet<u32>,
     should_stop: &dyn Fn() -> bool,
 ) -> Result<Reclaimed, ReadError> {
-    let mut left: Vec<Tombstone> =
-        tombstones(&engine.view().index)?.into_iter().filter(|tombstone| !tombstone.is_reclaimed).collect();
+    let mut left: Vec<Tombstone> = tombstones::read(&engine.view().index)?
+        .into_iter()
+        .filter(|tombstone| !tombstone.is_reclaimed)
+        .collect();
     let mut reclaimed = Reclaimed { is_done: true, ..Reclaimed::default() };
     if left.is_empty() {
         return Ok(reclaimed);
@@ -174,7 +177,7 @@ mod tests {
 
     use super::*;
     use crate::options::Options;
-    use crate::removed::ledger_of;
+    use crate::tombstones::ledger_of;
 
     #[test]
     fn a_section_that_is_gone_without_a_removal_is_damage() {

@@ -7,7 +7,7 @@ use ledger_core::{FilterOf, JsonWriter, LedgerName, LogId};
 
 use crate::error::WriteError;
 use crate::import::{ImportError, ImportReport};
-use crate::imported::ImportedLog;
+use crate::imported_log::ImportedLog;
 use crate::json::{
     LogBuffer, LogShape, LogTextError, read_description, read_log, write_description, write_log,
 };

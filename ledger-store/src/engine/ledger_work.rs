@@ -11,7 +11,7 @@ use super::written::EngineEntries;
 use crate::documents::keys::document_key;
 use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
 use crate::error::WriteError;
-use crate::imported::Imported;
+use crate::imported_log::Imported;
 use crate::query::LedgerInfo;
 use crate::writer::{Batch, LedgerContext, State, document_changes, import, undo};
 

@@ -13,6 +13,7 @@ use super::flush_requests::Flushes;
 use super::handover::Handover;
 use super::index_events::{IndexStatus, RepairState};
 use super::queue::Queue;
+use crate::commit_watch::Watchers;
 use crate::error::ReadError;
 use crate::fingerprint::Fingerprints;
 use crate::free_space::FreeSpace;
@@ -24,7 +25,6 @@ use crate::read::{LedgerReader, Session};
 use crate::recovery::Recovered;
 use crate::scripts::Scripts;
 use crate::view::{Directory, View};
-use crate::watch::Watchers;
 #[cfg(any(test, feature = "testing"))]
 use crate::writer::Miscount;
 use crate::writer::State;

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use crate::atomic::AtomicWrite;
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::error::WriteError;
-use crate::imported::{Imported, ImportedLog};
+use crate::imported_log::{Imported, ImportedLog};
 use crate::query::LedgerInfo;
 use crate::scripts::Programs;
 use crate::submission::{Mode, Outcome, Submission};

@@ -10,7 +10,7 @@ use ledger_core::{
 };
 
 use super::reader::{JsonFault, JsonReader};
-use crate::imported::ImportedLog;
+use crate::imported_log::ImportedLog;
 
 /// A text that is not a log.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,6 +18,8 @@ pub use self::report::{Opening, Status};
 use self::running::Running;
 pub(crate) use self::writes::LEDGER_WORK_BYTES;
 use crate::cause::Cause;
+use crate::commit_watch::CommitWatch;
+use crate::comparison_index;
 use crate::directory::DataDirectory;
 use crate::engine::{Engine, IndexEvent, flushes};
 use crate::error::{OpenError, ReadError, WriteError};
@@ -27,8 +29,6 @@ use crate::options::Options;
 use crate::progress::LongWork;
 use crate::read::Snapshot;
 use crate::readers::Readers;
-use crate::watch::CommitWatch;
-use crate::workspace;
 
 /// An open store. A clone is cheap and refers to the same store.
 ///
@@ -94,7 +94,7 @@ impl Store {
         let journal = directory.open_journal(segments)?;
         let dropped_tail = journal.dropped();
         let journal: Arc<dyn Journal> = Arc::new(journal);
-        workspace::clear(&directory).map_err(|error| OpenError::Io(Cause::of(error)))?;
+        comparison_index::clear(&directory).map_err(|error| OpenError::Io(Cause::of(error)))?;
         let home = IndexHome::new(&directory, shares);
         let watched = options.progress.watch(journal.clone(), LongWork::Recovery);
         let Opened { index, recovered, rebuilt } = opening::open(&directory, &home, &watched, shares)?;

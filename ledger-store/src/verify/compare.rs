@@ -12,7 +12,7 @@ use ledger_index::{
 use super::findings::{Findings, Stop};
 use crate::flush::{Watermark, ledger_count};
 use crate::projection::{AccountPage, HoldingPage, UsagePage};
-use crate::removed::{Tombstone, ledger_of};
+use crate::tombstones::{Tombstone, ledger_of};
 use crate::violation::ViolationCode;
 
 /// Compares the tables of the listed rows. The build fails if a table is missing in the list.

@@ -29,6 +29,7 @@ use ledger_journal::{Identity, JournalReader};
 
 use self::findings::{Findings, Stop};
 pub use self::report::{VerifyError, VerifyReport};
+use crate::comparison_index;
 use crate::error::OpenError;
 use crate::flush::Watermark;
 use crate::options::Shares;
@@ -37,7 +38,6 @@ use crate::readers::ReadFuture;
 use crate::recovery;
 use crate::store::{Opening, Store};
 use crate::violation::{Violation, ViolationCode};
-use crate::workspace;
 
 /// The replay gets 1/10 of the store's memory budget, in addition to that budget.
 const BUDGET_PART: usize = 10;
@@ -62,8 +62,8 @@ impl Store {
         let scratch = match self.directory() {
             None => IndexFile::create(redb::backends::InMemoryBackend::new(), options)?,
             Some(directory) => {
-                workspace::clear(directory).map_err(refused)?;
-                IndexFile::create(workspace::create(directory).map_err(refused)?, options)?
+                comparison_index::clear(directory).map_err(refused)?;
+                IndexFile::create(comparison_index::create(directory).map_err(refused)?, options)?
             }
         };
         let mut report = check(&engine.reader(), &live, &engine.identity, shares, &scratch, &engine.progress);
@@ -71,7 +71,7 @@ impl Store {
         scratch.abandon();
         drop(scratch);
         if let Some(directory) = self.directory() {
-            workspace::clear(directory).map_err(refused)?;
+            comparison_index::clear(directory).map_err(refused)?;
         }
         report.violations.splice(0..0, self.repaired_defects());
         report.violations.extend(torn_tail(self.opening()));

@@ -5,7 +5,7 @@ use ledger_core::Rejection;
 use super::batch::Batch;
 use super::state::State;
 use crate::error::ReadError;
-use crate::imported::ImportRefusal;
+use crate::imported_log::ImportRefusal;
 
 /// The writer's state and one of its ledgers, with the places where new entries go and where unpublished ones are read.
 pub(crate) struct LedgerContext<'a, W> {

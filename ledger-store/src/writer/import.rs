@@ -21,7 +21,7 @@ use super::written::WrittenEntries;
 use super::{apply, load, numbers, schema};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
-use crate::imported::{ImportRefusal, ImportedLog};
+use crate::imported_log::{ImportRefusal, ImportedLog};
 
 /// Largest id that an imported log or transaction may have. Other servers store ids in 63 bits, and the later entries of
 /// the ledger need larger ids.

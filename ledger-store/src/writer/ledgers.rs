@@ -11,8 +11,8 @@ use super::ledger_state::LedgerState;
 use crate::documents::read_ledger_name;
 use crate::names::Names;
 use crate::query::LedgerInfo;
-use crate::removed::Tombstone;
 use crate::sections::SectionLedgers;
+use crate::tombstones::Tombstone;
 use crate::view::{Counters, Directory, LedgerHead};
 
 /// The ledgers, numbered from 1 without a gap. Indexing with a number that no ledger has panics.

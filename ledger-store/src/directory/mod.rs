@@ -12,6 +12,10 @@
 //! manifest is not a store. Files that an interrupted creation may leave are overwritten; any other file makes the
 //! opening fail. A directory with a manifest is a store, and opening it never replaces a missing file.
 
+mod manifest;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +24,7 @@ use std::sync::Arc;
 use ledger_journal::disk::{Disk, DiskLock, LockOutcome, parent, temporary_name};
 use ledger_journal::{Identity, JournalError, Secret, SegmentOptions, SegmentedJournal};
 
-use crate::manifest::{FORMAT_VERSION, MAX_MANIFEST_BYTES, Manifest, secret_check};
+use self::manifest::{FORMAT_VERSION, MAX_MANIFEST_BYTES, Manifest, secret_check};
 
 const MANIFEST: &str = "MANIFEST";
 const SECRET: &str = "SECRET";
@@ -376,6 +380,3 @@ fn read_identity(disk: &dyn Disk, path: &Path) -> Result<Identity, DirectoryErro
     }
     Ok(Identity { store, secret })
 }
-
-#[cfg(test)]
-mod tests;

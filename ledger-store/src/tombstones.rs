@@ -44,7 +44,7 @@ impl Tombstone {
 }
 
 /// Returns the removed ledgers that an index records, in order of their numbers.
-pub(crate) fn tombstones(index: &IndexSnapshot) -> Result<Vec<Tombstone>, ReadError> {
+pub(crate) fn read(index: &IndexSnapshot) -> Result<Vec<Tombstone>, ReadError> {
     let mut all = Vec::new();
     for found in index.range(tables::REMOVED, Bound::Unbounded, Bound::Unbounded)? {
         let (key, value) = found?;

@@ -4,8 +4,8 @@ use std::io;
 
 use ledger_journal::disk::OpenMode;
 
-use crate::backend::backend;
 use crate::directory::DataDirectory;
+use crate::index_backend::backend;
 
 /// The name of the file, in the directory of the real index.
 const WORKSPACE: &str = "verify.redb";
