@@ -1,8 +1,8 @@
 //! Decides atomic writes, which record changes of documents and commands on ledgers together.
 
+use super::engine_entries::EngineEntries;
 use super::ledger_work::live;
 use super::pending::{DecidedCommands, PendingOutcomes};
-use super::written::EngineEntries;
 use crate::atomic::{AtomicWrite, LedgerCommand};
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;

@@ -4,10 +4,10 @@ use ledger_core::Timestamp;
 
 use super::Engine;
 use super::atomic::decide_atomic;
+use super::engine_entries::EngineEntries;
 use super::ledger_work::{change_bucket, create_ledger, edit_ledger, import_logs, live, remove_deleted};
 use super::pending::{DecidedCommands, Pending, PendingOutcomes, answer_replays};
 use super::work::WorkItem;
-use super::written::EngineEntries;
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Atomicity, Mode, Receipt, Request, Submission};

@@ -6,8 +6,8 @@ use ledger_core::{LedgerName, LedgerOptions, Timestamp};
 use ledger_index::SharedBytes;
 use ledger_journal::entry::DocumentRecord;
 
+use super::engine_entries::EngineEntries;
 use super::work::{BucketChange, BucketState, LedgerEdit, NextLogs};
-use super::written::EngineEntries;
 use crate::documents::keys::document_key;
 use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
 use crate::error::WriteError;

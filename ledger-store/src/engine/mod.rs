@@ -21,6 +21,7 @@ pub(crate) mod background;
 mod chains;
 pub(crate) mod commit;
 mod decide;
+mod engine_entries;
 mod flush_requests;
 pub(crate) mod flushes;
 mod handover;
@@ -40,7 +41,6 @@ mod shared;
 #[cfg(test)]
 mod tests;
 mod work;
-mod written;
 
 pub use self::index_events::{IndexEvent, IndexStatus};
 pub(crate) use self::shared::Engine;

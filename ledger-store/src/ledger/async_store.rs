@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata, SmolStr};
 
+use super::commit_future::CommitFuture;
 use super::error::LedgerError;
-use super::future::CommitFuture;
 use crate::atomic::AtomicWrite;
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::engine::{LedgerEdit, WorkItem};

@@ -2,8 +2,8 @@
 
 use ledger_core::{LedgerName, Rejection};
 
+use super::commit_future::CommitFuture;
 use super::error::LedgerError;
-use super::future::CommitFuture;
 use super::handle::{Ledger, answer};
 use super::request::IntoRequest;
 use crate::submission::{Atomicity, Detail, Outcome, Receipt, Request};

@@ -2,8 +2,8 @@
 
 use ledger_core::{FilterOf, LedgerOptions};
 
+use super::commit_future::CommitFuture;
 use super::error::LedgerError;
-use super::future::CommitFuture;
 use super::handle::Ledger;
 use crate::engine::WorkItem;
 use crate::error::WriteError;

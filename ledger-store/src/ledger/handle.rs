@@ -5,8 +5,8 @@ use std::fmt;
 use ledger_core::{Command, LedgerName, LedgerOptions};
 
 use super::answer::DryRun;
+use super::commit_future::CommitFuture;
 use super::error::LedgerError;
-use super::future::CommitFuture;
 use crate::engine::WorkItem;
 use crate::error::WriteError;
 use crate::read::LedgerView;

@@ -3,8 +3,8 @@
 use ledger_core::schema::Schema;
 use ledger_core::{Command, InsertSchema, SchemaVersion};
 
+use super::commit_future::CommitFuture;
 use super::error::LedgerError;
-use super::future::CommitFuture;
 use super::handle::Ledger;
 use super::stored_list::check_queries;
 use crate::submission::{Detail, Request};

@@ -14,7 +14,7 @@ use super::hints::Hints;
 use super::locate::Located;
 use super::state::State;
 use super::touched::LogApplication;
-use super::{documents, keys, locate, schema, touched, transaction};
+use super::{documents, key_rows, locate, schema, touched, transaction};
 use crate::documents::{LEDGERS, MAPPINGS, decode_ledger, read_ledger_name};
 use crate::error::ReadError;
 use crate::fingerprint::KeyKind;
@@ -153,7 +153,14 @@ fn append_log(
     // A log without a key may still have the hash of its request.
     if let Some((text, request)) = PriorRequest::of(log).filter(|(text, _)| !text.is_empty()) {
         let computed = hints.prints.idempotency;
-        keys::put_key(state, ledger, KeyKind::Idempotency, computed, (text, position, Some(request)), rows);
+        key_rows::put_key(
+            state,
+            ledger,
+            KeyKind::Idempotency,
+            computed,
+            (text, position, Some(request)),
+            rows,
+        );
     }
     Ok(date)
 }

@@ -17,7 +17,7 @@ use super::hints::{Hints, PriorValue};
 use super::load::Loaded;
 use super::size::is_too_large;
 use super::state::State;
-use super::written::WrittenEntries;
+use super::written_entries::WrittenEntries;
 use super::{apply, load, numbers, schema};
 use crate::error::ReadError;
 use crate::hashes::ChainId;

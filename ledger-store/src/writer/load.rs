@@ -15,7 +15,7 @@ use super::holding::HoldingState;
 use super::locate::Located;
 use super::size::{ENTRY_BYTES_MAX, is_too_large};
 use super::state::State;
-use super::written::WrittenEntries;
+use super::written_entries::WrittenEntries;
 use super::{locate, schema};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};

@@ -4,7 +4,7 @@
 //!   [`load`] finds the facts, the core decides, [`numbers`] creates the entry, and [`apply`] changes the state.
 //! - [`state`]: everything that decisions need. [`ledgers`] holds the ledgers, [`locate`] finds accounts, [`schema`] and
 //!   [`document_changes`] handle schemas and documents, [`undo`] takes changes back, and [`replay`] serves recovery.
-//! - [`apply`]: the effect of any entry; [`transaction`], [`touched`], [`documents`] and [`keys`] are parts of it.
+//! - [`apply`]: the effect of any entry; [`transaction`], [`touched`], [`documents`] and [`key_rows`] are parts of it.
 //! - [`batch`]: the entries and rows that one append makes durable.
 //! - [`accounts`], [`recent_keys`], [`hash_prefix`]: tables in memory, and their [prefetching](prefetch).
 //! - [`import`]: logs of other stores.
@@ -21,7 +21,7 @@ mod hash_prefix;
 mod hints;
 mod holding;
 pub(crate) mod import;
-mod keys;
+mod key_rows;
 mod ledger_state;
 mod ledgers;
 pub(crate) mod load;
@@ -37,14 +37,14 @@ pub(crate) mod replay;
 mod replay_state;
 mod schema;
 mod schema_cache;
-mod script;
+mod script_reads;
 mod size;
 mod state;
 mod touched;
 mod transaction;
 pub(crate) mod undo;
 mod used_numbers;
-mod written;
+mod written_entries;
 
 pub(crate) use batch::Batch;
 pub(crate) use command::{Decided, Prepared, SubmissionParams};
@@ -55,4 +55,4 @@ pub(crate) use miscount::Miscount;
 pub(crate) use prefetch::{COMMANDS_PREFETCHED, KeyPrints, Prefetched};
 pub(crate) use state::State;
 pub(crate) use used_numbers::UsedNumbers;
-pub(crate) use written::WrittenEntries;
+pub(crate) use written_entries::WrittenEntries;

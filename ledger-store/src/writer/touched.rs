@@ -11,7 +11,7 @@ use super::hints::Hints;
 use super::holding::Holdings;
 use super::locate::Located;
 use super::state::State;
-use super::{keys, locate, undo};
+use super::{key_rows, locate, undo};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, subject_space};
 use crate::projection::{MemtableBuilder, NewAccount};
@@ -173,7 +173,7 @@ pub(super) fn edit_account_metadata(
     });
     let Some((before, after)) = change else { return Ok(()) };
     let space = subject_space(ledger, Subject::Account);
-    keys::put_terms(state, space, u64::from(number), *position, &before, &after, rows);
+    key_rows::put_terms(state, space, u64::from(number), *position, &before, &after, rows);
     mark(touched, slot);
     Ok(())
 }

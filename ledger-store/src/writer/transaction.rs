@@ -11,7 +11,7 @@ use super::accounts::SlotId;
 use super::holding::HoldingState;
 use super::state::State;
 use super::touched::{LogApplication, recorded_at};
-use super::{keys, replay, touched, undo};
+use super::{key_rows, replay, touched, undo};
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, subject_space};
@@ -60,7 +60,7 @@ pub(super) fn apply(
     // Do this last: it writes to memory that is not cached, and copies right after it would stall.
     if let Some(reference) = transaction.reference {
         let (computed, key) = (hints.prints.reference, (reference, id, None));
-        keys::put_key(application.state, ledger, KeyKind::Reference, computed, key, application.rows);
+        key_rows::put_key(application.state, ledger, KeyKind::Reference, computed, key, application.rows);
     }
     if let Some(reverted) = transaction.reverts {
         let mut before = None;
@@ -237,7 +237,7 @@ pub(super) fn change(
     }
     document.updated_at = date;
     let space = subject_space(ledger, Subject::Transaction);
-    keys::put_terms(state, space, id, *position, &before, &document.metadata, rows);
+    key_rows::put_terms(state, space, id, *position, &before, &document.metadata, rows);
     rows.versions.push(VersionRow { space, id, position: *position, bytes: document.encode() });
     let previous = state.documents.insert((ledger, id), document);
     if let Some(undo) = &mut state.undo {

@@ -3,8 +3,8 @@
 use ledger_core::{Command, Metadata, Overdraft, RevertDate, RevertTransaction, Rules, TransactionId};
 
 use super::answer::{Committed, DryRun};
+use super::commit_future::CommitFuture;
 use super::error::LedgerError;
-use super::future::CommitFuture;
 use super::handle::Ledger;
 use super::request::{IntoRequest, RequestParts};
 use crate::readers::ReadFuture;

@@ -2,8 +2,8 @@
 
 use ledger_core::{AccountAddress, Command, Metadata, SmolStr, Target, TransactionId};
 
+use super::commit_future::CommitFuture;
 use super::error::LedgerError;
-use super::future::CommitFuture;
 use super::handle::Ledger;
 use super::request::{IntoRequest, RequestParts};
 use crate::engine::LedgerEdit;

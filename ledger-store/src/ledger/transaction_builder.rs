@@ -11,8 +11,8 @@ use ledger_core::{
 };
 
 use super::answer::{Committed, DryRun};
+use super::commit_future::CommitFuture;
 use super::error::LedgerError;
-use super::future::CommitFuture;
 use super::handle::Ledger;
 use super::request::{IntoRequest, RequestParts};
 use crate::readers::ReadFuture;
