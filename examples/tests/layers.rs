@@ -55,7 +55,7 @@ const LAYERS: &[Layers] = &[
             &["filter_json", "filter_of"],
             &["command"],
             &["rejection", "log"],
-            &["needs", "settle"],
+            &["needs", "settle", "preconditions"],
             &["legacy"],
             &["decide", "apply"],
             &["enforcement"],

@@ -24,6 +24,16 @@ pub enum Rejection {
         /// Hash of the request that used the key first.
         stored: SmolStr,
     },
+    /// An account that must exist does not. See [`Preconditions`](crate::Preconditions).
+    AccountNotFound {
+        /// The absent account.
+        account: AccountAddress,
+    },
+    /// An account that must be new exists. See [`Preconditions`](crate::Preconditions).
+    AccountExists {
+        /// The existing account.
+        account: AccountAddress,
+    },
     /// The ledger has no schema version of this name.
     SchemaNotFound {
         /// The requested version.
@@ -205,12 +215,8 @@ impl fmt::Display for Rejection {
             }
             Self::TooManyAssets => f.write_str("too many different assets in this ledger"),
             Self::Script { error, .. } => match (&error.kind, error.kind.class()) {
-                (ErrorKind::MissingFunds { accounts, .. }, _) => {
-                    for (at, account) in accounts.iter().enumerate() {
-                        f.write_str(if at == 0 { "account(s) @" } else { "|@" })?;
-                        f.write_str(account.as_str())?;
-                    }
-                    f.write_str(" had/have insufficient funds")
+                (ErrorKind::MissingFunds { asset, needed, available, accounts }, _) => {
+                    write_missing_funds(f, accounts, (needed, available), asset)
                 }
                 // The fault is in the variables, not at a position of the script.
                 (kind, ErrorClass::Variables) => kind.fmt(f),
@@ -223,9 +229,11 @@ impl fmt::Display for Rejection {
             Self::PastDate { passed, last } => {
                 write!(f, "the date {passed} is before that of the last transaction, {last}")
             }
-            Self::InsufficientFunds { account, .. } => {
-                write!(f, "account(s) @{account} had/have insufficient funds")
+            Self::InsufficientFunds { account, asset, needed, available } => {
+                write_missing_funds(f, std::slice::from_ref(account), (needed, available), asset.as_str())
             }
+            Self::AccountNotFound { account } => write!(f, "account '{account}' not found"),
+            Self::AccountExists { account } => write!(f, "account '{account}' already exists"),
             Self::NoPostings => f.write_str("numscript execution returned no postings"),
             Self::ReferenceTaken { reference } => write!(f, "duplicate reference \"{reference}\""),
             Self::SchemaNotFound { version } => write!(f, "schema version '{version}' not found"),
@@ -248,6 +256,22 @@ impl fmt::Display for Rejection {
             }
         }
     }
+}
+
+/// Writes that accounts lack funds: the accounts, and the needed and the available amount.
+fn write_missing_funds(
+    f: &mut fmt::Formatter<'_>,
+    accounts: &[AccountAddress],
+    (needed, available): (&Amount, &Amount),
+    asset: &str,
+) -> fmt::Result {
+    f.write_str(if accounts.len() == 1 { "account " } else { "accounts " })?;
+    for (at, account) in accounts.iter().enumerate() {
+        let separator = if at == 0 { "" } else { ", " };
+        write!(f, "{separator}{account}")?;
+    }
+    let verb = if accounts.len() == 1 { "lacks" } else { "lack" };
+    write!(f, " {verb} funds: {needed} {asset} needed, {available} available")
 }
 
 impl std::error::Error for Rejection {}

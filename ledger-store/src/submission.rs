@@ -1,8 +1,8 @@
 //! Requests to the writer, and their outcomes.
 
 use ledger_core::{
-    Command, Idempotency, IdempotencyKey, LedgerName, LogEntry, LogId, Movement, Posting, Rejection,
-    SchemaVersion, Timestamp, TransactionId, batch_hash, request_hash,
+    Command, Idempotency, IdempotencyKey, LedgerName, LogEntry, LogId, Movement, Posting, Preconditions,
+    Rejection, SchemaVersion, Timestamp, TransactionId, batch_hash, request_hash,
 };
 
 use crate::error::ReadError;
@@ -22,7 +22,7 @@ pub struct Submission {
     pub detail: Detail,
 }
 
-/// A command with its idempotency key and schema version.
+/// A command with its idempotency key, schema version and preconditions.
 ///
 /// Rare members are boxed, because queues of requests are long.
 #[derive(Clone, Debug)]
@@ -35,6 +35,9 @@ pub struct Request {
     pub idempotency: Option<Box<Idempotency>>,
     /// The version of the ledger's schema that applies to the command.
     pub schema_version: Option<Box<SchemaVersion>>,
+    /// The accounts that must exist or be new. Like the schema version, they are no part of the request that an
+    /// idempotency key protects: a repetition gets the first answer without a check.
+    pub preconditions: Option<Box<Preconditions>>,
 }
 
 impl Request {
@@ -60,7 +63,7 @@ impl Request {
 
 impl From<Command> for Request {
     fn from(command: Command) -> Self {
-        Self { command, idempotency: None, schema_version: None }
+        Self { command, idempotency: None, schema_version: None, preconditions: None }
     }
 }
 
@@ -176,7 +179,10 @@ impl Request {
             .schema_version
             .as_ref()
             .map_or(0, |version| size_of::<SchemaVersion>() + version.as_str().len());
-        size_of::<Self>() + idempotency + schema_version + command_bytes(&self.command)
+        let preconditions = self.preconditions.as_ref().map_or(0, |preconditions| {
+            preconditions.checks().map(|check| 64 + check.account.as_str().len()).sum()
+        });
+        size_of::<Self>() + idempotency + schema_version + preconditions + command_bytes(&self.command)
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! transaction 1: users:001 receives 10000 USD/2
-//! refused: account(s) @users:001 had/have insufficient funds
+//! refused: account users:001 lacks funds: 6000 USD/2 needed, 4000 available
 //! users:001: 4000
 //! shops:42: 5850
 //! platform:fees: 150

@@ -2,7 +2,7 @@
 //! without recording a payment twice: "known" payments were recorded before.
 //!
 //! ```text
-//! line 5: invalid account address 'users::4'
+//! line 5: invalid account address 'users::4': segments of '0-9a-zA-Z_-', separated by ':', at most 1024 bytes
 //! first run: 3 payments, 0 known
 //! second run: 2 payments, 3 known
 //! line 2 with another amount: a different request used the idempotency key "payments.csv:p1" before

@@ -6,7 +6,7 @@
 //! payout of sale 1: 8.41 to sellers:bo, 1.49 to platform:commission
 //! payout of sale 2: 112.50 to sellers:cy, 12.50 to platform:commission
 //! payout of sale 1 again: was made before, as transaction 3
-//! refund of sale 2 refused: account(s) @sellers:cy had/have insufficient funds
+//! refund of sale 2 refused: account sellers:cy lacks funds: 11250 EUR/2 needed, 0 available
 //! platform:commission holds 13.99, sellers hold 8.41
 //! ```
 

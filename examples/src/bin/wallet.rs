@@ -4,9 +4,9 @@
 //! POST /users/1/deposits 10000 key=d1 -> 200 transaction 1
 //! POST /users/1/deposits 10000 key=d1 -> 200 transaction 1 (replayed)
 //! POST /users/1/deposits 777 key=d1 -> 409 a different request used the idempotency key "d1" before
-//! POST /users/1/payments 16000 key=p1 -> 422 account(s) @users:1 had/have insufficient funds
+//! POST /users/1/payments 16000 key=p1 -> 422 account users:1 lacks funds: 16000 USD/2 needed, 10000 available
 //! POST /users/1/payments 6000 key=p2 -> 200 transaction 2
-//! POST /users/a:/payments 1 key=p3 -> 400 invalid account address 'users:a:'
+//! POST /users/a:/payments 1 key=p3 -> 400 invalid account address 'users:a:': segments of '0-9a-zA-Z_-', separated by ':', at most 1024 bytes
 //! GET /users/1 -> 200 4000
 //! ```
 

@@ -6,6 +6,8 @@ use super::question::{ModelAccount, MoveDate, Window};
 use crate::command::Target;
 use crate::ledger::{LedgerOptions, Switch};
 use crate::log::{Idempotency, LogEntry, LogPayload};
+use crate::preconditions::Preconditions;
+use crate::rejection::Rejection;
 use ledger_values::{
     AccountAddress, Asset, HoldingVolumes, Metadata, Posting, Timestamp, Transaction, TransactionId, Volumes,
 };
@@ -86,6 +88,18 @@ impl Book {
         account.volumes = held(MoveDate::Insertion);
         account.effective_volumes = held(MoveDate::Effective);
         Some(account)
+    }
+
+    /// Refuses a request whose accounts do not exist, or are not new, as it requires.
+    pub(super) fn check(&self, preconditions: Option<&Preconditions>) -> Result<(), Rejection> {
+        let Some(Preconditions { existing, new }) = preconditions else { return Ok(()) };
+        if let Some(account) = existing.iter().find(|account| self.described(account, None).is_none()) {
+            return Err(Rejection::AccountNotFound { account: account.clone() });
+        }
+        match new.iter().find(|account| self.described(account, None).is_some()) {
+            Some(account) => Err(Rejection::AccountExists { account: account.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Returns an account without its volumes. A ledger without metadata history shows the current metadata

@@ -20,6 +20,7 @@ use crate::command::{Command, Operation};
 use crate::filter::Filter;
 use crate::ledger::LedgerOptions;
 use crate::log::{Idempotency, LogEntry, LogId, LogPayload};
+use crate::preconditions::Preconditions;
 use crate::rejection::Rejection;
 use crate::schema::Enforcement;
 use ledger_values::{
@@ -47,6 +48,8 @@ pub struct ModelRequest<'a> {
     pub idempotency: Option<&'a Idempotency>,
     /// The version of the ledger's schema that checks the command.
     pub schema_version: Option<&'a SchemaVersion>,
+    /// The accounts that must exist or be new.
+    pub preconditions: Option<&'a Preconditions>,
     /// Whether this is the first of several commands with one key. Then the requests are the same only if
     /// their hashes are equal. Otherwise the key alone identifies a request whose hash is unknown or comes
     /// from another server.
@@ -136,7 +139,8 @@ impl Model {
         dry_run: bool,
         now: Timestamp,
     ) -> Result<ModelAnswer, Rejection> {
-        let request = ModelRequest { command, idempotency, schema_version: None, several: false };
+        let request =
+            ModelRequest { command, idempotency, schema_version: None, preconditions: None, several: false };
         self.execute_request(ledger, request, dry_run, now)
     }
 
@@ -183,6 +187,7 @@ impl Model {
             return Ok(ModelAnswer { entry: first.clone(), replayed: true, violation: None });
         }
         let date = book.log.last().map_or(now, |last| now.max(last.date));
+        book.check(request.preconditions)?;
         let named = book.named(request.schema_version)?;
         let (command, unnamed) = book.under(request.command, named.as_ref(), self.enforcement)?;
         let payload = book.payload(&command, date)?;

@@ -52,7 +52,11 @@ impl fmt::Display for NameError {
             NameKind::Bucket => {
                 write!(f, "invalid bucket name '{text}': name must match format '^[0-9a-zA-Z_-]{{1,63}}$'")
             }
-            NameKind::Address => write!(f, "invalid account address '{text}'"),
+            NameKind::Address => write!(
+                f,
+                "invalid account address '{text}': segments of '0-9a-zA-Z_-', separated by ':', at most \
+                 {ADDRESS_BYTES_MAX} bytes"
+            ),
             NameKind::Asset => write!(f, "invalid asset '{text}'"),
             NameKind::Reference => write!(f, "invalid reference: 1 to {REFERENCE_BYTES_MAX} bytes"),
             NameKind::SchemaVersion => {

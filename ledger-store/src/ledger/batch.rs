@@ -25,7 +25,7 @@ impl Ledger {
 /// let answers = ledger.batch().push(pay("world", "a")).push(pay("b", "a")).commit()?;
 /// assert!(answers[0].is_ok() && answers[1].is_err()); // b has no funds
 /// let error = ledger.batch().push(pay("world", "a")).push(pay("b", "a")).atomic().commit().unwrap_err();
-/// assert_eq!(error.to_string(), "account(s) @b had/have insufficient funds");
+/// assert_eq!(error.to_string(), "account b lacks funds: 5 USD needed, 0 available");
 /// assert_eq!(ledger.balance("a", "USD")?, 5); // nothing of the atomic one happened
 /// # Ok(())
 /// # }

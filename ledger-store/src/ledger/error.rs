@@ -34,8 +34,16 @@ pub enum LedgerError {
         /// The name of the ledger.
         ledger: LedgerName,
     },
-    /// The ledger has no account with this address.
+    /// The ledger has no account with this address: of [`Ledger::get_account`](crate::Ledger::get_account), and of writes
+    /// that [require](crate::TransactionBuilder::require_account) the account.
     AccountNotFound {
+        /// The ledger.
+        ledger: LedgerName,
+        /// The address.
+        account: AccountAddress,
+    },
+    /// An account that must be new exists.
+    AccountExists {
         /// The ledger.
         ledger: LedgerName,
         /// The address.
@@ -53,7 +61,7 @@ pub enum LedgerError {
         /// The key.
         key: IdempotencyKey,
     },
-    /// The rules refuse the command.
+    /// The rules refuse the command for a reason that is none of the variants above.
     Refused(Rejection),
     /// The write has no outcome.
     Write(WriteError),
@@ -72,6 +80,9 @@ impl fmt::Display for LedgerError {
             Self::LedgerNotFound { ledger } => write!(f, "ledger \"{ledger}\" not found"),
             Self::AccountNotFound { ledger, account } => {
                 write!(f, "account \"{account}\" not found in ledger \"{ledger}\"")
+            }
+            Self::AccountExists { ledger, account } => {
+                write!(f, "account \"{account}\" already exists in ledger \"{ledger}\"")
             }
             Self::TransactionNotFound { ledger, id } => {
                 write!(f, "transaction {} not found in ledger \"{ledger}\"", id.get())
@@ -98,6 +109,7 @@ impl std::error::Error for LedgerError {
             Self::Read(error) => Some(error),
             Self::LedgerNotFound { .. }
             | Self::AccountNotFound { .. }
+            | Self::AccountExists { .. }
             | Self::Cursor { .. }
             | Self::TransactionNotFound { .. }
             | Self::IdempotencyConflict { .. } => None,
@@ -166,6 +178,10 @@ impl LedgerError {
     pub(super) fn refused(ledger: &LedgerName, rejection: Rejection) -> Self {
         match rejection {
             Rejection::TransactionNotFound { id } => Self::TransactionNotFound { ledger: ledger.clone(), id },
+            Rejection::AccountNotFound { account } => {
+                Self::AccountNotFound { ledger: ledger.clone(), account }
+            }
+            Rejection::AccountExists { account } => Self::AccountExists { ledger: ledger.clone(), account },
             Rejection::IdempotencyMismatch { ref key, .. } => match IdempotencyKey::parse(key) {
                 Ok(key) => Self::IdempotencyConflict { key },
                 Err(_) => Self::Refused(rejection),

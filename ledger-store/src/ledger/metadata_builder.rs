@@ -54,7 +54,7 @@ impl Ledger {
         self.execute_async(request, Detail::Ids, drop)
     }
 
-    /// Removes a metadata key of an account.
+    /// Removes a metadata key of an account. Succeeds even if the account lacks the key.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As [`Ledger::set_transaction_metadata`].
+    /// As [`Ledger::set_transaction_metadata`]. [`LedgerError::Refused`] if the transaction lacks the key.
     pub fn delete_transaction_metadata(
         &self,
         id: impl Into<TransactionId>,
@@ -171,20 +171,22 @@ impl Ledger {
 
 /// Metadata with an idempotency key, or in a batch.
 impl Ledger {
-    /// Starts a change of an account's metadata: [`Ledger::set_account_metadata`] with an idempotency key, or in a
-    /// [batch](Ledger::batch). The account comes into existence if it is new. With the same key, this creates a wallet once; another key
-    /// changes the metadata again:
+    /// Starts a change of an account's metadata: [`Ledger::set_account_metadata`] with an idempotency key, in a
+    /// [batch](Ledger::batch), or only if the account is new. Without
+    /// [`require_new_account`](MetadataBuilder::require_new_account) it creates the account or changes it. With it, this
+    /// creates a wallet once, and a retry with the same key gets the first answer:
     ///
     /// ```
     /// use ledger_store::prelude::*;
     /// let ledger = Store::in_memory().ledger("main")?;
-    /// let create = |id: u64, name: &str| {
-    ///     let wallet = ledger.update_account(format!("wallets:{id}")).metadata("name", name);
-    ///     wallet.idempotency_key(format!("create-wallet-{id}")).commit()
+    /// let create = |id: u64, name: &str, key: &str| {
+    ///     let address = format!("wallets:{id}");
+    ///     let wallet = ledger.update_account(&address).metadata("name", name).require_new_account(&address);
+    ///     wallet.idempotency_key(key).commit()
     /// };
-    /// assert!(!create(1, "Ann")?.replayed);
-    /// assert!(create(1, "Ann")?.replayed);
-    /// assert!(matches!(create(1, "Bob"), Err(LedgerError::IdempotencyConflict { .. })));
+    /// assert!(!create(1, "Ann", "request-1")?.replayed);
+    /// assert!(create(1, "Ann", "request-1")?.replayed);
+    /// assert!(matches!(create(1, "Bob", "request-2"), Err(LedgerError::AccountExists { .. })));
     /// # Ok::<(), LedgerError>(())
     /// ```
     pub fn update_account(&self, account: impl AsRef<str>) -> MetadataBuilder<'_> {
@@ -222,6 +224,19 @@ impl<'a> MetadataBuilder<'a> {
     /// [`TransactionBuilder::idempotency_key`](crate::TransactionBuilder::idempotency_key).
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
         self.parts.set_key(key.as_ref());
+        self
+    }
+
+    /// Refuses the change with [`LedgerError::AccountNotFound`] unless this account exists, which means that an earlier
+    /// transaction or metadata named it.
+    pub fn require_account(mut self, account: impl AsRef<str>) -> Self {
+        self.parts.require_account(account.as_ref());
+        self
+    }
+
+    /// Refuses the change with [`LedgerError::AccountExists`] if this account exists.
+    pub fn require_new_account(mut self, account: impl AsRef<str>) -> Self {
+        self.parts.require_new_account(account.as_ref());
         self
     }
 

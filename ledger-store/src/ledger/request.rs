@@ -1,16 +1,17 @@
 //! The requests that builders make.
 
-use ledger_core::{Command, IdempotencyKey, SchemaVersion};
+use ledger_core::{AccountAddress, Command, IdempotencyKey, Preconditions, SchemaVersion};
 
 use super::error::LedgerError;
 use crate::submission::Request;
 
-/// The parts of a request that builders of all commands have besides the command: the idempotency key and the schema
-/// version. Also holds the first error of a builder, which it reports instead of a request.
+/// The parts of a request that builders of all commands have besides the command: the idempotency key, the schema
+/// version and the preconditions. Also holds the first error of a builder, which it reports instead of a request.
 #[derive(Debug, Default)]
 pub(super) struct RequestParts {
     key: Option<IdempotencyKey>,
     pub(super) schema_version: Option<Box<SchemaVersion>>,
+    preconditions: Option<Box<Preconditions>>,
     fault: Option<LedgerError>,
 }
 
@@ -26,6 +27,22 @@ impl RequestParts {
         }
     }
 
+    /// Adds an account that must exist.
+    pub(super) fn require_account(&mut self, address: &str) {
+        match AccountAddress::parse(address) {
+            Ok(account) => self.preconditions.get_or_insert_default().existing.push(account),
+            Err(error) => self.note(error),
+        }
+    }
+
+    /// Adds an account that must not exist.
+    pub(super) fn require_new_account(&mut self, address: &str) {
+        match AccountAddress::parse(address) {
+            Ok(account) => self.preconditions.get_or_insert_default().new.push(account),
+            Err(error) => self.note(error),
+        }
+    }
+
     pub(super) fn request(self, command: Command) -> Result<Request, LedgerError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -34,7 +51,7 @@ impl RequestParts {
             Some(key) => Request::once(key, command),
             None => command.into(),
         };
-        Ok(Request { schema_version: self.schema_version, ..request })
+        Ok(Request { schema_version: self.schema_version, preconditions: self.preconditions, ..request })
     }
 }
 

@@ -277,6 +277,34 @@ impl<M> TransactionBuilder<'_, M> {
         self
     }
 
+    /// Refuses the transaction with [`LedgerError::AccountNotFound`] unless this account exists, which means that an
+    /// earlier transaction or metadata named it. The account need not be in a posting. The check is part of the
+    /// decision: no other write comes between. A replay of an idempotency key does not check again.
+    ///
+    /// ```
+    /// use ledger_store::prelude::*;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// ledger.update_account("wallets:1").metadata("name", "Ann").commit()?;
+    /// let pay = |wallet: &str| {
+    ///     let topup = ledger.transaction().posting("world", wallet, 5_00, "USD/2");
+    ///     topup.require_account(wallet).commit()
+    /// };
+    /// assert!(pay("wallets:1").is_ok());
+    /// assert!(matches!(pay("wallets:2"), Err(LedgerError::AccountNotFound { .. })));
+    /// # Ok::<(), LedgerError>(())
+    /// ```
+    pub fn require_account(mut self, account: impl AsRef<str>) -> Self {
+        self.parts.require_account(account.as_ref());
+        self
+    }
+
+    /// Refuses the transaction with [`LedgerError::AccountExists`] if this account exists. See
+    /// [`require_account`](Self::require_account).
+    pub fn require_new_account(mut self, account: impl AsRef<str>) -> Self {
+        self.parts.require_new_account(account.as_ref());
+        self
+    }
+
     /// Sets the version of the ledger's schema that applies to the transaction.
     pub fn schema_version(mut self, version: impl AsRef<str>) -> Self {
         match SchemaVersion::parse(version.as_ref()) {

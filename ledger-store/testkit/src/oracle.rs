@@ -233,6 +233,7 @@ impl Oracle {
                 command: &request.command,
                 idempotency: request.idempotency.as_deref(),
                 schema_version: request.schema_version.as_deref(),
+                preconditions: request.preconditions.as_deref(),
                 several: submission.atomicity == Atomicity::AsOne && submission.requests.len() > 1,
             };
             let answer = self.model.execute_request(&submission.ledger, asked, false, now);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use ledger_core::{
     AccountAddress, Amount, BucketName, Command, CreateTransaction, Idempotency, IdempotencyKey,
     InsertSchema, LedgerName, LedgerOptions, Metadata, MetadataValue, Movement, Overdraft, Posting, Postings,
-    Reference, RevertDate, RevertTransaction, Runtime, SmolStr, Target, Timestamp, TransactionId,
-    VariableValue,
+    Preconditions, Reference, RevertDate, RevertTransaction, Runtime, SmolStr, Target, Timestamp,
+    TransactionId, VariableValue,
 };
 use ledger_store::{Atomicity, Detail, Mode, Request, Submission};
 
@@ -297,13 +297,16 @@ impl<'a> Workload<'a> {
         let command = self.command();
         let idempotency = self.rng.one_in(3).then(|| Box::new(self.idempotency()));
         let schema_version = self.rng.one_in(4).then(|| fixtures::version(&mut self.rng));
-        Request { command, idempotency, schema_version: schema_version.map(Box::new) }
+        let schema_version = schema_version.map(Box::new);
+        let preconditions = self.rng.one_in(12).then(|| Box::new(self.preconditions()));
+        Request { command, idempotency, schema_version, preconditions }
     }
 
     /// Removes the parts of a request that most often cause a refusal. One refused request undoes its whole group, so
     /// without this few groups would be recorded.
     fn simplify(&mut self, request: &mut Request) {
         request.schema_version = None;
+        request.preconditions = None;
         match &mut request.command {
             Command::CreateTransaction(create) => {
                 create.reference = None;
@@ -334,6 +337,15 @@ impl<'a> Workload<'a> {
             && count > 1
         {
             idempotency.hash = format!("{}-of-{count}", idempotency.hash).into();
+        }
+    }
+
+    fn preconditions(&mut self) -> Preconditions {
+        let account = vec![self.address()];
+        match self.rng.below(4) {
+            0 => Preconditions { new: account, ..Preconditions::default() },
+            1 => Preconditions { new: account, existing: vec![self.address()] },
+            _ => Preconditions { existing: account, ..Preconditions::default() },
         }
     }
 

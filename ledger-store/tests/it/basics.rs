@@ -112,6 +112,7 @@ fn dry_run_replays_a_key_of_the_same_submission() {
     store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");
     let request = || Request {
         schema_version: None,
+        preconditions: None,
         command: send("world", "a", 1),
         idempotency: Some(Box::new(Idempotency {
             key: IdempotencyKey::parse("once").expect("a key"),

@@ -70,6 +70,7 @@ fn commits_one_of_equal_requests_with_one_key() {
         let key = IdempotencyKey::parse(&format!("key-{round}")).expect("a key");
         let request = || Request {
             schema_version: None,
+            preconditions: None,
             command: send("world", "a", 1),
             idempotency: Some(Box::new(Idempotency { key: key.clone(), hash: "same".into() })),
         };

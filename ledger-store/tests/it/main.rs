@@ -23,6 +23,7 @@ mod model;
 mod more_lists;
 mod old_formats;
 mod overdraft;
+mod preconditions;
 mod progress;
 mod read_future;
 mod reads;

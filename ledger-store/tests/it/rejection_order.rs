@@ -9,8 +9,8 @@ use ledger_core::schema::{Enforcement, Schema};
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Idempotency, IdempotencyKey, InsertSchema,
     LedgerName, LedgerOptions, LegacyRules, Mapping, Metadata, Movement, Overdraft, PastDates, Posting,
-    Reference, Rejection, RevertDate, RevertTransaction, Rules, Runtime, SchemaVersion, Script, Target,
-    Timestamp, TransactionId,
+    Preconditions, Reference, Rejection, RevertDate, RevertTransaction, Rules, Runtime, SchemaVersion,
+    Script, Target, Timestamp, TransactionId,
 };
 use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission};
 use ledger_testkit::{Disk, SimDisk};
@@ -22,26 +22,28 @@ const ASSETS: usize = 65_536;
 const fn rank(rejection: &Rejection) -> usize {
     match rejection {
         Rejection::IdempotencyMismatch { .. } => 0,
-        Rejection::SchemaNotFound { .. } | Rejection::SchemaUnreadable { .. } => 1,
-        Rejection::TemplateWithoutVersion { .. } => 2,
-        Rejection::TemplateNotFound { .. } => 3,
-        Rejection::TemplateRequired { .. } => 4,
-        Rejection::SchemaNotSpecified => 5,
-        Rejection::Script { .. } => 6,
-        Rejection::MetadataOverride { .. } => 7,
-        Rejection::TooManyPostings { .. } => 8,
-        Rejection::MetadataTooLarge { .. } => 9,
-        Rejection::TooManyAssets => 10,
-        Rejection::TransactionTooLarge { .. } => 11,
-        Rejection::TransactionNotFound { .. } => 12,
-        Rejection::MetadataKeyNotFound { .. } => 13,
-        Rejection::AlreadyReverted { .. } => 14,
-        Rejection::PastDate { .. } => 15,
-        Rejection::InsufficientFunds { .. } => 16,
-        Rejection::NoPostings => 17,
-        Rejection::ReferenceTaken { .. } => 18,
-        Rejection::SchemaExists { .. } => 19,
-        Rejection::AccountOutsideChart { .. } => 20,
+        Rejection::AccountNotFound { .. } => 1,
+        Rejection::AccountExists { .. } => 2,
+        Rejection::SchemaNotFound { .. } | Rejection::SchemaUnreadable { .. } => 3,
+        Rejection::TemplateWithoutVersion { .. } => 4,
+        Rejection::TemplateNotFound { .. } => 5,
+        Rejection::TemplateRequired { .. } => 6,
+        Rejection::SchemaNotSpecified => 7,
+        Rejection::Script { .. } => 8,
+        Rejection::MetadataOverride { .. } => 9,
+        Rejection::TooManyPostings { .. } => 10,
+        Rejection::MetadataTooLarge { .. } => 11,
+        Rejection::TooManyAssets => 12,
+        Rejection::TransactionTooLarge { .. } => 13,
+        Rejection::TransactionNotFound { .. } => 14,
+        Rejection::MetadataKeyNotFound { .. } => 15,
+        Rejection::AlreadyReverted { .. } => 16,
+        Rejection::PastDate { .. } => 17,
+        Rejection::InsufficientFunds { .. } => 18,
+        Rejection::NoPostings => 19,
+        Rejection::ReferenceTaken { .. } => 20,
+        Rejection::SchemaExists { .. } => 21,
+        Rejection::AccountOutsideChart { .. } => 22,
     }
 }
 
@@ -117,6 +119,13 @@ fn create(create: CreateTransaction) -> Request {
 fn under(version: &str, create: CreateTransaction) -> Request {
     let version = SchemaVersion::parse(version).expect("a version");
     Request { schema_version: Some(Box::new(version)), ..Command::CreateTransaction(create).into() }
+}
+
+/// Returns a payment under an unknown schema version that requires accounts to exist, and others to be new.
+fn requiring(existing: &[&str], new: &[&str]) -> Request {
+    let accounts = |names: &[&str]| names.iter().map(|name| account(name)).collect();
+    let preconditions = Preconditions { existing: accounts(existing), new: accounts(new) };
+    Request { preconditions: Some(Box::new(preconditions)), ..under("none", poor()) }
 }
 
 fn insert(version: &str, schema: &str) -> Request {
@@ -201,7 +210,9 @@ fn requests() -> Vec<(&'static str, Request)> {
     let new = |at: usize| format!("B{at}");
     let override_ = r#"send [EUR 1] (source = @world destination = @a) set_tx_meta("k", "v")"#;
     vec![
-        ("strict", keyed(under("none", poor()), "second")),
+        ("strict", keyed(requiring(&["none"], &["a"]), "second")),
+        ("strict", requiring(&["a", "none"], &["a"])),
+        ("strict", requiring(&["a"], &["none", "a"])),
         ("strict", under("none", by_template("none"))),
         ("free", create(large(by_template("none")))),
         ("strict", under("templates", large(by_template("none")))),
@@ -229,7 +240,7 @@ fn requests() -> Vec<(&'static str, Request)> {
 fn refusals_follow_the_documented_order() {
     let store = store();
     let requests = requests();
-    assert_eq!(requests.len(), 21, "one for each variant");
+    assert_eq!(requests.len(), 23, "one for each variant");
     for (expected, (ledger, request)) in requests.into_iter().enumerate() {
         match run(&store, ledger, request) {
             Outcome::Refused(rejection) => assert_eq!(rank(&rejection), expected, "{rejection:?}"),

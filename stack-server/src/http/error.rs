@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use hyper::StatusCode;
-use ledger_core::script::ErrorClass;
-use ledger_core::{Rejection, Runtime};
+use ledger_core::script::{ErrorClass, ErrorKind};
+use ledger_core::{AccountAddress, Rejection, Runtime};
 use ledger_store::{ReadError, WriteError};
 
 use crate::log::{self, Level};
@@ -207,6 +207,7 @@ impl From<Rejection> for ApiError {
             | Rejection::TemplateWithoutVersion { .. }
             | Rejection::TemplateNotFound { .. }
             | Rejection::TemplateRequired { .. }
+            | Rejection::AccountExists { .. }
             | Rejection::AccountOutsideChart { .. } => Code::Validation,
             Rejection::SchemaNotSpecified => Code::SchemaNotSpecified,
             Rejection::SchemaExists { .. } => Code::SchemaAlreadyExists,
@@ -214,6 +215,7 @@ impl From<Rejection> for ApiError {
             Rejection::MetadataOverride { .. } => Code::MetadataOverride,
             Rejection::TransactionNotFound { .. }
             | Rejection::MetadataKeyNotFound { .. }
+            | Rejection::AccountNotFound { .. }
             | Rejection::SchemaNotFound { .. }
             | Rejection::SchemaUnreadable { .. } => Code::NotFound,
             Rejection::AlreadyReverted { .. } => Code::AlreadyRevert,
@@ -221,7 +223,26 @@ impl From<Rejection> for ApiError {
             Rejection::NoPostings => Code::NoPostings,
             Rejection::ReferenceTaken { .. } => Code::Conflict,
         };
-        Self::new(code, rejection.to_string())
+        match accounts_without_funds(&rejection) {
+            Some(accounts) => {
+                Self::new(code, format!("account(s) @{} had/have insufficient funds", accounts.join("|@")))
+            }
+            None => Self::new(code, rejection.to_string()),
+        }
+    }
+}
+
+/// Returns the accounts that lack funds, if that is the reason. Clients of the ledger know the text that names them.
+fn accounts_without_funds(rejection: &Rejection) -> Option<Vec<&str>> {
+    match rejection {
+        Rejection::InsufficientFunds { account, .. } => Some(vec![account.as_str()]),
+        Rejection::Script { error, .. } => match &error.kind {
+            ErrorKind::MissingFunds { accounts, .. } => {
+                Some(accounts.iter().map(AccountAddress::as_str).collect())
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -132,7 +132,7 @@ fn settles_a_command_into_postings() {
     assert_eq!(refused("print 1"), Rejection::NoPostings);
     assert_eq!(
         refused("send [PEAR 2] (source = { @a @c } destination = @b)").to_string(),
-        "account(s) @a|@c had/have insufficient funds"
+        "accounts a, c lack funds: 2 PEAR needed, 0 available"
     );
     let Rejection::Script { error, .. } = refused("send") else { panic!("another refusal") };
     assert!(matches!(error.kind, ErrorKind::Syntax { .. }));

@@ -49,7 +49,7 @@ impl Element {
                     Some(Box::new(Idempotency { key, hash: request_hash(&command) }))
                 }
             };
-            Ok(Request { command, idempotency, schema_version: None })
+            Ok(Request { idempotency, ..Request::from(command) })
         });
         Self { action, request }
     }

@@ -26,7 +26,11 @@ pub(crate) async fn submit(
     let idempotency = key.map(|key| Box::new(Idempotency { key, hash: request_hash(&command) }));
     let submission = Submission {
         ledger: context.ledger_name()?,
-        requests: vec![Request { command, idempotency, schema_version: schema_version.map(Box::new) }],
+        requests: vec![Request {
+            idempotency,
+            schema_version: schema_version.map(Box::new),
+            ..Request::from(command)
+        }],
         atomicity: Atomicity::Independent,
         mode: if context.query.dry_run(context.profile) { Mode::DryRun } else { Mode::Commit },
         detail,
