@@ -104,13 +104,13 @@ impl List<AccountKind> {
         self.select(conditions::metadata(key.as_ref(), value.as_ref()))
     }
 
-    /// Reads the volumes of the accounts, too.
+    /// Reads the volumes of the accounts, too. Otherwise [`Account::volumes`] is `None`.
     pub fn with_volumes(mut self) -> Self {
         self.kind.expand.volumes = true;
         self
     }
 
-    /// Reads the volumes by effective date, too.
+    /// Reads the volumes by effective date, too. Otherwise [`Account::effective_volumes`] is `None`.
     pub fn with_effective_volumes(mut self) -> Self {
         self.kind.expand.effective_volumes = true;
         self

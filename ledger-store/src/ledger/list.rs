@@ -227,7 +227,8 @@ impl<K: ListKind> List<K> {
     /// Counts the items of the whole list.
     ///
     /// The store keeps the numbers of all accounts and of all transactions. With a condition or a date, counting reads
-    /// about as much as reading the whole list: [`List::explain`] says which index it uses.
+    /// about as much as reading the whole list: [`List::explain`] says which index it uses. The section
+    /// [Counting](crate#counting) of the guide has a cheaper way for counts that are shown often.
     ///
     /// # Errors
     ///

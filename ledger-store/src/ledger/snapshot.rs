@@ -87,7 +87,7 @@ impl LedgerSnapshot {
     }
 
     /// Returns the balance of an asset in an account as of an effective date. Includes the transactions with this date
-    /// or an earlier one.
+    /// or an earlier one. Zero if there are none.
     ///
     /// # Errors
     ///
@@ -112,7 +112,8 @@ impl LedgerSnapshot {
         Ok(held.map_or(Balance::ZERO, |(_, volumes)| volumes.balance()))
     }
 
-    /// Returns an account with its volumes, or `None` if no transaction and no metadata ever named it.
+    /// Returns an account with its volumes, which are never `None`. Returns `None` if no transaction and no metadata ever
+    /// named the account.
     ///
     /// # Errors
     ///
@@ -123,8 +124,24 @@ impl LedgerSnapshot {
         Ok(view.account(&account, None, Expand { volumes: true, effective_volumes: false })?)
     }
 
-    /// Returns an account as of an effective date, or `None` if it was not used until then. Its metadata and its volumes
-    /// are those that were recorded by that date, and its effective volumes those of all transactions up to it.
+    /// Returns an account as of a date, or `None` if it was not used until then. It shows what was true by both kinds of
+    /// dates:
+    ///
+    /// - `effective_volumes` count the transactions that took effect by then, whenever they were recorded, like
+    ///   [`balance_at`](Self::balance_at). Most programs want these.
+    /// - `volumes` count the transactions that were recorded by then. `metadata` is that which was recorded by then.
+    ///
+    /// ```
+    /// use ledger_store::prelude::*;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let noon: Timestamp = "2024-05-01T12:00:00Z".parse()?;
+    /// ledger.transaction().posting("world", "users:1", 5, "USD").timestamp(noon).commit()?; // recorded today
+    /// let then = ledger.account_at("users:1", noon)?.expect("it took effect at noon");
+    /// let balances = then.effective_volumes.unwrap_or_default();
+    /// assert_eq!(balances[0].1.balance(), 5);
+    /// assert_eq!(then.volumes, Some(vec![])); // at noon, nobody knew
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -139,7 +156,7 @@ impl LedgerSnapshot {
         Ok(view.account(&account, Some(at), Expand { volumes: true, effective_volumes: true })?)
     }
 
-    /// Returns an account with its volumes.
+    /// Returns an account with its volumes, like [`account`](Self::account). An account that was never used is an error.
     ///
     /// # Errors
     ///
@@ -151,7 +168,7 @@ impl LedgerSnapshot {
         found.ok_or_else(|| LedgerError::AccountNotFound { ledger: self.name.clone(), account })
     }
 
-    /// Returns a transaction with its metadata as of the snapshot.
+    /// Returns a transaction with its metadata as of the snapshot. An unknown id is an error.
     ///
     /// # Errors
     ///
@@ -165,7 +182,8 @@ impl LedgerSnapshot {
         found.ok_or_else(|| LedgerError::TransactionNotFound { ledger: self.name.clone(), id })
     }
 
-    /// Returns a transaction with the metadata that was recorded by a date, or `None` if its effective date is later.
+    /// Returns a transaction with the metadata that was recorded by a date. Returns `None` if its effective date is later,
+    /// or the ledger has no transaction with this id.
     ///
     /// # Errors
     ///
@@ -201,7 +219,7 @@ impl LedgerSnapshot {
         Ok(page.items.into_iter().next())
     }
 
-    /// Returns the list of accounts.
+    /// Returns the list of accounts. This list and the others are empty for a ledger that does not exist.
     pub fn accounts(&self) -> AccountList {
         List::new(self.view.clone(), self.readers.clone(), AccountKind::default())
     }
@@ -246,12 +264,12 @@ impl LedgerSnapshot {
         Ok(self.existing()?.info())
     }
 
-    /// Returns sums of balances over accounts.
+    /// Returns sums of balances over accounts. There are none for a ledger that does not exist.
     pub fn balances(&self) -> BalanceSums {
         BalanceSums::new(self.view.clone(), self.readers.clone())
     }
 
-    /// Returns the numbers of transactions and accounts.
+    /// Returns the numbers of transactions and accounts. Both are zero for a ledger that does not exist.
     ///
     /// # Errors
     ///

@@ -141,18 +141,33 @@ impl List<TransactionKind> {
         self
     }
 
-    /// Orders by effective date instead of by id.
+    /// Orders by effective date instead of by id. Transactions with equal dates are ordered by id.
     pub fn by_effective_date(self) -> Self {
         self.order_by(TransactionOrder::Timestamp)
     }
 
-    /// Orders the transactions by a date.
+    /// Orders the transactions by a date, or by id, which is the default.
     pub fn order_by(mut self, order: TransactionOrder) -> Self {
         self.kind.order = order;
         self
     }
 
-    /// Lists the newest first.
+    /// Lists the newest first: the largest id, which was recorded last, or the latest date of the chosen
+    /// [order](List::order_by). A transaction with a past effective date that was recorded last is the first one, unless the
+    /// order is by [effective date](List::by_effective_date).
+    ///
+    /// ```
+    /// use ledger_store::prelude::*;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let past: Timestamp = "2020-01-01T00:00:00Z".parse()?;
+    /// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// ledger.transaction().posting("world", "users:1", 7, "USD").timestamp(past).commit()?;
+    /// let newest = ledger.transactions().newest_first().page(1)?;
+    /// assert_eq!(newest.items[0].id.get(), 2);
+    /// let latest = ledger.transactions().by_effective_date().newest_first().page(1)?;
+    /// assert_eq!(latest.items[0].id.get(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn newest_first(mut self) -> Self {
         self.direction = Direction::Descending;
         self

@@ -32,7 +32,7 @@ use crate::readers::Readers;
 
 /// An open store. A clone is cheap and refers to the same store.
 ///
-/// The store closes when the last clone is dropped, or by [`Store::close`].
+/// The store closes when its last clone and its last [`Ledger`](crate::Ledger) are dropped, or by [`Store::close`].
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -272,8 +272,9 @@ impl Store {
         flushes::wait_for_flushes(engine)
     }
 
-    /// Completes all queued writes, flushes, and stops accepting writes. Reads remain possible. Dropping the last
-    /// clone does the same.
+    /// Completes all queued writes, flushes, and stops accepting writes, for all clones and ledgers of the store. Reads
+    /// remain possible. Later writes fail with [`WriteError::Stopped`]. Dropping the last clone does the same. Closing
+    /// twice is allowed.
     ///
     /// A callback of [`Store::submit`] or [`Store::watch_commits`] that closes the store cannot wait for the thread
     /// that runs it. Then another thread closes the store, and the directory stays locked until that is done.
