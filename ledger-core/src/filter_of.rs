@@ -93,6 +93,19 @@ impl<R: Selects> FilterOf<R> {
     /// Makes a filter of one condition. `field` is a property such as `address`, or one with a key such as
     /// `metadata[kind]`.
     ///
+    /// ```
+    /// use ledger_core::{Accounts, FilterOf, Operator};
+    /// let users = FilterOf::<Accounts>::field("address", Operator::Match, "users:")?;
+    /// let shops = FilterOf::<Accounts>::field("address", Operator::Match, "shops:")?;
+    /// let closed = FilterOf::<Accounts>::field("metadata[state]", Operator::Match, "closed")?;
+    /// let open = users.or(shops)?.and(closed.negated()?)?;
+    /// assert!(!open.is_all() && !open.asks_for_balances());
+    /// let json = r#"{"$and": [{"$or": [{"$match": {"address": "users:"}}, {"$match": {"address": "shops:"}}]},
+    ///     {"$not": {"$match": {"metadata[state]": "closed"}}}]}"#;
+    /// assert_eq!(FilterOf::<Accounts>::parse(json)?.root(), open.into_filter().root());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`FilterError`] if the resource has no such property, or operator or value do not fit it.

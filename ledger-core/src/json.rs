@@ -10,6 +10,15 @@ use ledger_values::json_text::write_json_text;
 
 /// A JSON value. Numbers keep their digits, and objects keep the order of their members. Of several members
 /// with one name, the last one counts.
+///
+/// ```
+/// use ledger_core::Json;
+/// let json = Json::parse(r#"{"kind": "topup", "amount": 5.10}"#)?;
+/// assert_eq!(json.get("kind").and_then(Json::as_text), Some("topup"));
+/// assert_eq!(json.members().map(<[_]>::len), Some(2));
+/// assert_eq!(json.sorted().to_string(), r#"{"amount":5.10,"kind":"topup"}"#);
+/// # Ok::<(), ledger_core::JsonError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Json {
     /// `null`.

@@ -1,4 +1,16 @@
-//! Limits of commands, filters and schemas, each with its reason.
+//! Limits of commands, filters and schemas, each with its reason. A request that exceeds one is refused.
+//!
+//! ```
+//! use ledger_core::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
+//! use ledger_core::{Command, CreateTransaction, Metadata, Posting, Rejection, check_sizes};
+//! let mut metadata = Metadata::EMPTY;
+//! metadata.insert_text("note", &"x".repeat(METADATA_BYTES_MAX));
+//! let create = CreateTransaction { metadata, ..CreateTransaction::of(Vec::<Posting>::new().into()) };
+//! let refused = check_sizes(&Command::CreateTransaction(create)).unwrap_err();
+//! assert_eq!(refused, Rejection::MetadataTooLarge { bytes: METADATA_BYTES_MAX + 4 });
+//! let refused = Rejection::TooManyPostings { postings: POSTINGS_MAX + 1 };
+//! assert_eq!(refused.to_string(), "too many postings: 10001, at most 10000");
+//! ```
 
 pub use ledger_numscript::limits::*;
 pub use ledger_values::limits::*;

@@ -63,6 +63,7 @@ impl TimeSource for SystemClock {
 /// use std::time::Duration;
 ///
 /// let options = Options::new().memory_budget(64 << 20).flush_interval(Duration::from_secs(5));
+/// let options = options.segment_bytes(256 << 20).free_space_floor(1 << 30);
 /// let store = Store::open_with(&directory, &options)?;
 /// # drop(store);
 /// # std::fs::remove_dir_all(&directory)?;

@@ -159,7 +159,22 @@ impl std::ops::Deref for TransactionView {
     }
 }
 
-/// A log entry as lists return it.
+/// A log entry as lists return it. Its hash covers the entry and all entries before it, so anybody can check them:
+///
+/// ```
+/// use ledger_store::ledger_core::HashChain;
+/// let ledger = ledger_store::Store::in_memory().ledger("main")?;
+/// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+/// ledger.revert(1).commit()?;
+/// let mut chain = HashChain::after(None);
+/// for log in ledger.logs() {
+///     let log = log?;
+///     let hash = chain.append(&log.entry);
+///     assert_eq!(log.hash, Some(*hash.as_bytes()));
+///     println!("{} {} {} {}", log.entry.id, log.entry.payload.type_name(), hash.to_hex(), hash.to_base64());
+/// }
+/// # Ok::<(), ledger_store::LedgerError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]

@@ -55,6 +55,19 @@ impl Request {
 
     /// Creates a request that takes effect once, however often it is repeated with this key. See
     /// [`ledger_core::request_hash`].
+    ///
+    /// ```
+    /// use ledger_store::ledger_core::{Command, IdempotencyKey, Target};
+    /// use ledger_store::prelude::*;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// ledger.update_account("users:1").metadata("tier", "gold").commit()?;
+    /// let target = Target::Account(AccountAddress::parse("users:1")?);
+    /// let delete = Command::DeleteMetadata { target, key: "tier".into() };
+    /// let request = Request::once(IdempotencyKey::parse("delete-7")?, delete);
+    /// assert!(!ledger.batch().push(request.clone()).atomic().commit()?[0].replayed);
+    /// assert!(ledger.batch().push(request).atomic().commit()?[0].replayed);
+    /// # Ok::<(), LedgerError>(())
+    /// ```
     pub fn once(key: IdempotencyKey, command: Command) -> Self {
         let hash = request_hash(&command);
         Self { idempotency: Some(Box::new(Idempotency { key, hash })), ..Self::from(command) }

@@ -112,6 +112,17 @@ impl LedgerSnapshot {
 
     /// Writes all logs, oldest first, one per line, in the form of v2 of the ledger API. Returns their number.
     ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let ledger = ledger_store::Store::in_memory().ledger("main")?;
+    /// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// let mut text = Vec::new();
+    /// assert_eq!(ledger.snapshot().export_logs(&mut text)?, 1);
+    /// assert_eq!(ledger.export_logs(std::io::sink())?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// The errors of [`LedgerSnapshot::export`].

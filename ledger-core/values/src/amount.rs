@@ -16,7 +16,11 @@ use crate::limits::{AMOUNT_DIGITS_MAX, RECORDED_AMOUNT_DIGITS_MAX};
 /// ```
 /// use ledger_values::Amount;
 /// let a: Amount = "340282366920938463463374607431768211456".parse().unwrap();
-/// assert_eq!((a + Amount::from(1_u64)).to_string(), "340282366920938463463374607431768211457");
+/// assert_eq!((a.clone() + Amount::from(1_u64)).to_string(), "340282366920938463463374607431768211457");
+/// assert_eq!((a.to_u64(), a.to_u128(), a.is_zero()), (None, None, false));
+/// let price = Amount::from(5_u64);
+/// assert_eq!(price.checked_sub(&Amount::from(2_u64)), Some(Amount::from(3_u64)));
+/// assert_eq!(price.checked_sub(&a), None);
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Amount(Repr);
@@ -265,6 +269,14 @@ impl fmt::Debug for Amount {
 }
 
 /// Input minus output: an exact integer of any sign and size.
+///
+/// ```
+/// use ledger_values::{Amount, Balance};
+/// let balance = Balance::of(&Amount::from(3_u64), &Amount::from(5_u64));
+/// assert_eq!(balance, -2);
+/// assert!(balance.is_negative() && balance.to_u64().is_none());
+/// assert_eq!((-balance).to_u64(), Some(2));
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Balance(IBig);
 

@@ -1,4 +1,17 @@
 //! Limits of values, each with its reason.
+//!
+//! ```
+//! use ledger_values::limits::*;
+//! use ledger_values::{AccountAddress, Amount, Asset, IdempotencyKey, LedgerName, Reference, SchemaVersion};
+//! let fits = |length: usize| "A".repeat(length);
+//! assert!(AccountAddress::parse(&fits(ADDRESS_BYTES_MAX)).is_ok());
+//! assert!(LedgerName::parse(&fits(LEDGER_NAME_BYTES_MAX + 1)).is_err());
+//! assert!(Asset::parse(&fits(ASSET_BYTES_MAX + 1)).is_err());
+//! assert!(Reference::parse(&fits(REFERENCE_BYTES_MAX)).is_ok());
+//! assert!(IdempotencyKey::parse(&fits(IDEMPOTENCY_KEY_CHARS_MAX)).is_ok());
+//! assert!(SchemaVersion::parse(&fits(SCHEMA_VERSION_BYTES_MAX)).is_ok());
+//! assert!("9".repeat(AMOUNT_DIGITS_MAX + 1).parse::<Amount>().is_err());
+//! ```
 
 /// Maximum length of an account address in bytes.
 ///

@@ -61,6 +61,18 @@ impl fmt::Display for MetadataValue {
 }
 
 /// Keys with values, sorted bytewise by key. Each key occurs once.
+///
+/// ```
+/// use ledger_values::{Metadata, MetadataValue};
+/// let mut metadata = Metadata::EMPTY;
+/// metadata.insert_text("tier", "silver");
+/// let replaced = metadata.insert("tier", MetadataValue::Text("gold".into()));
+/// assert_eq!(replaced.as_ref().and_then(MetadataValue::as_text), Some("silver"));
+/// metadata.merge(&Metadata::from([("since", "2024")]));
+/// let shown: Vec<_> = metadata.iter().map(|(key, value)| format!("{key}={}", value.as_shown())).collect();
+/// assert_eq!(shown, ["since=2024", "tier=gold"]);
+/// assert_eq!((metadata.len(), metadata.text_bytes()), (2, 17));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Metadata(Vec<(SmolStr, MetadataValue)>);
 

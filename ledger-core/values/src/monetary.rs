@@ -44,6 +44,15 @@ impl Monetary {
 
     /// Creates an amount of an asset from any type that converts to them.
     ///
+    /// ```
+    /// use ledger_values::{AmountError, Monetary, MonetaryError};
+    /// assert_eq!(Monetary::exact("USD/2", 160_00)?.to_string(), "USD/2 16000");
+    /// let negative = Monetary::exact("USD/2", -1);
+    /// assert_eq!(negative, Err(MonetaryError::Amount(AmountError::Negative)));
+    /// assert!(matches!(Monetary::exact("usd", 1), Err(MonetaryError::Asset(_))));
+    /// # Ok::<(), MonetaryError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`MonetaryError::Asset`], [`MonetaryError::Amount`].

@@ -232,6 +232,15 @@ pub const WORLD: &str = "world";
 
 impl AccountAddress {
     /// Returns the address of the account [`WORLD`].
+    ///
+    /// ```
+    /// use ledger_values::{AccountAddress, WORLD};
+    /// assert_eq!(AccountAddress::world().as_str(), WORLD);
+    /// let wallet = AccountAddress::parse("users:1:main")?;
+    /// assert!(!wallet.is_world());
+    /// assert_eq!(wallet.segments().collect::<Vec<_>>(), ["users", "1", "main"]);
+    /// # Ok::<(), ledger_values::NameError>(())
+    /// ```
     pub fn world() -> Self {
         Self(SmolStr::new_static(WORLD))
     }

@@ -37,6 +37,15 @@ impl TryFrom<Timestamp> for SystemTime {
 impl Timestamp {
     /// Returns the time this much later, or `None` outside the range of timestamps. Drops what is less than a
     /// microsecond.
+    ///
+    /// ```
+    /// use ledger_values::Timestamp;
+    /// use std::time::Duration;
+    /// let second = Duration::from_secs(1);
+    /// assert_eq!(Timestamp::MAX.checked_add(second), None);
+    /// assert_eq!(Timestamp::MIN.checked_sub(second), None);
+    /// assert_eq!(Timestamp::from_micros(5).checked_add(second), Some(Timestamp::from_micros(1_000_005)));
+    /// ```
     pub fn checked_add(self, duration: Duration) -> Option<Self> {
         let micros = i64::try_from(duration.as_micros()).ok()?;
         self.as_micros().checked_add(micros).map(Self::from_micros)

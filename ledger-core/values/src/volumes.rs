@@ -4,6 +4,13 @@ use crate::amount::{Amount, Balance};
 use crate::names::{AccountAddress, Asset};
 
 /// Total input and output of one asset in one account.
+///
+/// ```
+/// use ledger_values::{Amount, Volumes};
+/// let volumes = Volumes { input: Amount::from(7_u64), output: Amount::from(5_u64) };
+/// assert_eq!(volumes.balance(), 2);
+/// assert!(volumes.covers(&Amount::from(2_u64)) && !volumes.covers(&Amount::from(3_u64)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Volumes {

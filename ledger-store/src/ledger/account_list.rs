@@ -123,6 +123,17 @@ impl List<AccountKind> {
     }
 
     /// Orders the accounts by a date instead of by address.
+    ///
+    /// ```
+    /// use ledger_store::{AccountOrder, prelude::*};
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// ledger.update_account("users:1").metadata("name", "Ann").commit()?;
+    /// ledger.transaction().posting("world", "users:2", 5, "USD").commit()?;
+    /// ledger.update_account("users:1").metadata("name", "Anna").commit()?;
+    /// let changed = ledger.accounts().order_by(AccountOrder::UpdatedAt).descending().with_effective_volumes();
+    /// assert_eq!(changed.page(1)?.items[0].address.as_str(), "users:1");
+    /// # Ok::<(), LedgerError>(())
+    /// ```
     pub fn order_by(mut self, order: AccountOrder) -> Self {
         self.kind.order = order;
         self

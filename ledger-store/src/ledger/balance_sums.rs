@@ -24,6 +24,9 @@ use crate::readers::Readers;
 /// assert_eq!(now[0].1, 12);
 /// assert_eq!(ledger.balances().under("users:").at(noon, TimeAxis::Effective)?[0].1, 5);
 /// assert!(ledger.balances().under("users:").at(noon, TimeAxis::Inserted)?.is_empty());
+/// let second = FilterOf::field("address", Operator::Match, "users:2")?;
+/// assert_eq!(ledger.balances().under("users:").filter(second).now()?[0].1, 7);
+/// assert_eq!(ledger.balances().explain()?.rows_returned, 1);
 /// # Ok(())
 /// # }
 /// ```

@@ -119,6 +119,24 @@ impl std::error::Error for LedgerError {
 
 impl LedgerError {
     /// Returns whether the same call may succeed later. The failed call had no effect.
+    ///
+    /// ```
+    /// use ledger_store::prelude::*;
+    /// use std::time::Duration;
+    /// fn pay(ledger: &Ledger, key: &str) -> Result<Committed, LedgerError> {
+    ///     loop {
+    ///         let payment = ledger.transaction().posting("world", "users:1", 5, "USD").idempotency_key(key);
+    ///         match payment.commit() {
+    ///             Err(error) if error.is_retryable() => std::thread::sleep(Duration::from_millis(50)),
+    ///             // If `is_outcome_unknown`, open the store again, and repeat the payment with the same key.
+    ///             outcome => return outcome,
+    ///         }
+    ///     }
+    /// }
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// assert!(!pay(&ledger, "order-1")?.replayed);
+    /// # Ok::<(), LedgerError>(())
+    /// ```
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Write(error) => error.is_retryable(),

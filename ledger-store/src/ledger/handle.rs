@@ -22,6 +22,7 @@ use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Subm
 /// use ledger_store::prelude::*;
 /// let store = Store::in_memory();
 /// let ledger = store.ledger("main")?;
+/// assert_eq!(ledger.name().as_str(), "main");
 /// let usd = Asset::parse("USD/2")?;
 /// let topup = ledger
 ///     .transaction()

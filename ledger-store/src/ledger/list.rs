@@ -144,6 +144,15 @@ impl<K: ListKind> List<K> {
 
     /// Adds a filter to the conditions of the list. A malformed name in it is an error of [`List::page`], unlike in the
     /// HTTP API, where it selects nothing.
+    ///
+    /// ```
+    /// use ledger_store::prelude::*;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// ledger.transaction().posting("world", "users:1", 5, "USD").posting("world", "users:2", 7, "USD").commit()?;
+    /// let rich = FilterOf::field("balance[USD]", Operator::Gte, Balance::from(6))?;
+    /// assert_eq!(ledger.accounts().filter(rich).page(10)?.items[0].address.as_str(), "users:2");
+    /// # Ok::<(), LedgerError>(())
+    /// ```
     pub fn filter(self, filter: FilterOf<K::Selected>) -> Self {
         self.select(Ok(filter))
     }

@@ -15,6 +15,19 @@ use crate::query::{Account, LedgerInfo, SchemaView, Stats, TransactionView};
 
 /// Reads. Each answers from the state at the time of its call; use [`Ledger::snapshot`] for several reads of the same
 /// state.
+///
+/// ```
+/// use ledger_store::prelude::*;
+/// let ledger = Store::in_memory().ledger("main")?;
+/// let paid = ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+/// ledger.update_transaction(paid.id).metadata("note", "late").commit()?;
+/// assert_eq!((ledger.stats()?.transactions, ledger.stats()?.accounts), (1, 2));
+/// assert_eq!(ledger.logs().newest_first().page(1)?.items[0].entry.id.get(), 2);
+/// assert!(ledger.transaction_at(paid.id, paid.timestamp)?.is_some());
+/// assert_eq!(ledger.info()?.name, *ledger.name());
+/// assert!(ledger.schema("v1")?.is_none() && ledger.schemas().page(10)?.items.is_empty());
+/// # Ok::<(), LedgerError>(())
+/// ```
 impl Ledger {
     /// Returns a snapshot of the ledger.
     pub fn snapshot(&self) -> LedgerSnapshot {

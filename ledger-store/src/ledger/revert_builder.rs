@@ -48,6 +48,18 @@ impl RevertBuilder<'_> {
     }
 
     /// Lets accounts go below zero by the revert.
+    ///
+    /// ```
+    /// let ledger = ledger_store::Store::in_memory().ledger("main")?;
+    /// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// ledger.transaction().posting("users:1", "shops:1", 5, "USD").commit()?;
+    /// assert!(ledger.revert(1).dry_run().is_err_and(|error| error.is_insufficient_funds()));
+    /// let reverting = ledger.revert(1).force().commit()?;
+    /// let original = reverting.metadata.get(ledger_store::ledger_core::REVERTS_KEY);
+    /// assert_eq!(original.map(ToString::to_string), Some("1".into()));
+    /// assert_eq!(ledger.balance("users:1", "USD")?, -5);
+    /// # Ok::<(), ledger_store::LedgerError>(())
+    /// ```
     pub fn force(mut self) -> Self {
         self.revert.overdraft = Overdraft::Allow;
         self

@@ -54,6 +54,16 @@ impl Kind for SchemaKind {
 
 impl List<SchemaKind> {
     /// Orders by the names of the versions instead of by the dates when they were added.
+    ///
+    /// ```
+    /// let ledger = ledger_store::Store::in_memory().ledger("main")?;
+    /// for version in ["v2", "v1"] {
+    ///     ledger.insert_schema(version, r#"{"chart": {}}"#)?;
+    /// }
+    /// assert_eq!(ledger.schemas().by_version().page(1)?.items[0].version.as_str(), "v1");
+    /// assert_eq!(ledger.schemas().page(1)?.items[0].version.as_str(), "v2");
+    /// # Ok::<(), ledger_store::LedgerError>(())
+    /// ```
     pub fn by_version(mut self) -> Self {
         self.kind.order = SchemaOrder::Version;
         self

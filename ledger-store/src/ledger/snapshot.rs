@@ -30,6 +30,12 @@ use crate::readers::Readers;
 /// assert_eq!(before.balance("users:1", "USD")?, 5);
 /// assert_eq!(before.transactions().count()?, 1);
 /// assert_eq!(ledger.balance("users:1", "USD")?, 10);
+/// assert_eq!((before.stats()?.transactions, ledger.stats()?.transactions), (1, 2));
+/// assert_eq!(before.logs().page(10)?.items.len(), 1);
+/// assert_eq!(before.transaction_at(2, ledger_store::prelude::Timestamp::MAX)?, None);
+/// assert_eq!(before.info()?.name.as_str(), "main");
+/// assert!(before.schema("v1")?.is_none() && before.schemas().page(10)?.items.is_empty());
+/// assert!(before.view().is_some());
 /// # Ok(())
 /// # }
 /// ```

@@ -93,6 +93,11 @@ impl LedgerSnapshot {
 /// let rich: Vec<_> = ledger.query("v1", "rich")?.var("least", 50).accounts()?.into_iter().collect::<Result<_, _>>()?;
 /// assert_eq!(rich.len(), 1);
 /// assert_eq!(rich[0].address.as_str(), "users:2");
+///
+/// use ledger_store::{QueryParams, ledger_core::Resource};
+/// let stored = ledger.query("v1", "rich")?.params(QueryParams { page_size: Some(5), ..QueryParams::default() });
+/// assert_eq!((stored.resource(), stored.page_size()), (Resource::Accounts, Some(5)));
+/// assert!(stored.logs().is_err());
 /// # Ok(())
 /// # }
 /// ```

@@ -61,6 +61,18 @@ pub enum ByScript {}
 ///
 /// [`Ledger::transaction`] creates one for postings, [`Ledger::script`] one for a script. Texts that do not follow
 /// their grammar are reported by `commit`.
+///
+/// ```
+/// use ledger_store::{ledger_core::Runtime, prelude::*};
+/// let ledger = Store::in_memory().ledger("main")?;
+/// let loan = ledger.transaction().posting("bank", "users:1", 500_00, "USD/2").allow_overdraft();
+/// let loan = loan.account_metadata("users:1", "loan", "USD/2 50000").metadata("kind", "loan");
+/// assert_eq!(loan.commit()?.postings[0].source.as_str(), "bank");
+/// let script = "send [USD/2 1] ( source = @users:2 destination = @users:1 )";
+/// let planned = ledger.script(script).runtime(Runtime::Interpreter).dry_run();
+/// assert!(planned.is_err_and(|error| error.is_insufficient_funds()));
+/// # Ok::<(), LedgerError>(())
+/// ```
 #[must_use = "nothing happens before it is committed"]
 pub struct TransactionBuilder<'a, M = ByPostings> {
     ledger: &'a Ledger,

@@ -147,6 +147,18 @@ impl List<TransactionKind> {
     }
 
     /// Orders the transactions by a date, or by id, which is the default.
+    ///
+    /// ```
+    /// use ledger_store::{TransactionOrder, prelude::*};
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// ledger.transaction().posting("world", "users:1", 7, "USD").commit()?;
+    /// ledger.revert(1).commit()?;
+    /// let reverted = ledger.transactions().reverted(true).order_by(TransactionOrder::RevertedAt);
+    /// let reverted = reverted.with_effective_volumes().page(10)?;
+    /// assert_eq!(reverted.items[0].reverted_by.map(TransactionId::get), Some(3));
+    /// # Ok::<(), LedgerError>(())
+    /// ```
     pub fn order_by(mut self, order: TransactionOrder) -> Self {
         self.kind.order = order;
         self

@@ -94,6 +94,7 @@ impl Kind for VolumeKind {
 /// assert_eq!((rows[0].account.as_str(), rows[0].volumes.balance()), ("users:1", Balance::from(12)));
 /// let day: Timestamp = "2024-05-01T00:00:00Z".parse()?;
 /// assert_eq!(ledger.volumes().before(day).count()?, 0);
+/// assert_eq!(ledger.volumes().since(day).by_insertion_date().count()?, 3);
 /// # Ok(())
 /// # }
 /// ```

@@ -61,6 +61,20 @@ impl Snapshot {
     /// Limits the memory of pages: a page of this snapshot and of its ledgers ends early once its items have about
     /// this many bytes, with [`Page::has_next`] set as for a full page. It contains at least one item of any size. By
     /// default there is no limit.
+    ///
+    /// ```
+    /// use ledger_store::ledger_core::FilterOf;
+    /// use ledger_store::{Deleted, Direction, PageRequest, Start, prelude::*};
+    /// let store = Store::in_memory();
+    /// store.ledger("main")?.create(LedgerOptions::default())?;
+    /// store.ledger("audit")?.create(LedgerOptions::default())?;
+    /// let snapshot = store.snapshot().with_page_bytes(1);
+    /// let page = PageRequest { size: 10, direction: Direction::Ascending, start: Start::First };
+    /// let first = snapshot.ledgers(&page, &FilterOf::all(), Deleted::Hidden)?;
+    /// assert_eq!((first.items.len(), first.has_next), (1, true));
+    /// assert!(!snapshot.is_removed(first.items[0].id));
+    /// # Ok::<(), LedgerError>(())
+    /// ```
     #[must_use]
     pub fn with_page_bytes(self, bytes: usize) -> Self {
         Self { page_bytes: bytes, ..self }
@@ -146,6 +160,35 @@ impl Snapshot {
 ///
 /// Every query has a limit of work; a query that exceeds it fails with [`ReadError::TooExpensive`]. Damaged stored
 /// bytes cause [`ReadError::Damaged`]: an answer is never incomplete.
+///
+/// Its queries have no builders. They suit a program that translates the requests of others, as a server does:
+///
+/// ```
+/// use ledger_store::ledger_core::FilterOf;
+/// use ledger_store::{BalancesQuery, Direction, FeedSize, PageRequest, Start, Store, TimeAxis, TransactionQuery};
+/// let ledger = Store::in_memory().ledger("main")?;
+/// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+/// let view = ledger.view().expect("the first write created it");
+/// assert_eq!((view.stats()?.transactions, view.info().name.as_str()), (1, "main"));
+/// assert_eq!(view.count_accounts(&FilterOf::all(), None)?, 2);
+/// assert_eq!(view.count_transactions(&FilterOf::all(), None)?, 1);
+/// let page = PageRequest { size: 15, direction: Direction::Descending, start: Start::First };
+/// let query = TransactionQuery {
+///     filter: FilterOf::all(),
+///     at: None,
+///     effective_volumes: false,
+///     order: Default::default(),
+///     page,
+/// };
+/// assert_eq!(view.transactions(&query)?.items.len(), 1);
+/// assert_eq!(view.explain_transactions(&query)?.rows_returned, 1);
+/// let filter = FilterOf::parse(r#"{"$match": {"address": "users:"}}"#)?;
+/// let sums = view.aggregated_balances(&BalancesQuery { filter, at: None, axis: TimeAxis::Inserted })?;
+/// assert_eq!(sums[0].1, 5);
+/// let new = view.logs_after(None, FeedSize { logs: 100, bytes: 1 << 20 }, false)?;
+/// assert_eq!(new.logs.last().map(|log| log.log.entry.id), view.last_log());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct LedgerView {
     journal: Arc<dyn JournalReader>,

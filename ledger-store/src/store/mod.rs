@@ -170,6 +170,17 @@ impl Store {
     /// Returns `None` if there are fewer entries, or if no commit ended there. The hash is read from the stored data.
     /// Compare it with one that was kept elsewhere to detect rewritten history.
     ///
+    /// ```
+    /// let store = ledger_store::Store::in_memory();
+    /// assert_eq!((store.opening().replayed, store.opening().was_damaged), (0, false));
+    /// store.watch_index(|event| eprintln!("{event:?}"));
+    /// store.ledger("main")?.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// store.flush();
+    /// let status = store.status();
+    /// assert_eq!(store.chain_at(status.entries)?, Some(status.chain));
+    /// # Ok::<(), ledger_store::LedgerError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ReadError`] if that part of the journal cannot be read.

@@ -49,6 +49,31 @@ impl Store {
     /// Applies all changes of documents in one commit, or none. They are on disk when this returns. Returns the new
     /// versions in the order of the changes.
     ///
+    /// ```
+    /// use ledger_store::{Collection, DocumentAction, DocumentChange, DocumentKey, DocumentRange, Expected, Store};
+    /// const USERS: Collection = Collection::new(Collection::FIRST).unwrap();
+    /// const BY_CITY: u32 = 1;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = Store::in_memory();
+    /// let add = |name: &str, city: &str| DocumentChange {
+    ///     collection: USERS,
+    ///     key: name.into(),
+    ///     expected: Expected::Absent,
+    ///     action: DocumentAction::Put {
+    ///         value: format!("{name} lives in {city}").into_bytes(),
+    ///         keys: vec![DocumentKey { index: BY_CITY, key: city.into(), unique: false }],
+    ///     },
+    /// };
+    /// let versions = store.change_documents(vec![add("ann", "rome"), add("bob", "oslo")])?;
+    /// let snapshot = store.snapshot();
+    /// assert_eq!(snapshot.document(USERS, b"ann")?.map(|ann| ann.version), Some(versions[0]));
+    /// assert_eq!(snapshot.documents(USERS, &DocumentRange::default())?.len(), 2);
+    /// assert_eq!(snapshot.documents_by(USERS, BY_CITY, &DocumentRange::default())?[0].key, b"bob");
+    /// assert!(store.change_documents(vec![add("ann", "paris")]).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`WriteError::Document`] if a document is not in the expected state, a unique key is taken, or a limit is
@@ -72,6 +97,25 @@ impl Store {
     /// it. Deleting a bucket without ledgers does nothing.
     ///
     /// Deletes large buckets in several commits. If the call is interrupted, repeat it.
+    ///
+    /// ```
+    /// use ledger_store::{ledger_core::BucketName, prelude::*};
+    /// use std::time::Duration;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = Store::in_memory();
+    /// let bucket = BucketName::parse("trial")?;
+    /// store.ledger("trial-1")?.create(LedgerOptions { bucket: bucket.clone(), ..LedgerOptions::default() })?;
+    /// store.delete_bucket(&bucket)?;
+    /// assert!(store.ledgers()?.is_empty());
+    /// store.restore_bucket(&bucket)?;
+    /// assert_eq!(store.ledgers()?.len(), 1);
+    /// store.delete_bucket(&bucket)?;
+    /// let removed = store.remove_deleted(Duration::ZERO)?; // for good
+    /// assert_eq!(removed[0].name.as_str(), "trial-1");
+    /// assert!(store.reclaim(&|| false)?.is_done);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -248,6 +292,26 @@ impl Store {
 
     /// Executes commands without blocking. Calls `done` once with the answer, after everything is on disk. The call
     /// may be on this thread or another one, and `done` must not block.
+    ///
+    /// ```
+    /// use ledger_store::{Atomicity, Detail, IntoRequest, Mode, Outcome, Submission, prelude::*};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = Store::in_memory();
+    /// let ledger = store.ledger("main")?;
+    /// ledger.create(LedgerOptions::default())?;
+    /// let submission = Submission {
+    ///     ledger: ledger.name().clone(),
+    ///     requests: vec![ledger.transaction().posting("world", "users:1", 5, "USD").into_request()?],
+    ///     atomicity: Atomicity::Independent,
+    ///     mode: Mode::Commit,
+    ///     detail: Detail::Ids,
+    /// };
+    /// let (send, answers) = std::sync::mpsc::channel();
+    /// store.submit(submission, move |answer| send.send(answer).unwrap_or_default());
+    /// assert!(matches!(answers.recv()??[..], [Outcome::Done(_)]));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn submit(
         &self,
         mut submission: Submission,

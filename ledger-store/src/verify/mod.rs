@@ -48,6 +48,16 @@ impl Store {
     /// about as long as rebuilding the index, a tenth of the memory budget, and disk space for a second index, which
     /// is removed afterwards. Concurrent calls run one after the other.
     ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = ledger_store::Store::in_memory();
+    /// store.ledger("main")?.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// let report = store.verify()?;
+    /// assert!(report.is_clean() && !report.is_damaged(), "{}", report.to_json_lines());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`VerifyError`] if the second index cannot be created. The report contains damage and later disk failures.
