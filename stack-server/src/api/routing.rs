@@ -82,6 +82,7 @@ pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: EnabledPa
         }
     }
     if !allowed.is_empty() {
+        allowed.sort_unstable();
         return Match::WrongMethod(allowed.join(", "));
     }
     Match::NoSuchPath(match segments {
@@ -328,7 +329,7 @@ mod tests {
             ("PATCH", "/main/mapping", "GET, PUT"),
             ("GET", "/api/versions", "Not Found"),
             ("PATCH", "/v2/main/transactions", "GET, HEAD, POST"),
-            ("DELETE", "/v2/main", "POST, GET"),
+            ("DELETE", "/v2/main", "GET, POST"),
         ] {
             assert_eq!(found(method, path), Err(answer.into()), "{method} {path}");
         }

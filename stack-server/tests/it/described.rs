@@ -329,7 +329,10 @@ fn tags_list_every_group_with_ledger_first() {
     let document = TestServer::start().get("/openapi.json").json();
     let tags = document["tags"].as_array().expect("tags");
     let names: Vec<&str> = tags.iter().filter_map(|tag| tag["name"].as_str()).collect();
-    assert!(names.starts_with(&["Ledgers", "Transactions", "Accounts"]) && names.ends_with(&["Service"]));
+    assert!(
+        names.starts_with(&["Ledgers", "Transactions", "Accounts"])
+            && names.ends_with(&["Service", "Aliases"])
+    );
     assert!(tags.iter().all(|tag| tag["description"].as_str().is_some_and(|text| text.ends_with('.'))));
     let operations = document["paths"].as_object().expect("paths").values();
     let used =

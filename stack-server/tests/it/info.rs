@@ -7,7 +7,7 @@ use stack_server::Settings;
 use crate::client::TestServer;
 
 #[test]
-fn every_generation_finds_its_own_form() {
+fn clients_find_the_form_of_their_release() {
     let server = TestServer::with_main();
     let wrapped = json!({"server":"ledger","version":"v2.0.0",
         "config":{"storage":{"driver":"redb","ledgers":["main"]}}});

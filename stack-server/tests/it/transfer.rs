@@ -102,11 +102,9 @@ fn imported_keys_replay_outcome_whatever_their_hash() {
             }
         }
         send(ledger, 1, ("POST", "transactions/7/revert", "")).refused(400, "VALIDATION");
-        let first_generation = [("Idempotency-Key", "key-3")];
+        let v1_headers = [("Idempotency-Key", "key-3")];
         let body = requests[0].2;
-        server
-            .send("POST", &format!("/{ledger}/transactions"), &first_generation, body)
-            .refused(400, "VALIDATION");
+        server.send("POST", &format!("/{ledger}/transactions"), &v1_headers, body).refused(400, "VALIDATION");
         assert_eq!(export(&server, ledger).lines().count(), requests.len());
     }
 }

@@ -1,4 +1,4 @@
-// Walks through every operation of the ledger's first generation with the official TypeScript client.
+// Walks through every operation of API v1 with the official TypeScript client.
 //
 //     NODE_PATH=…/node_modules node walk_v1.cjs http://127.0.0.1:8080
 //

@@ -1,4 +1,4 @@
-"""Walks through every operation of the ledger's first generation with the official Python client.
+"""Walks through every operation of API v1 with the official Python client.
 
     python3 walk_v1.py http://127.0.0.1:8080
 

@@ -1,4 +1,4 @@
-// Walks through every operation of the second generation with the official SDK for TypeScript, and compares what it
+// Walks through every operation of API v2 with the official SDK for TypeScript, and compares what it
 // reads.
 //
 //     NODE_PATH=…/node_modules node walk_v2.mjs http://127.0.0.1:8080

@@ -1,4 +1,4 @@
-"""Walks through every operation of the second generation with the official SDK for Python, and compares what it reads.
+"""Walks through every operation of API v2 with the official SDK for Python, and compares what it reads.
 
 Usage: walk_v2.py ADDRESS, with formance-sdk-python==2.4.1 installed and an empty store behind the address.
 """

@@ -59,7 +59,7 @@ pub(crate) async fn bulk(context: &Context<'_>) -> Result<Reply, ApiError> {
     reply(context, &actions, &answers, fault.as_ref()).await
 }
 
-/// Reads the body by its content type. The first generation knew one form only, and did not look: its clients may
+/// Reads the body by its content type. Stack 2.0 knew one form only, and did not look: its clients may
 /// say anything but the names of the streams. A form is what `curl -d` says unless told otherwise.
 async fn elements(context: &Context<'_>) -> Result<Elements, ApiError> {
     let content_type = context.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -264,7 +264,7 @@ async fn reply(
     fault: Option<&ApiError>,
 ) -> Result<Reply, ApiError> {
     let profile = context.profile;
-    // Clients of the first generation expect the list to end with the element that failed.
+    // Clients of stack 2.0 expect the list to end with the element that failed.
     let shown = match profile {
         Profile::Stack => answers.iter().take_while(|answer| !matches!(answer, Answer::Cancelled)).count(),
         Profile::Ledger => answers.len(),
@@ -290,7 +290,7 @@ async fn reply(
                 0
             }
         };
-        // Strict clients of the first generation refuse an element with a member that they do not know.
+        // Strict clients of stack 2.0 refuse an element with a member that they do not know.
         if with_log_ids {
             json.raw(",\"logID\":").integer(log);
         }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::api::openapi::description::{Body, Description, Parameter, ParameterLocation};
+use crate::api::openapi::paths::Paths;
 use crate::api::openapi::responses::{content, media, responses};
-use crate::api::openapi::tags::tags;
+use crate::api::openapi::tags::{self, ALIASES};
 use crate::api::openapi::{auth, examples, payments, service, v1, v2, yaml};
 use crate::api::operations::Operation;
 use crate::api::routes::{Mount, Route, routes};
@@ -18,15 +19,15 @@ use crate::settings::Settings;
 
 const SCHEMAS: &str = include_str!("schemas.json");
 
-const DESCRIPTION: &str = "A double-entry ledger, and an authorization server below `/api/auth`. The second generation of the ledger's API answers below `/v2`, and below \
-`/api/ledger/v2` in the form that clients of stack 2.0 read; the first generation at the root and below \
-`/api/ledger`. Unknown members and parameters are ignored. Paths may end with a slash.";
+const DESCRIPTION: &str = "A double-entry ledger, payments below `/api/payments`, and an authorization server below `/api/auth`. API v2 of the \
+ledger answers below `/v2`, and below `/api/ledger/v2` in the form that clients of stack 2.0 read; API v1 at the root \
+and below `/api/ledger`. Unknown members and parameters are ignored. Paths may end with a slash.";
 
-/// The API document. Its paths keep the order of the routing table, which a JSON value would lose.
+/// The API document.
 pub(crate) struct Document {
     /// The members that precede the paths, and the tags.
     head: [(&'static str, Value); 4],
-    paths: Vec<(String, Value)>,
+    paths: Paths,
     components: Value,
 }
 
@@ -37,9 +38,8 @@ impl Document {
         for (name, value) in &self.head {
             text.push_str(&format!("\"{name}\":{value},"));
         }
-        let paths = self.paths.iter().map(|(path, item)| format!("{}:{item}", Value::from(path.as_str())));
-        let paths: Vec<String> = paths.collect();
-        text.push_str(&format!("\"paths\":{{{}}},\"components\":{}}}", paths.join(","), self.components));
+        let paths = self.paths.to_json();
+        text.push_str(&format!("\"paths\":{paths},\"components\":{}}}", self.components));
         text
     }
 
@@ -49,7 +49,7 @@ impl Document {
         for (name, value) in &self.head {
             text.push_str(&yaml::to_yaml(&json!({*name: value})));
         }
-        yaml::write_ordered("paths", &self.paths, &mut text);
+        yaml::write_ordered("paths", self.paths.items(), &mut text);
         text.push_str(&yaml::to_yaml(&json!({"components": self.components})));
         text
     }
@@ -57,10 +57,10 @@ impl Document {
 
 /// Builds the document of a server with this guard and these settings.
 pub(crate) fn document(guard: Option<&Guard>, settings: &Settings) -> Document {
-    let mut paths: Vec<(String, Value)> = Vec::new();
+    let mut paths = Paths::default();
     let mut ids = BTreeSet::new();
     let mut examples = Map::new();
-    // The other prefixes of a mount repeat the paths of its first prefix, so they come last.
+    // The other prefixes of a mount repeat the paths of its first prefix, which have the shorter ids.
     let (own, aliases): (Vec<_>, Vec<_>) = mounted().partition(|(_, prefix, _)| *prefix == 0);
     for (route, at, profile) in own.into_iter().chain(aliases) {
         let prefix = route.mount.prefixes()[at].0;
@@ -70,18 +70,17 @@ pub(crate) fn document(guard: Option<&Guard>, settings: &Settings) -> Document {
             "/" if !shown.is_empty() => shown,
             template => format!("{shown}{template}"),
         };
-        let described = describe(route.operation);
+        let mut described = describe(route.operation);
+        if at > 0 {
+            described.group = ALIASES;
+        }
         examples::collect(&described, &mut examples);
         let id = unique_id(&mut ids, described.id, prefix, route.template);
         let security = security(route, guard, is_generic && settings.generic_keys.is_some());
         let operation = operation(route, profile, &described, &id, security);
-        let known = paths.iter().position(|(known, _)| *known == path);
-        let known = known.unwrap_or_else(|| {
-            paths.push((path, json!({})));
-            paths.len() - 1
-        });
-        paths[known].1[route.method.to_ascii_lowercase()] = operation;
+        paths.add(path, route.method.to_ascii_lowercase(), operation);
     }
+    paths.sort();
     Document { head: head(), paths, components: components(&examples) }
 }
 
@@ -101,7 +100,7 @@ fn head() -> [(&'static str, Value); 4] {
         "description": DESCRIPTION,
         "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"}
     });
-    [("openapi", json!("3.1.0")), ("info", info), ("servers", json!([{"url": "/"}])), ("tags", tags())]
+    [("openapi", json!("3.1.0")), ("info", info), ("servers", json!([{"url": "/"}])), ("tags", tags::tags())]
 }
 
 fn components(examples: &Map<String, Value>) -> Value {
@@ -260,33 +259,82 @@ mod tests {
         serde_json::from_str(&document(None, &Settings::default()).to_json()).expect("JSON")
     }
 
-    #[test]
-    fn paths_follow_routes_and_aliases_come_last() {
-        let document = document(None, &Settings::default());
-        let paths: Vec<&str> = document.paths.iter().map(|(path, _)| path.as_str()).collect();
-        let at = |path: &str| paths.iter().position(|known| *known == path).expect(path);
-        let order = [
-            "/v2",
-            "/v2/{ledger}",
-            "/v2/{ledger}/transactions",
-            "/versions",
-            "/api/auth/clients",
-            "/{ledger}/accounts",
-            "/api/payments/payments",
-            "/api/generic/accounts",
-            "/api/ledger/v2/_info",
-            "/api/ledger/{ledger}/logs",
-        ];
-        for pair in order.windows(2) {
-            assert!(at(pair[0]) < at(pair[1]), "{pair:?}");
+    /// Returns method, path and group of every operation in the order of the document.
+    fn order(document: &Document) -> Vec<(&str, &str, &str)> {
+        let mut order = vec![];
+        for (path, item) in document.paths.items() {
+            for (method, operation) in item {
+                order.push((method.as_str(), path.as_str(), operation["tags"][0].as_str().expect("a tag")));
+            }
         }
-        let first_alias = paths.iter().position(|path| path.starts_with("/api/ledger"));
-        let last = paths.iter().rposition(|path| !path.starts_with("/api/ledger"));
-        assert!(first_alias > last, "an alias stands before {:?}", paths[last.expect("a path")]);
-        // Compare the texts, because JSON values do not keep the order.
+        order
+    }
+
+    #[test]
+    fn ledger_comes_first_and_aliases_last() {
+        let document = document(None, &Settings::default());
+        let order = order(&document);
+        let at = |method: &str, path: &str| {
+            let found = order.iter().position(|known| (known.0, known.1) == (method, path));
+            found.unwrap_or_else(|| panic!("{method} {path}"))
+        };
+        assert_eq!(at("post", "/v2/{ledger}"), 0);
+        let steps = [
+            ("post", "/v2/{ledger}"),
+            ("get", "/v2"),
+            ("post", "/v2/{ledger}/transactions"),
+            ("get", "/v2/{ledger}/transactions/{id}"),
+            ("get", "/v2/{ledger}/accounts"),
+            ("get", "/v2/{ledger}/logs"),
+            ("post", "/v2/{ledger}/schemas/{version}"),
+            ("delete", "/v2/_/buckets/{bucket}"),
+            ("post", "/{ledger}/transactions"),
+            ("post", "/api/payments/connectors/{connector}"),
+            ("get", "/api/payments/payments"),
+            ("get", "/api/generic/accounts"),
+            ("post", "/api/auth/clients"),
+            ("get", "/versions"),
+            ("get", "/api/ledger/{ledger}/logs"),
+        ];
+        for pair in steps.windows(2) {
+            assert!(at(pair[0].0, pair[0].1) < at(pair[1].0, pair[1].1), "{pair:?}");
+        }
+        let first_alias = order.iter().position(|(_, path, _)| path.starts_with("/api/ledger"));
+        let own = order.iter().rposition(|(_, path, _)| !path.starts_with("/api/ledger")).expect("a path");
+        assert!(first_alias > Some(own), "an alias precedes {:?}", order[own]);
+        let ranks: Vec<usize> = order.iter().map(|(_, _, group)| tags::rank(group)).collect();
+        assert!(ranks.is_sorted() && !ranks.contains(&tags::rank("")), "{ranks:?}");
+    }
+
+    #[test]
+    fn resources_are_deleted_after_they_are_read() {
+        let document = document(None, &Settings::default());
+        let order = order(&document);
+        for (at, (method, path, _)) in
+            order.iter().enumerate().filter(|(_, (method, ..))| *method == "delete")
+        {
+            // Of the same path, or of one above it.
+            let read = order.iter().skip(at).find(|(method, above, _)| {
+                let below = path.strip_prefix(above);
+                *method == "get" && below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+            });
+            assert_eq!(read, None, "is read after {method} {path}");
+        }
+    }
+
+    #[test]
+    fn texts_keep_the_order() {
+        let document = document(None, &Settings::default());
         for text in [document.to_json(), document.to_yaml()] {
-            let places: Vec<_> = paths.iter().map(|path| text.find(&format!("\"{path}\":"))).collect();
-            assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+            let mut rest = text.as_str();
+            for (path, item) in document.paths.items() {
+                let methods =
+                    item.iter().map(|(method, _)| [format!("\"{method}\":"), format!("\n    {method}:")]);
+                for names in [[format!("\"{path}\":"), String::new()]].into_iter().chain(methods) {
+                    let found = names.iter().filter(|name| !name.is_empty()).find_map(|name| rest.find(name));
+                    rest = &rest[found.unwrap_or_else(|| panic!("{names:?} of {path}"))..];
+                }
+            }
         }
     }
 

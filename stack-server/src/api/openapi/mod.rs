@@ -10,6 +10,7 @@ mod description;
 mod document;
 mod examples;
 mod parameters;
+mod paths;
 mod payments;
 mod pipelines;
 mod responses;

@@ -29,14 +29,14 @@ struct Response {
 
 /// The answers of a route below a mount, by status.
 pub(crate) fn responses(route: &Route, profile: Profile, description: &Description) -> Value {
-    let is_first_generation = route.mount == Mount::LedgerV1;
+    let is_v1 = route.mount == Mount::LedgerV1;
     let mut all: BTreeMap<u16, Response> = BTreeMap::new();
     for answer in &description.answers {
         add_answer(all.entry(answer.status).or_default(), answer);
     }
     for refusal in description.refusals.iter().chain(&common(route)) {
         let error = ApiError::new(refusal.code, "");
-        let (status, word) = if is_first_generation {
+        let (status, word) = if is_v1 {
             (error.status(Profile::Ledger), ledger_v1::v1_code(&error))
         } else {
             (error.status(profile), error.code.text(profile))
@@ -61,7 +61,7 @@ pub(crate) fn responses(route: &Route, profile: Profile, description: &Descripti
     let rendered = all.into_iter().map(|(status, mut response)| {
         response.is_generic = route.mount == Mount::Generic;
         response.is_protocol = route.operation.is_protocol();
-        (status.to_string(), render(status, response, is_first_generation, route.method == "HEAD"))
+        (status.to_string(), render(status, response, is_v1, route.method == "HEAD"))
     });
     Value::Object(rendered.collect())
 }
@@ -139,7 +139,7 @@ fn page(item: &Value) -> Value {
                     "previous": {"type": "string"},
                     "next": {"type": "string"},
                     "data": {"type": "array", "items": item},
-                    // The older names, in the first generation.
+                    // The older names, in API v1.
                     "page_size": size,
                     "has_more": more
                 }
@@ -157,9 +157,9 @@ pub(crate) fn media(schema: &Value, examples: Option<Value>) -> Value {
     media
 }
 
-fn render(status: u16, mut response: Response, is_first_generation: bool, is_head: bool) -> Value {
+fn render(status: u16, mut response: Response, is_v1: bool, is_head: bool) -> Value {
     if !response.codes.is_empty() {
-        let form = if is_first_generation { "V1ErrorResponse" } else { "ErrorResponse" };
+        let form = if is_v1 { "V1ErrorResponse" } else { "ErrorResponse" };
         // What is refused before a route is found has the same form everywhere.
         let is_early = matches!(status, 414 | 415 | 431);
         let form = if is_early { "ErrorResponse" } else { form };

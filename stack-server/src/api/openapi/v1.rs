@@ -10,7 +10,7 @@ use crate::http::error::Code;
 use Code::{CompilationFailed, Conflict, InsufficientFund, NotFound, Validation};
 use Content::{Cursor, Data, Empty, Json};
 
-const GROUP: &str = "First generation";
+const GROUP: &str = "API v1";
 const JSON: &str = "application/json";
 
 const METADATA: Body = Body { required: true, contents: &[(JSON, Json("V1Metadata"))] };

@@ -20,6 +20,7 @@ use Code::{
 use Content::{Cursor, Data, Empty, Json, Text};
 
 const LEDGERS: &str = "Ledgers";
+const BUCKETS: &str = "Buckets";
 const ACCOUNTS: &str = "Accounts";
 const TRANSACTIONS: &str = "Transactions";
 const LOGS: &str = "Logs";
@@ -426,13 +427,13 @@ pub(crate) fn describe(operation: V2) -> Description {
             .takes(FILTER)
             .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
             .refuses(&[Validation, LedgerNotFound]),
-        V2::DeleteBucket => new("v2DeleteBucket", LEDGERS, "Hides all ledgers of a bucket")
+        V2::DeleteBucket => new("v2DeleteBucket", BUCKETS, "Hides all ledgers of a bucket")
             .details(
                 "Marks the bucket as deleted, which hides all of its ledgers at once. It can be restored \
                  until the retention period is over.",
             )
             .answers(204, "They are hidden", Empty),
-        V2::RestoreBucket => new("v2RestoreBucket", LEDGERS, "Shows the ledgers of a hidden bucket again")
+        V2::RestoreBucket => new("v2RestoreBucket", BUCKETS, "Shows the ledgers of a hidden bucket again")
             .details(
                 "Takes back the deletion of a bucket, so that all of its ledgers answer again. A bucket \
                  that was removed for good is refused.",

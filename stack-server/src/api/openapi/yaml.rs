@@ -9,15 +9,20 @@ pub(crate) fn to_yaml(value: &Value) -> String {
     out
 }
 
-/// Writes a member of the outermost mapping. Its own members keep the given order.
-pub(crate) fn write_ordered(name: &str, members: &[(String, Value)], out: &mut String) {
+/// Writes a member of the outermost mapping. Its own members and their members keep the given order.
+pub(crate) fn write_ordered(name: &str, members: &[(String, Vec<(String, Value)>)], out: &mut String) {
     write_name(name, out);
     out.push_str(":\n");
-    for (name, member) in members {
+    for (name, members) in members {
         indent(1, out);
         write_name(name, out);
-        out.push(':');
-        write_below(member, 1, out);
+        out.push_str(":\n");
+        for (name, member) in members {
+            indent(2, out);
+            write_name(name, out);
+            out.push(':');
+            write_below(member, 2, out);
+        }
     }
 }
 
