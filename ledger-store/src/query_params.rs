@@ -34,7 +34,7 @@ impl QueryParams {
         let json = match json {
             None | Some(Json::Null) => return Ok(Self::default()),
             Some(object @ Json::Object(_)) => object,
-            Some(_) => return Err(SchemaError::new("'params' is an object")),
+            Some(_) => return Err(SchemaError::new("'params' must be an object")),
         };
         let page_size = integer(json, "pageSize")?.map(u32::try_from).transpose();
         Ok(Self {
@@ -48,7 +48,7 @@ impl QueryParams {
                 None | Some(Json::Null) => None,
                 Some(Json::Boolean(true)) => Some(TimeAxis::Inserted),
                 Some(Json::Boolean(false)) => Some(TimeAxis::Effective),
-                Some(_) => return Err(SchemaError::new("'insertionDate' is a boolean")),
+                Some(_) => return Err(SchemaError::new("'insertionDate' must be a boolean")),
             },
         })
     }
@@ -118,13 +118,13 @@ fn text<'a>(json: &'a Json, name: &str) -> Result<Option<&'a str>, SchemaError> 
     match json.get(name) {
         None | Some(Json::Null) => Ok(None),
         Some(Json::Text(text)) => Ok(Some(text)),
-        Some(_) => Err(SchemaError::new(format!("'{name}' is a string"))),
+        Some(_) => Err(SchemaError::new(format!("'{name}' must be a string"))),
     }
 }
 
 fn date(json: &Json, name: &str) -> Result<Option<Timestamp>, SchemaError> {
     let Some(text) = text(json, name)?.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let invalid = |error| SchemaError::new(format!("parsing time \"{text}\": {error}"));
+    let invalid = |error| SchemaError::new(format!("invalid '{name}': parsing time \"{text}\": {error}"));
     Timestamp::parse(text).map(Some).map_err(invalid)
 }
 
@@ -135,7 +135,7 @@ fn integer(json: &Json, name: &str) -> Result<Option<i64>, SchemaError> {
             Ok(number) => Ok(Some(number)),
             Err(_) => Err(SchemaError::new(format!("invalid '{name}'"))),
         },
-        Some(_) => Err(SchemaError::new(format!("'{name}' is an integer"))),
+        Some(_) => Err(SchemaError::new(format!("'{name}' must be an integer"))),
     }
 }
 
@@ -144,7 +144,7 @@ fn expand(json: &Json) -> Result<Option<Expand>, SchemaError> {
     let words = match json.get("expand") {
         None | Some(Json::Null) => return Ok(None),
         Some(Json::Array(words)) => words.as_slice(),
-        Some(_) => return Err(SchemaError::new("'expand' is an array")),
+        Some(_) => return Err(SchemaError::new("'expand' must be an array")),
     };
     let mut expand = Expand::default();
     for word in words {
@@ -152,7 +152,7 @@ fn expand(json: &Json) -> Result<Option<Expand>, SchemaError> {
             Some("volumes") => expand.volumes = true,
             Some("effectiveVolumes") => expand.effective_volumes = true,
             Some(_) => {}
-            None => return Err(SchemaError::new("'expand' is an array of strings")),
+            None => return Err(SchemaError::new("'expand' must be an array of strings")),
         }
     }
     Ok(Some(expand))
@@ -166,16 +166,16 @@ mod tests {
     #[test]
     fn reports_each_fault() {
         for (params, message) in [
-            ("[]", "'params' is an object"),
-            (r#"{"pageSize": "1"}"#, "'pageSize' is an integer"),
+            ("[]", "'params' must be an object"),
+            (r#"{"pageSize": "1"}"#, "'pageSize' must be an integer"),
             (r#"{"pageSize": -1}"#, "invalid 'pageSize'"),
             (r#"{"pageSize": 4294967296}"#, "invalid 'pageSize'"),
             (r#"{"groupBy": 1.5}"#, "invalid 'groupBy'"),
-            (r#"{"sort": 1}"#, "'sort' is a string"),
-            (r#"{"endTime": "noon"}"#, "parsing time \"noon\": "),
-            (r#"{"expand": "volumes"}"#, "'expand' is an array"),
-            (r#"{"expand": [1]}"#, "'expand' is an array of strings"),
-            (r#"{"insertionDate": 1}"#, "'insertionDate' is a boolean"),
+            (r#"{"sort": 1}"#, "'sort' must be a string"),
+            (r#"{"endTime": "noon"}"#, "invalid 'endTime': parsing time \"noon\": "),
+            (r#"{"expand": "volumes"}"#, "'expand' must be an array"),
+            (r#"{"expand": [1]}"#, "'expand' must be an array of strings"),
+            (r#"{"insertionDate": 1}"#, "'insertionDate' must be a boolean"),
         ] {
             let json = Json::parse(params).expect("JSON");
             let error = QueryParams::of(Some(&json)).expect_err(params).to_string();

@@ -75,7 +75,7 @@ impl Chart {
     /// [`SchemaError`] with the position and the fault.
     pub fn read(json: &Json) -> Result<Self, SchemaError> {
         let json = json.clone().sorted();
-        let members = json.members().ok_or_else(|| SchemaError::new("the chart is no object"))?;
+        let members = json.members().ok_or_else(|| SchemaError::new("'chart' must be an object"))?;
         let mut reading = Reading { patterns: 0, has_defaults: false };
         let mut root = Segment::default();
         for (name, value) in members {
@@ -141,7 +141,7 @@ impl Reading {
         is_variable: bool,
     ) -> Result<(Option<Program>, Segment), SchemaError> {
         let wrong = |what: &str| SchemaError::new(format!("'{}': {what}", short(path)));
-        let members = json.members().ok_or_else(|| wrong("a segment is an object"))?;
+        let members = json.members().ok_or_else(|| wrong("a segment must be an object"))?;
         let mut segment = Segment::default();
         let (mut pattern, mut is_account, mut describes_account) = (None, false, false);
         let mut defaults = Metadata::EMPTY;
@@ -150,7 +150,7 @@ impl Reading {
             match name.as_str() {
                 SELF => {
                     if value.members().is_none_or(|members| !members.is_empty()) {
-                        return Err(wrong("'.self' is an empty object"));
+                        return Err(wrong("'.self' must be an empty object"));
                     }
                     is_account = true;
                 }
@@ -160,10 +160,10 @@ impl Reading {
                 }
                 RULES => {
                     describes_account = true;
-                    value.members().ok_or_else(|| wrong("'.rules' is an object"))?;
+                    value.members().ok_or_else(|| wrong("'.rules' must be an object"))?;
                 }
                 PATTERN if is_variable => {
-                    let text = value.as_text().ok_or_else(|| wrong("'.pattern' is a string"))?;
+                    let text = value.as_text().ok_or_else(|| wrong("'.pattern' must be a string"))?;
                     self.patterns += 1;
                     if self.patterns > CHART_PATTERNS_MAX {
                         return Err(wrong(&format!("a chart has at most {CHART_PATTERNS_MAX} patterns")));
@@ -205,11 +205,11 @@ impl Reading {
 
 /// Reads the default metadata of an account: the keys that have a default.
 fn metadata(json: &Json) -> Result<Metadata, Refusal> {
-    let members = json.members().ok_or_else(|| Refusal("'.metadata' is an object".to_owned()))?;
+    let members = json.members().ok_or_else(|| Refusal("'.metadata' must be an object".to_owned()))?;
     let mut defaults = Metadata::EMPTY;
     for (key, value) in members {
         if value.members().is_none() {
-            return Err(Refusal(format!("metadata '{}' is an object", short(key))));
+            return Err(Refusal(format!("'.metadata' '{}' must be an object", short(key))));
         }
         match value.get("default") {
             None | Some(Json::Null) => {}
@@ -217,7 +217,7 @@ fn metadata(json: &Json) -> Result<Metadata, Refusal> {
                 defaults.insert(key.clone(), MetadataValue::Text(text.clone()));
             }
             Some(_) => {
-                return Err(Refusal(format!("the default of metadata '{}' is a string", short(key))));
+                return Err(Refusal(format!("'default' of '.metadata' '{}' must be a string", short(key))));
             }
         }
     }
@@ -288,24 +288,27 @@ mod tests {
     #[test]
     fn refuses_bad_charts_with_their_position() {
         for (text, what) in [
-            ("[]", "the chart is no object"),
+            ("[]", "'chart' must be an object"),
             (r#"{"$x":{}}"#, "'$x' is no fixed name"),
             (r#"{".self":{}}"#, "'.self' is no fixed name"),
             (r#"{"a b":{}}"#, "'a b' is no fixed name"),
-            (r#"{"a":1}"#, "'a': a segment is an object"),
+            (r#"{"a":1}"#, "'a': a segment must be an object"),
             (r#"{"a":{"b:c":{}}}"#, "'a': invalid segment name 'b:c'"),
             (r#"{"a":{"$":{}}}"#, "'a': invalid segment name '$'"),
             (r#"{"a":{"$x":{},"$y":{}}}"#, "'a': a level has one variable segment"),
             (r#"{"a":{".pattern":"x"}}"#, "'a': only a variable segment"),
-            (r#"{"a":{"$x":{".pattern":1}}}"#, "'a:$x': '.pattern' is a string"),
+            (r#"{"a":{"$x":{".pattern":1}}}"#, "'a:$x': '.pattern' must be a string"),
             (r#"{"a":{"$x":{".pattern":"("}}}"#, "'a:$x': invalid '.pattern': "),
-            (r#"{"a":{".self":{"x":1}}}"#, "'a': '.self' is an empty object"),
-            (r#"{"a":{".self":true}}"#, "'a': '.self' is an empty object"),
+            (r#"{"a":{".self":{"x":1}}}"#, "'a': '.self' must be an empty object"),
+            (r#"{"a":{".self":true}}"#, "'a': '.self' must be an empty object"),
             (r#"{"a":{".foo":{}}}"#, "'a': unknown property '.foo'"),
-            (r#"{"a":{".rules":1}}"#, "'a': '.rules' is an object"),
+            (r#"{"a":{".rules":1}}"#, "'a': '.rules' must be an object"),
             (r#"{"a":{"b":{},".metadata":{}}}"#, "'a': only an account has"),
-            (r#"{"a":{".metadata":{"k":"v"}}}"#, "'a': metadata 'k' is an object"),
-            (r#"{"a":{".metadata":{"k":{"default":1}}}}"#, "'a': the default of metadata 'k' is a string"),
+            (r#"{"a":{".metadata":{"k":"v"}}}"#, "'a': '.metadata' 'k' must be an object"),
+            (
+                r#"{"a":{".metadata":{"k":{"default":1}}}}"#,
+                "'a': 'default' of '.metadata' 'k' must be a string",
+            ),
         ] {
             let error = chart(text).expect_err(text).to_string();
             assert!(error.starts_with(what), "{text}: {error}");

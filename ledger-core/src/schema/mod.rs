@@ -66,9 +66,9 @@ impl Schema {
     /// [`SchemaError`] with the first fault.
     pub fn read(json: &Json) -> Result<Self, SchemaError> {
         if json.members().is_none() {
-            return Err(SchemaError::new("a schema is an object"));
+            return Err(SchemaError::new("a schema must be an object"));
         }
-        let chart = Chart::read(json.get("chart").ok_or_else(|| SchemaError::new("there is no chart"))?)?;
+        let chart = Chart::read(json.get("chart").ok_or_else(|| SchemaError::new("'chart' is missing"))?)?;
         let schema = Self {
             chart,
             templates: named(json, "transactions", Template::read)?,
@@ -167,18 +167,16 @@ impl Template {
     fn read(json: &Json) -> Result<Self, SchemaError> {
         let script = text(json, "script")?.unwrap_or_default();
         if let Err(error) = Program::compile(&script, Profile::Default) {
-            return Err(SchemaError::new(format!("invalid script: {error}")));
+            return Err(SchemaError::new(format!("invalid 'script': {error}")));
         }
         Ok(Self {
             description: text(json, "description")?.unwrap_or_default(),
             script,
             runtime: match text(json, "runtime")?.as_deref() {
                 None | Some("") => None,
-                Some(word) => {
-                    Some(Runtime::parse(word).ok_or_else(|| {
-                        SchemaError::new(format!("unknown runtime '{}'", chart::short(word)))
-                    })?)
-                }
+                Some(word) => Some(Runtime::parse(word).ok_or_else(|| {
+                    SchemaError::new(format!("unknown 'runtime' '{}'", chart::short(word)))
+                })?),
             },
         })
     }
@@ -200,7 +198,7 @@ fn text(json: &Json, name: &str) -> Result<Option<SmolStr>, SchemaError> {
     match json.get(name) {
         None | Some(Json::Null) => Ok(None),
         Some(Json::Text(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(SchemaError::new(format!("'{name}' is a string"))),
+        Some(_) => Err(SchemaError::new(format!("'{name}' must be a string"))),
     }
 }
 
@@ -214,7 +212,7 @@ fn named<T>(
     let members = match json.get(member) {
         None | Some(Json::Null) => return Ok(map),
         Some(Json::Object(members)) => members,
-        Some(_) => return Err(SchemaError::new(format!("'{member}' is an object"))),
+        Some(_) => return Err(SchemaError::new(format!("'{member}' must be an object"))),
     };
     for (name, value) in members {
         let wrong =
@@ -223,7 +221,7 @@ fn named<T>(
             return Err(wrong(&"a name is not empty"));
         }
         if value.members().is_none() {
-            return Err(wrong(&"it is no object"));
+            return Err(wrong(&"it must be an object"));
         }
         map.insert(name.clone(), read(value).map_err(|error| wrong(&error))?);
     }
@@ -308,20 +306,26 @@ mod tests {
     #[test]
     fn refuses_bad_schemas() {
         for (text, what) in [
-            ("[]", "a schema is an object"),
-            ("{}", "there is no chart"),
-            (r#"{"chart":{},"transactions":[]}"#, "'transactions' is an object"),
-            (r#"{"chart":{},"transactions":{"t":1}}"#, "transactions 't': it is no object"),
+            ("[]", "a schema must be an object"),
+            ("{}", "'chart' is missing"),
+            (r#"{"chart":{},"transactions":[]}"#, "'transactions' must be an object"),
+            (r#"{"chart":{},"transactions":{"t":1}}"#, "transactions 't': it must be an object"),
             (r#"{"chart":{},"transactions":{"":{}}}"#, "transactions '': a name"),
-            (r#"{"chart":{},"transactions":{"t":{"script":"sned"}}}"#, "transactions 't': invalid script: "),
-            (r#"{"chart":{},"transactions":{"t":{"script":1}}}"#, "transactions 't': 'script' is a string"),
+            (
+                r#"{"chart":{},"transactions":{"t":{"script":"sned"}}}"#,
+                "transactions 't': invalid 'script': ",
+            ),
+            (
+                r#"{"chart":{},"transactions":{"t":{"script":1}}}"#,
+                "transactions 't': 'script' must be a string",
+            ),
             (
                 r#"{"chart":{},"transactions":{"t":{"script":"print 1","runtime":"x"}}}"#,
-                "transactions 't': unknown runtime 'x'",
+                "transactions 't': unknown 'runtime' 'x'",
             ),
             (
                 r#"{"chart":{},"queries":{"q":{"resource":"schemas"}}}"#,
-                "queries 'q': unknown resource 'schemas'",
+                "queries 'q': unknown 'resource' 'schemas'",
             ),
         ] {
             let error = Schema::parse(text).expect_err(text).to_string();

@@ -97,16 +97,16 @@ impl StoredQuery {
         let resource = text(json, "resource")?.unwrap_or_default();
         let found = RESOURCES.iter().find(|(name, _)| *name == resource);
         let (_, resource) =
-            found.ok_or_else(|| SchemaError::new(format!("unknown resource '{}'", short(&resource))))?;
+            found.ok_or_else(|| SchemaError::new(format!("unknown 'resource' '{}'", short(&resource))))?;
         let object = |name: &str| match json.get(name) {
             None | Some(Json::Null) => Ok(None),
             Some(value @ Json::Object(_)) => Ok(Some(value.clone())),
-            Some(_) => Err(SchemaError::new(format!("'{name}' is an object"))),
+            Some(_) => Err(SchemaError::new(format!("'{name}' must be an object"))),
         };
         let mut variables = BTreeMap::new();
         for (name, declared) in object("vars")?.iter().flat_map(|vars| vars.members().unwrap_or_default()) {
             if !is_variable_name(name) {
-                return Err(SchemaError::new(format!("invalid name of a variable: '{}'", short(name))));
+                return Err(SchemaError::new(format!("'vars': invalid name '{}'", short(name))));
             }
             variables.insert(name.clone(), QueryVariable::read(name, declared)?);
         }
@@ -145,16 +145,18 @@ impl StoredQuery {
     pub fn filter(&self, values: &[(SmolStr, Json)]) -> Result<Option<Json>, SchemaError> {
         for (name, value) in values {
             let Some(variable) = self.variables.get(name) else {
-                return Err(SchemaError::new(format!("unknown variable '{}'", short(name))));
+                return Err(SchemaError::new(format!("'vars': unknown variable '{}'", short(name))));
             };
             if !variable.kind.holds(value) {
                 let kind = variable.kind.name();
-                return Err(SchemaError::new(format!("the value of variable '{name}' is no {kind}")));
+                return Err(SchemaError::new(format!(
+                    "'vars': the value of '{name}' must be of the type {kind}"
+                )));
             }
         }
         for (name, variable) in &self.variables {
             if variable.default.is_none() && !values.iter().any(|(given, _)| given == name) {
-                return Err(SchemaError::new(format!("variable '{name}' has no value")));
+                return Err(SchemaError::new(format!("'vars': '{name}' has no value")));
             }
         }
         self.fill(&|name| {
@@ -199,12 +201,12 @@ impl StoredQuery {
 
 impl QueryVariable {
     fn read(name: &str, json: &Json) -> Result<Self, SchemaError> {
-        let wrong = |what: &str| SchemaError::new(format!("variable '{}': {what}", short(name)));
+        let wrong = |what: &str| SchemaError::new(format!("'vars' '{}': {what}", short(name)));
         let kind = json.as_text().or_else(|| json.get("type")?.as_text()).unwrap_or_default();
-        let kind = VariableType::parse(kind).ok_or_else(|| wrong("unknown type"))?;
+        let kind = VariableType::parse(kind).ok_or_else(|| wrong("unknown 'type'"))?;
         let default = json.get("default").filter(|default| **default != Json::Null).cloned();
         if default.as_ref().is_some_and(|default| !kind.holds(default)) {
-            return Err(wrong("the default is of another type"));
+            return Err(wrong("'default' has another type than 'type' says"));
         }
         Ok(Self { kind, default, bare: json.as_text().is_some() })
     }
@@ -327,11 +329,11 @@ mod tests {
             assert_eq!(filter.to_string(), filled);
         }
         for (given, what) in [
-            (r#"{"on":true}"#, "variable 'who' has no value"),
-            (r#"{"who":"b","on":"true"}"#, "the value of variable 'on' is no boolean"),
-            (r#"{"who":"b","on":true,"n":1.5}"#, "the value of variable 'n' is no int"),
-            (r#"{"who":"b","on":true,"n":"1"}"#, "the value of variable 'n' is no int"),
-            (r#"{"who":"b","on":true,"m":1}"#, "unknown variable 'm'"),
+            (r#"{"on":true}"#, "'vars': 'who' has no value"),
+            (r#"{"who":"b","on":"true"}"#, "'vars': the value of 'on' must be of the type boolean"),
+            (r#"{"who":"b","on":true,"n":1.5}"#, "'vars': the value of 'n' must be of the type int"),
+            (r#"{"who":"b","on":true,"n":"1"}"#, "'vars': the value of 'n' must be of the type int"),
+            (r#"{"who":"b","on":true,"m":1}"#, "'vars': unknown variable 'm'"),
         ] {
             assert_eq!(query.filter(&values(given)).expect_err(given).to_string(), what);
         }
@@ -367,15 +369,12 @@ mod tests {
     #[test]
     fn refuses_invalid_queries() {
         for (text, what) in [
-            (r#"{"body":{}}"#, "unknown resource ''"),
-            (r#"{"resource":"logs","body":[]}"#, "'body' is an object"),
-            (r#"{"resource":"logs","vars":{"a b":"int"}}"#, "invalid name of a variable: 'a b'"),
-            (r#"{"resource":"logs","vars":{"a":"number"}}"#, "variable 'a': unknown type"),
-            (r#"{"resource":"logs","vars":{"a":{"type":"int","default":"1"}}}"#, "variable 'a': the default"),
-            (
-                r#"{"resource":"logs","vars":{"a":{"type":"date","default":"soon"}}}"#,
-                "variable 'a': the default",
-            ),
+            (r#"{"body":{}}"#, "unknown 'resource' ''"),
+            (r#"{"resource":"logs","body":[]}"#, "'body' must be an object"),
+            (r#"{"resource":"logs","vars":{"a b":"int"}}"#, "'vars': invalid name 'a b'"),
+            (r#"{"resource":"logs","vars":{"a":"number"}}"#, "'vars' 'a': unknown 'type'"),
+            (r#"{"resource":"logs","vars":{"a":{"type":"int","default":"1"}}}"#, "'vars' 'a': 'default'"),
+            (r#"{"resource":"logs","vars":{"a":{"type":"date","default":"soon"}}}"#, "'vars' 'a': 'default'"),
             (
                 r#"{"resource":"logs","vars":{"a":"int"},"body":{"$gt":{"id":"$A"}}}"#,
                 "a $ begins neither ${name} nor $name in '$A'",

@@ -216,7 +216,8 @@ fn check(query: &StoredQuery) -> Result<(), SchemaError> {
 
 fn check_as<R: Selects, O: Copy>(query: &StoredQuery, fields: &[(&str, O)]) -> Result<(), SchemaError> {
     let sort = QueryParams::of(query.params())?.sort.unwrap_or_default();
-    parse_sort(&sort, fields, Direction::Ascending)?;
+    parse_sort(&sort, fields, Direction::Ascending)
+        .map_err(|error| SchemaError::new(format!("'sort': {error}")))?;
     let mut fault = None;
     for sample in query.samples() {
         let text = sample.map_or(String::new(), |sample| sample.to_string());
@@ -225,5 +226,5 @@ fn check_as<R: Selects, O: Copy>(query: &StoredQuery, fields: &[(&str, O)]) -> R
             Err(error) => fault = fault.or(Some(error)),
         }
     }
-    fault.map_or(Ok(()), |error| Err(SchemaError::new(error.to_string())))
+    fault.map_or(Ok(()), |error| Err(SchemaError::new(format!("'body': {error}"))))
 }

@@ -98,9 +98,12 @@ fn stored_query_refuses_wrong_uses() {
     let rich = || ledger.query("v1", "rich").expect("it exists");
     assert_eq!(error(ledger.query("v2", "rich").map(drop)), "schema version 'v2' not found");
     assert_eq!(error(ledger.query("v1", "poor").map(drop)), "schema version 'v1' has no such query");
-    assert_eq!(error(rich().accounts().map(drop)), "variable 'who' has no value");
-    assert_eq!(error(rich().var("who", 1).accounts().map(drop)), "the value of variable 'who' is no string");
-    assert_eq!(error(rich().var("what", "a").accounts().map(drop)), "unknown variable 'what'");
+    assert_eq!(error(rich().accounts().map(drop)), "'vars': 'who' has no value");
+    assert_eq!(
+        error(rich().var("who", 1).accounts().map(drop)),
+        "'vars': the value of 'who' must be of the type string"
+    );
+    assert_eq!(error(rich().var("what", "a").accounts().map(drop)), "'vars': unknown variable 'what'");
     assert_eq!(error(rich().var("who", "a").logs().map(drop)), "the query lists accounts");
     let missing = Store::in_memory().ledger("main").expect("a name").query("v1", "rich");
     assert!(matches!(missing, Err(LedgerError::LedgerNotFound { .. })), "{missing:?}");
@@ -111,7 +114,7 @@ fn schema_with_query_that_cannot_run_is_refused() {
     let ledger = with_queries();
     for (query, reason) in [
         (r#"{"resource": "accounts", "body": {"$match": {"nosuch": "x"}}}"#, "queries 'q': "),
-        (r#"{"resource": "logs", "params": {"sort": "nosuch"}}"#, "field nosuch is not paginated"),
+        (r#"{"resource": "logs", "params": {"sort": "nosuch"}}"#, "'sort': field nosuch is not paginated"),
         (r#"{"resource": "volumes", "params": {"pageSize": -1}}"#, "invalid 'pageSize'"),
     ] {
         let schema = format!(r#"{{"chart": {{}}, "queries": {{"q": {query}}}}}"#);

@@ -25,7 +25,8 @@ Usage: stack-server backup DIR BACKUP                 copy a data directory into
                                                       a date such as 2024-05-01T10:00:00Z
        stack-server export DIR LEDGER [FILE]          write a ledger as JSON lines, with its features and metadata
        stack-server export --logs DIR LEDGER [FILE]   write its logs only, as POST /v2/LEDGER/logs/export does
-       stack-server import DIR LEDGER [FILE]          read what an export wrote; it can be repeated
+       stack-server import DIR LEDGER [FILE]          read what an export wrote; it can be repeated, and creates a store
+                                                      where DIR is absent or empty
 
 A directory that is written to must not be writable by others, unless --allow-shared-directory is passed.
 Without FILE, standard input or output is used. Exit status: 0 done, 1 failed, 2 wrong command line.
@@ -100,7 +101,7 @@ impl fmt::Display for CopyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(reason) => f.write_str(reason),
-            Self::NoStore(path) => write!(f, "{} is not a store", path.display()),
+            Self::NoStore(path) => f.write_str(&directory::no_store(path)),
             Self::Shared(error) => error.fmt(f),
             Self::Open(error) => error.fmt(f),
             Self::Backup(error) => error.fmt(f),
@@ -273,16 +274,17 @@ fn run(
             close(&store)
         }
         (Verb::Import, [data, ledger, file @ ..]) if file.len() <= 1 => {
-            let store = open(line, data, meter)?;
-            let ledger = store.ledger(ledger.to_string_lossy())?;
-            let imported = match file.first() {
+            let (text, bytes): (Box<dyn Read>, _) = match file.first() {
                 Some(file) => {
                     let file = File::open(file)?;
                     let bytes = file.metadata()?.len();
-                    ledger.import(meter.reading("importing", file, Some(bytes)))?
+                    (Box::new(file), Some(bytes))
                 }
-                None => ledger.import(meter.reading("importing", input, None))?,
+                None => (Box::new(input), None),
             };
+            let store = open_or_create(line, data, meter)?;
+            let ledger = store.ledger(ledger.to_string_lossy())?;
+            let imported = ledger.import(meter.reading("importing", text, bytes))?;
             let (imported, skipped) = (imported.imported, imported.skipped);
             writeln!(out, "{{\"imported\":{imported},\"skipped\":{skipped}}}")?;
             close(&store)
@@ -299,9 +301,14 @@ fn report(out: &mut impl Write, report: &BackupReport) -> Result<(), CopyError> 
 }
 
 fn open(line: &Line, data: &Path, meter: &SharedMeter) -> Result<Store, CopyError> {
-    if !data.join("MANIFEST").exists() {
+    if !directory::has_store(data) {
         return Err(CopyError::NoStore(data.to_owned()));
     }
+    open_or_create(line, data, meter)
+}
+
+/// Opens a data directory. If it is absent or empty, creates a store in it, as `serve` does.
+fn open_or_create(line: &Line, data: &Path, meter: &SharedMeter) -> Result<Store, CopyError> {
     directory::check(data, line.allow_shared_directory)?;
     Store::open_with(data, &meter.options()).map_err(CopyError::Open)
 }

@@ -1,4 +1,4 @@
-//! Checks the mode of a directory that a command opens for writing.
+//! Checks a data directory before a command opens it: its content, and its mode if the command writes.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,22 @@ use crate::log::{self, Level};
     path = .0.display()
 )]
 pub struct SharedDirectory(PathBuf);
+
+/// The file that every store has.
+const MANIFEST: &str = "MANIFEST";
+
+/// Returns whether a directory contains a store.
+pub(super) fn has_store(directory: &Path) -> bool {
+    directory.join(MANIFEST).exists()
+}
+
+/// Returns the error for a directory without a store.
+pub(super) fn no_store(directory: &Path) -> String {
+    format!(
+        "{} is not a store: give the data directory of a server, which has a file {MANIFEST}",
+        directory.display()
+    )
+}
 
 /// Returns whether the value of `STACK_ALLOW_SHARED_DIRECTORY` allows sharing.
 pub(super) fn is_allowed_by(value: &str) -> bool {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use ledger_store::{ReadError, Store, VerifyReport, Violation, ViolationCode};
 
 use crate::cli::config::ExpectedHead;
+use crate::cli::directory::{has_store, no_store};
 use crate::cli::progress::SharedMeter;
 
 /// Reports a finding unless the store begins with the entries of a kept head.
@@ -33,9 +34,9 @@ fn compare(store: &Store, kept: &ExpectedHead, report: &mut VerifyReport) {
 /// data are damaged, 2 if not everything could be checked, for example because of disk errors, 3 if the store cannot be
 /// opened.
 pub fn verify(directory: &Path, kept: Option<&ExpectedHead>) -> ExitCode {
-    if !directory.join("MANIFEST").exists() {
+    if !has_store(directory) {
         // Opening the directory would create a store in it.
-        eprintln!("stack-server: {} is not a store", directory.display());
+        eprintln!("stack-server: {}", no_store(directory));
         return ExitCode::from(3);
     }
     let meter = SharedMeter::on_stderr();

@@ -70,7 +70,8 @@ fn backup_grows_and_is_restored_at_a_point() {
     for (arguments, reason) in [
         (["backup", "some", "copy"].as_slice(), "are not the first entries"),
         (&["restore", "copy", "all"], "is a store already"),
-        (&["backup", "absent", "copy"], "absent is not a store"),
+        (&["backup", "absent", "copy"], "absent is not a store: give the data directory"),
+        (&["export", "absent", "main"], "absent is not a store: give the data directory"),
         (&["restore", "absent", "new"], "is missing"),
     ] {
         let output = run(arguments, home, b"");
@@ -109,6 +110,25 @@ fn ledger_is_exported_and_imported() {
         assert_eq!(run(usage, home, b"").status.code(), Some(2), "{usage:?}");
     }
     assert!(done(&["backup", "--help"], home, b"").starts_with(b"stack-server backup"));
+}
+
+#[test]
+fn import_creates_the_store() {
+    let home = tempfile::tempdir().expect("a directory");
+    let home = home.path();
+    pay(home, 5);
+    done(&["export", "data", "main", "main.jsonl"], home, b"");
+    assert_eq!(run(&["import", "new", "main", "absent.jsonl"], home, b"").status.code(), Some(1));
+    assert!(!home.join("new").exists(), "a store without an import");
+    done(&["import", "new", "main", "main.jsonl"], home, b"");
+    assert_eq!(balance(home, "new", "main"), "5");
+    // A directory with other files stays as it is.
+    std::fs::create_dir(home.join("photos")).expect("created");
+    std::fs::write(home.join("photos/1.jpg"), b"x").expect("written");
+    let refused = run(&["import", "photos", "main", "main.jsonl"], home, b"");
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(error.contains("photos is not a store: it has 1.jpg"), "{error}");
+    assert!(!home.join("photos/MANIFEST").exists());
 }
 
 #[test]

@@ -58,27 +58,44 @@ fn a_version_is_added_once_and_normalized() {
 #[test]
 fn refuses_invalid_schemas_without_a_change() {
     let server = TestServer::with_main();
-    for body in [
-        "",
-        "null",
-        "[]",
-        "{",
-        r#"{"chart":7}"#,
-        r#"{"chart":{"$a":{}}}"#,
-        r#"{"chart":{"a":{"$x":{},"$y":{}}}}"#,
-        r#"{"chart":{"a":{"$x":{".pattern":"[a"}}}}"#,
-        r#"{"chart":{},"transactions":{"t":{"script":"no script"}}}"#,
-        r#"{"chart":{},"queries":{"q":{"resource":"ledgers"}}}"#,
-        r#"{"chart":{},"queries":{"q":{"resource":"accounts","body":{"$match":{"nosuch":"x"}}}}}"#,
-        r#"{"chart":{},"queries":{"q":{"resource":"accounts","body":{"$match":{"address":"$who"}}}}}"#,
-        r#"{"chart":{},"queries":{"q":{"resource":"accounts","params":{"pageSize":-1}}}}"#,
-        r#"{"chart":{},"queries":{"q":{"resource":"accounts","params":{"sort":"nosuch"}}}}"#,
-        r#"{"chart":{},"queries":{"q":{"resource":"volumes","params":{"endTime":"soon"}}}}"#,
-        r#"{"chart":{},"queries":{"q":{"resource":"volumes","params":{"expand":"volumes"}}}}"#,
+    for (body, says) in [
+        ("", ""),
+        ("null", ""),
+        ("[]", ""),
+        ("{", ""),
+        ("{}", "'chart' is missing"),
+        (r#"{"chart":7}"#, "'chart' must be an object"),
+        (r#"{"chart":{"$a":{}}}"#, "'$a'"),
+        (r#"{"chart":{"a":{"$x":{},"$y":{}}}}"#, "'a': "),
+        (r#"{"chart":{"a":{"$x":{".pattern":"[a"}}}}"#, "'a:$x': invalid '.pattern'"),
+        (r#"{"chart":{"a":{".metadata":{"k":1}}}}"#, "'.metadata' 'k'"),
+        (r#"{"chart":{},"transactions":{"t":{"script":"no script"}}}"#, "transactions 't': invalid 'script'"),
+        (
+            r#"{"chart":{},"transactions":{"t":{"script":"","runtime":"x"}}}"#,
+            "transactions 't': unknown 'runtime'",
+        ),
+        (r#"{"chart":{},"queries":{"q":{"resource":"ledgers"}}}"#, "queries 'q': unknown 'resource'"),
+        (
+            r#"{"chart":{},"queries":{"q":{"resource":"accounts","body":{"$match":{"nosuch":"x"}}}}}"#,
+            "queries 'q': 'body': ",
+        ),
+        (
+            r#"{"chart":{},"queries":{"q":{"resource":"accounts","body":{"$match":{"address":"$who"}}}}}"#,
+            "'who'",
+        ),
+        (
+            r#"{"chart":{},"queries":{"q":{"resource":"accounts","vars":{"a":"number"}}}}"#,
+            "'vars' 'a': unknown 'type'",
+        ),
+        (r#"{"chart":{},"queries":{"q":{"resource":"accounts","params":{"pageSize":-1}}}}"#, "'pageSize'"),
+        (r#"{"chart":{},"queries":{"q":{"resource":"accounts","params":{"sort":"nosuch"}}}}"#, "'sort'"),
+        (r#"{"chart":{},"queries":{"q":{"resource":"volumes","params":{"endTime":"soon"}}}}"#, "'endTime'"),
+        (r#"{"chart":{},"queries":{"q":{"resource":"volumes","params":{"expand":"volumes"}}}}"#, "'expand'"),
     ] {
         let answer = server.post("/v2/main/schemas/v1", body);
         let message = answer.refused(400, "VALIDATION");
-        assert!(message.starts_with("invalid schema: "), "{body}: {message}");
+        // A member has the name that it has in the body.
+        assert!(message.starts_with("invalid schema: ") && message.contains(says), "{body}: {message}");
     }
     let deep = format!(r#"{{"chart":{}{{}}{}}}"#, r#"{"a":"#.repeat(3_000), "}".repeat(3_000));
     server.post("/v2/main/schemas/v1", &deep).refused(400, "VALIDATION");

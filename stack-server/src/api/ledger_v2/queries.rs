@@ -22,7 +22,9 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
     let id = context.variable(1);
     let body = json_body(&context.body)?;
     let version = context.query.get("schemaVersion").filter(|version| !version.is_empty());
-    let version = version.ok_or_else(|| ApiError::validation("a query needs a schemaVersion"))?;
+    let version = version.ok_or_else(|| {
+        ApiError::validation("'schemaVersion' is missing: a query needs the version of its schema")
+    })?;
     let unknown = || ApiError::validation("schema version not found");
     let version = SchemaVersion::parse(version).map_err(|_| unknown())?;
     let schema = context.app.schemas().of(&ledger, &version)?.ok_or_else(unknown)?;
@@ -65,7 +67,7 @@ fn first_page(
     let values = match body.get("vars") {
         None | Some(JsonValue::Null) => &[],
         Some(JsonValue::Object(members)) => members.as_slice(),
-        Some(_) => return Err(ApiError::validation("'vars' is an object")),
+        Some(_) => return Err(ApiError::validation("'vars' must be an object")),
     };
     let filter = stored.filter(values).map_err(|error| ApiError::validation(error.to_string()))?;
     let filter = filter.map_or(String::new(), |filter| filter.to_string());
@@ -109,7 +111,8 @@ fn list_query(
 ) -> Result<ListQuery, ApiError> {
     let settings = context.app.settings();
     let page_size = page_size(context, params);
-    let (order, direction) = order_of(spec, params.sort.as_deref().unwrap_or_default())?;
+    let (order, direction) = order_of(spec, params.sort.as_deref().unwrap_or_default())
+        .map_err(|error| ApiError::validation(format!("'sort': {}", error.message)))?;
     Ok(ListQuery {
         page_size: page_size.unwrap_or(settings.default_page_size.min(settings.max_page_size)),
         filter,
@@ -133,7 +136,7 @@ fn text<'a>(json: &'a JsonValue, name: &str) -> Result<Option<&'a str>, ApiError
     match json.get(name) {
         None | Some(JsonValue::Null) => Ok(None),
         Some(JsonValue::Text(text)) => Ok(Some(text)),
-        Some(_) => Err(ApiError::validation(format!("'{name}' is a string"))),
+        Some(_) => Err(ApiError::validation(format!("'{name}' must be a string"))),
     }
 }
 
@@ -150,7 +153,7 @@ fn json_body(body: &[u8]) -> Result<JsonValue, ApiError> {
     match JsonValue::parse(first.get()) {
         Ok(JsonValue::Null) => Ok(JsonValue::Object(Vec::new())),
         Ok(object @ JsonValue::Object(_)) => Ok(object),
-        Ok(_) => Err(ApiError::validation("the body is no object")),
+        Ok(_) => Err(ApiError::validation("the body must be an object")),
         Err(error) => Err(ApiError::validation(error.to_string())),
     }
 }
