@@ -113,7 +113,8 @@ pub(crate) fn pools_of(snapshot: &Snapshot, account: &AccountId) -> Result<Vec<U
     found.iter().map(|document| Ok(record::of::<Member>(document)?.value.pool)).collect()
 }
 
-/// Returns the sum of the members' balances at a time, by asset.
+/// Returns the sum of the members' balances at a time, by asset. A balance is valid until the provider reports another
+/// one, so the newest balance is valid at any later time.
 pub(crate) fn balances(
     snapshot: &Snapshot,
     pool: &Uuid,
@@ -122,9 +123,9 @@ pub(crate) fn balances(
     let mut sums = BTreeMap::new();
     for account in members(snapshot, pool)? {
         let rows = record::with_prefix::<AccountBalance>(snapshot, None, &balance::prefix(&account))?;
-        // The records are ordered by asset and date. If two records touch at this time, the later one counts.
+        // The records are ordered by asset and date, so the last one that began by this time counts.
         let mut valid: BTreeMap<String, Balance> = BTreeMap::new();
-        for row in rows.into_iter().map(|row| row.value).filter(|row| row.is_within(Some(at), at)) {
+        for row in rows.into_iter().map(|row| row.value).filter(|row| row.created_at <= at) {
             valid.insert(row.asset, row.balance);
         }
         for (asset, balance) in valid {

@@ -206,6 +206,13 @@ fn unknown_members_are_ignored_the_last_counts() {
     let made = server.post("/v2/main/transactions", body).is(200).json();
     assert_eq!(made["data"]["postings"][0]["amount"], 2);
     server.get("/v2/main/accounts?nosuch=1&dryRun=maybe").is(200);
+    for filter in [
+        r#"{"$match":{"address":"world","address":"b"}}"#,
+        r#"{"$match":{"address":"world"},"$match":{"address":"b"}}"#,
+    ] {
+        let found = server.send("GET", "/v2/main/accounts", &[], filter).is(200);
+        assert_eq!(found.column("address"), ["b"], "{filter}");
+    }
 }
 
 #[test]
@@ -384,6 +391,8 @@ fn a_bulk_that_cannot_be_read_is_refused_as_a_whole() {
         format!("[{good},{{\"action\":\"NOSUCH\",\"data\":{{}}}}]"),
         format!("[{good},{{\"data\":{{}}}}]"),
         format!("[{good},{{\"action\":\"ADD_METADATA\",\"data\":{{\"metadata\":7}}}}]"),
+        format!("[{good},{{\"action\":\"CREATE_TRANSACTION\"}}]"),
+        format!("[{good},{{\"action\":\"REVERT_TRANSACTION\"}}]"),
         format!("[{good},{{\"action\":\"REVERT_TRANSACTION\",\"data\":{{\"id\":\"x\"}}}}]"),
         format!("[{good},"),
     ];

@@ -76,7 +76,7 @@ fn a_failure_stops_the_rest_or_not() {
     let went_on = bulk(&server, "?continueOnFailure=true", &elements).is(400);
     assert_eq!(
         results(&went_on),
-        "CREATE_TRANSACTION INSUFFICIENT_FUND VALIDATION VALIDATION CREATE_TRANSACTION"
+        "CREATE_TRANSACTION INSUFFICIENT_FUND VALIDATION INTERNAL CREATE_TRANSACTION"
     );
     assert_eq!(transactions(&server), 3);
 }
@@ -104,7 +104,7 @@ fn an_atomic_bulk_happens_whole_or_not_at_all() {
 }
 
 #[test]
-fn the_first_generation_reads_only_what_it_knows() {
+fn stack_2_0_clients_get_known_members_only() {
     let server = TestServer::with_main();
     let elements = json!([create("world", "a", 1), create("nobody", "a", 1), create("world", "a", 1)]);
     let answer = server.post("/api/ledger/v2/main/_bulk", &elements.to_string()).is(400);

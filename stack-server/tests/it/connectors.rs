@@ -149,6 +149,21 @@ fn references(server: &TestServer) -> BTreeSet<(String, String)> {
     pairs
 }
 
+/// Checks that a pool of one account has its balance from the time of the provider's first report on.
+#[track_caller]
+fn sums_the_newest_balance(server: &TestServer, account: &Value, balance: &Value) {
+    let body = json!({"name": "own", "accountIDs": [account]});
+    let pool = post(server, "/pools", &body).is(200).json()["data"]["id"].clone();
+    let at = |date: &str| {
+        let path = format!("/pools/{}/balances?at={date}", pool.as_str().expect("an id"));
+        get(server, &path).is(200).json()["data"]["balances"].clone()
+    };
+    let sum = json!([{"amount": 31086, "asset": "EUR/2"}]);
+    assert_eq!(at(balance["createdAt"].as_str().expect("a date")), sum);
+    assert_eq!(at("2999-01-01T00:00:00Z"), sum, "it is valid until there is another one");
+    assert_eq!(at("2000-01-01T00:00:00Z"), json!([]));
+}
+
 /// Checks that all records of a provider arrive once, even if single requests fail.
 #[track_caller]
 fn brings_in_everything_once(kind: Bank) {
@@ -170,6 +185,7 @@ fn brings_in_everything_once(kind: Bank) {
     until("the balance is there", || rows(&server, &path).len() == 1);
     let balance = rows(&server, &path).remove(0);
     assert_eq!((&balance["balance"], &balance["asset"]), (&json!(31086), &json!("EUR/2")));
+    sums_the_newest_balance(&server, &own, &balance);
     let payment = rows(&server, "/payments").remove(0);
     assert_eq!((&payment["asset"], &payment["scheme"]), (&json!("EUR/2"), &json!("other")));
     assert!(payment["raw"].is_object() && payment["status"] == "SUCCEEDED", "{payment}");

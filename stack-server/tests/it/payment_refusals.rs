@@ -27,6 +27,14 @@ fn null_is_no_metadata() {
     server.send("PATCH", &path, &[], "{}").is(204);
     let found = get(&server, &format!("/payments/{id}")).is(200).json();
     assert_eq!(found["data"]["metadata"], json!({"a": "1"}));
+
+    let body = json!({"name": "a", "country": "FR", "iban": "FR7630001007941234567890185"});
+    let made = post(&server, "/bank-accounts", &body).is(200).json();
+    let path = format!("{BASE}/bank-accounts/{}/metadata", made["data"]["id"].as_str().expect("an id"));
+    for body in ["null", "{}", r#"{"metadata":null}"#, r#"{"metadata":{"a":null}}"#] {
+        server.send("PATCH", &path, &[], body).refused(400, "VALIDATION");
+    }
+    server.send("PATCH", &path, &[], r#"{"metadata":{}}"#).is(204);
 }
 
 #[test]

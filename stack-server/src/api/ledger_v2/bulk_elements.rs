@@ -83,9 +83,10 @@ impl ElementBody<'_> {
     ///
     /// # Errors
     ///
-    /// `VALIDATION`, for the whole bulk: an unknown action, or data of another shape.
+    /// `VALIDATION`, for the whole bulk: an unknown action, no data, or data of another shape.
     fn read(&self, at: usize, runtime: Runtime) -> Result<Element, ApiError> {
-        let data = self.data.map_or("null", RawValue::get).as_bytes();
+        let missing = || ApiError::validation(format!("error parsing element {at}: data: is missing"));
+        let data = self.data.ok_or_else(missing)?.get().as_bytes();
         let malformed = |error: JsonError| unreadable(at, &error.within("data"));
         let (action, command) = match self.action.0.as_ref() {
             "CREATE_TRANSACTION" => {

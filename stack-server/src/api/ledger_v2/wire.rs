@@ -282,7 +282,8 @@ impl MetadataElement<'_> {
             }
             other => {
                 let other: String = other.chars().take(100).collect();
-                Err(ApiError::validation(format!("invalid target type '{other}'")))
+                // Other servers answer with this code too.
+                Err(ApiError::new(Code::Internal, format!("invalid targetType '{other}'")))
             }
         }
     }
@@ -291,7 +292,7 @@ impl MetadataElement<'_> {
     ///
     /// # Errors
     ///
-    /// Returns `VALIDATION` if the target is malformed.
+    /// Returns `VALIDATION` if the target is malformed, and `INTERNAL` if its type is unknown.
     pub(crate) fn into_set(self) -> Result<Command, ApiError> {
         Ok(Command::SetMetadata { target: self.target()?, metadata: self.metadata })
     }
@@ -300,7 +301,7 @@ impl MetadataElement<'_> {
     ///
     /// # Errors
     ///
-    /// Returns `VALIDATION` if the target is malformed.
+    /// Returns `VALIDATION` if the target is malformed, and `INTERNAL` if its type is unknown.
     pub(crate) fn into_delete(self) -> Result<Command, ApiError> {
         Ok(Command::DeleteMetadata { target: self.target()?, key: self.key.0.into() })
     }

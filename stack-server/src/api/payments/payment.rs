@@ -303,13 +303,17 @@ fn by_hand(
     }
 }
 
-/// Parses metadata: a JSON object whose values are texts.
+/// Parses metadata: a JSON object whose values are texts. `null` as a value is refused, because it neither sets nor
+/// deletes the value.
 pub(super) fn metadata(text: &[u8]) -> Result<Metadata, ApiError> {
     let invalid = |error: String| ApiError::validation(format!("invalid metadata: {error}"));
-    let json::Entries(entries) =
-        json::first::<json::Entries<'_, Text<'_>>>(text).map_err(|error| invalid(error.to_string()))?;
-    let metadata: Metadata =
-        entries.into_iter().map(|(Text(key), Text(value))| (key.into(), value.into())).collect();
+    let json::Entries(entries) = json::first::<json::Entries<'_, Option<Text<'_>>>>(text)
+        .map_err(|error| invalid(error.to_string()))?;
+    let given = entries.into_iter().map(|(Text(key), value)| match value {
+        Some(Text(value)) => Ok((key.into(), value.into())),
+        None => Err(invalid(format!("the value of {key:?} is null"))),
+    });
+    let metadata = given.collect::<Result<Metadata, ApiError>>()?;
     let bytes: usize = metadata.iter().map(|(key, value)| key.len() + value.len()).sum();
     if bytes > ledger_core::limits::METADATA_BYTES_MAX {
         return Err(invalid(format!("it has more than {} bytes", ledger_core::limits::METADATA_BYTES_MAX)));
@@ -317,24 +321,14 @@ pub(super) fn metadata(text: &[u8]) -> Result<Metadata, ApiError> {
     Ok(metadata)
 }
 
-/// Refuses `null` as the metadata or as a value, because `null` neither sets nor deletes a value.
-fn refuse_null(text: &[u8]) -> Result<(), ApiError> {
-    let refusal = |reason: String| ApiError::validation(format!("invalid metadata: {reason}"));
-    let given = json::first::<Option<json::Entries<'_, Option<Text<'_>>>>>(text);
-    let given = given.map_err(|error| refusal(error.to_string()))?;
-    let json::Entries(entries) = given.ok_or_else(|| refusal("null is no object".to_owned()))?;
-    match entries.into_iter().find(|(_, value)| value.is_none()) {
-        Some((Text(key), _)) => Err(refusal(format!("the value of {key:?} is null"))),
-        None => Ok(()),
-    }
-}
-
 pub(super) async fn set_metadata(context: &Context<'_>) -> Result<Reply, ApiError> {
     let id = id(context)?;
     if context.body.trim_ascii().is_empty() {
         return Err(ApiError::validation("the body is missing"));
     }
-    refuse_null(&context.body)?;
+    if context.body.trim_ascii() == b"null" {
+        return Err(ApiError::validation("invalid metadata: null is no object"));
+    }
     let metadata = metadata(&context.body)?;
     let payments = context.app.payments().clone();
     let changed = context.app.blocking(move |_| {
