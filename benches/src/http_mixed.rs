@@ -2,6 +2,7 @@
 //! They alternate between running alone and running with readers that send requests at a steady rate.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -97,10 +98,12 @@ impl HttpMixed {
 /// One in this many read requests is a sum over 1,000 accounts. The others are quick.
 const SUM_ONE_IN: u64 = 20;
 
-/// Returns the kind of a read request by its number. Reads of one account (`POINTS`) and of first pages (`FIRST_PAGES`)
-/// take turns, with a sum (`OF_A_GROUP`) now and then.
-fn question(number: u64) -> &'static ReadRequest {
+/// Returns the kind of the read request that a connection sends in a round. Reads of one account (`POINTS`) and of first
+/// pages (`FIRST_PAGES`) take turns, with a sum (`OF_A_GROUP`) now and then. Every connection sends every kind, whatever
+/// the number of connections: a slow kind on few of them would delay only the requests of those.
+fn question(connection: u64, round: u64) -> &'static ReadRequest {
     const POINTS_AND_PAGES: u64 = (POINTS.len() + FIRST_PAGES.len()) as u64;
+    let number = connection + round;
     if number % SUM_ONE_IN == SUM_ONE_IN - 1 {
         return &OF_A_GROUP;
     }
@@ -166,12 +169,17 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
     report.number("tx_per_s", alone);
     report.number("tx_per_s_with_readers", beside);
     report.number("ratio", beside / alone);
-    let asked = reading.quick.count() + reading.sums.count();
+    let asked = reading.quick.count() + reading.sums().count();
     report.number("reads_per_s", rate(asked, read_time));
     println!("writers alone: {alone:.0} tx/s; beside readers: {beside:.0} tx/s; ratio {:.3}", beside / alone);
     println!("readers: {:.0} requests/s of {} asked for", rate(asked, read_time), mixed.read_rate);
     report.latency("read_", "points and first pages, from when they were due", &reading.quick);
-    report.latency("sum_", "sums of 1 k accounts, from when they were due", &reading.sums);
+    report.latency("sum_", "sums of 1 k accounts, from when they were due", &reading.sums());
+    for (name, latencies) in &reading.kinds {
+        if *name != OF_A_GROUP.name {
+            report.latency(&format!("{name}_"), name, latencies);
+        }
+    }
     let memory = Memory::of_process(server.id());
     report.count("rss_peak_bytes", memory.peak);
     println!("memory of the server: at most {} MiB", memory.peak >> 20);
@@ -183,14 +191,28 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
 struct ReadLatencies {
     /// Reads of one account and of first pages.
     quick: Histogram,
-    /// Sums over 1,000 accounts.
-    sums: Histogram,
+    /// Every kind by its name.
+    kinds: BTreeMap<&'static str, Histogram>,
 }
 
 impl ReadLatencies {
+    fn record(&mut self, name: &'static str, latency: Duration) {
+        if name != OF_A_GROUP.name {
+            self.quick.record(latency);
+        }
+        self.kinds.entry(name).or_default().record(latency);
+    }
+
     fn merge(&mut self, other: &Self) {
         self.quick.merge(&other.quick);
-        self.sums.merge(&other.sums);
+        for (name, latencies) in &other.kinds {
+            self.kinds.entry(name).or_default().merge(latencies);
+        }
+    }
+
+    /// Sums over 1,000 accounts.
+    fn sums(&self) -> Histogram {
+        self.kinds.get(OF_A_GROUP.name).cloned().unwrap_or_default()
     }
 }
 
@@ -214,22 +236,21 @@ fn read(
         }
         let begin = Instant::now();
         let mut tasks = Vec::new();
-        for (mut connection, first) in opened.into_iter().zip(0..) {
+        for (mut connection, at) in opened.into_iter().zip(0..) {
             let (mut target, all, over) = (target.clone(), all.clone(), over.clone());
             // Each connection of each turn makes its own random choices.
-            target.random = Random::new(turn * connections + first + 100);
+            target.random = Random::new(turn * connections + at + 100);
             tasks.push(tokio::task::spawn_local(async move {
-                let mut number = first;
-                while !over.load(Ordering::Relaxed) {
-                    let due = begin + Duration::from_secs_f64(number as f64 / rate);
+                for round in 0.. {
+                    if over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let due = begin + Duration::from_secs_f64((round * connections + at) as f64 / rate);
                     tokio::time::sleep_until(due.into()).await;
-                    let question = question(number);
+                    let question = question(at, round);
                     let request = question.request(&mut target);
                     ask(&mut connection, question, &request).await?;
-                    let mut all = all.borrow_mut();
-                    let is_sum = question.name == OF_A_GROUP.name;
-                    (if is_sum { &mut all.sums } else { &mut all.quick }).record(due.elapsed());
-                    number += connections;
+                    all.borrow_mut().record(question.name, due.elapsed());
                 }
                 Ok::<(), Failure>(())
             }));
@@ -256,11 +277,22 @@ mod tests {
     }
 
     #[test]
-    fn every_twentieth_question_is_a_sum() {
-        let asked: Vec<&str> = (0..1_000).map(|number| question(number).name).collect();
-        assert_eq!(asked.iter().filter(|name| **name == OF_A_GROUP.name).count(), 50);
-        for kind in POINTS.iter().chain(&FIRST_PAGES) {
-            assert!(asked.iter().filter(|name| **name == kind.name).count() >= 100, "{}", kind.name);
+    fn every_connection_sends_every_kind() {
+        for connection in 0..16 {
+            let asked: Vec<&str> = (0..1_000).map(|round| question(connection, round).name).collect();
+            assert_eq!(asked.iter().filter(|name| **name == OF_A_GROUP.name).count(), 50);
+            for kind in POINTS.iter().chain(&FIRST_PAGES) {
+                assert!(asked.iter().filter(|name| **name == kind.name).count() >= 100, "{}", kind.name);
+            }
+        }
+    }
+
+    #[test]
+    fn sums_come_at_different_times() {
+        // Sixteen connections that all sum in the same round would measure their own queue.
+        for round in 0..100 {
+            let sums = (0..16).filter(|connection| question(*connection, round).name == OF_A_GROUP.name);
+            assert!(sums.count() <= 1, "round {round}");
         }
     }
 }
