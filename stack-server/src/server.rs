@@ -1,6 +1,7 @@
 //! The HTTP server: its listener, its connections, and the path of a request to its response.
 
 pub(crate) mod large;
+pub(crate) mod placement;
 mod respond;
 
 use std::convert::Infallible;
@@ -17,6 +18,7 @@ use ledger_store::Store;
 use tokio::sync::watch;
 
 use self::large::LargeRequests;
+use self::placement::Threads;
 pub(crate) use self::respond::{Connection, answer};
 use crate::api::app::App;
 use crate::auth::authority::{Authority, AuthorityError};
@@ -78,8 +80,8 @@ struct HttpThread {
 }
 
 impl HttpThread {
-    /// Starts an HTTP thread with its own runtime, and a thread for its large requests. A connection stays on its HTTP
-    /// thread, and no thread steals work. The first thread also logs the counts of refusals.
+    /// Starts an HTTP thread with its own runtime, and a thread for its large requests. A connection stays on these two
+    /// threads, and no thread steals work. The first thread also logs the counts of refusals.
     fn start(self, number: usize, listener: TcpListener) -> io::Result<JoinHandle<()>> {
         let Self { app, tls, slots, stopped, waiting_ended } = self;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -91,7 +93,8 @@ impl HttpThread {
                 if let Some(app) = reporter.clone() {
                     tokio::spawn(async move { app.refusals().report().await });
                 }
-                let graceful = accept(app, tls, slots, large, listener, stopped).await;
+                let threads = Threads::of_this(large);
+                let graceful = accept(app, tls, slots, threads, listener, stopped).await;
                 drain(graceful, waiting_ended).await;
                 if let Some(app) = reporter {
                     app.refusals().log_counts();
@@ -273,22 +276,28 @@ fn guarded<S>(stream: S, heads: Pool, progress: Progress) -> TimedStream<StrictL
     TimedStream::new(StrictLines::new(TokioIo::new(stream), heads), CLIENT_TIMEOUTS, progress)
 }
 
+/// Returns the settings of connections.
+fn connection_builder() -> http1::Builder {
+    // hyper's default allows 100 header lines. Setting this limit would cost an allocation per request.
+    let mut builder = http1::Builder::new();
+    // hyper counts this timeout from the end of the last response. `TimedStream` limits the time of a begun head.
+    builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
+    builder
+}
+
 /// Accepts connections until the server stops. Returns the handle that waits for the connections that are still open.
 async fn accept(
     app: App,
     tls: Option<Arc<Tls>>,
     slots: Slots,
-    large: LargeRequests,
+    threads: Threads,
     listener: TcpListener,
     mut stopped: watch::Receiver<bool>,
 ) -> GracefulShutdown {
     let listener = tokio::net::TcpListener::from_std(listener)
         .expect("the listener is non-blocking and the runtime has its I/O driver");
     let graceful = GracefulShutdown::new();
-    // hyper's default allows 100 header lines. Setting this limit would cost an allocation per request.
-    let mut builder = http1::Builder::new();
-    // hyper counts this timeout from the end of the last response. `TimedStream` limits the time of a begun head.
-    builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
+    let builder = connection_builder();
     let heads = app.memory().heads.clone();
     loop {
         let next = async {
@@ -308,39 +317,41 @@ async fn accept(
         let Some(slot) = slots.give(slot, peer.ip()) else { continue };
         // Each response is written as a whole. Waiting for more data only adds delay. Later reads report any error.
         let _ = stream.set_nodelay(true);
-        let (app, large) = (app.clone(), large.clone());
+        let (app, placement) = (app.clone(), threads.placement());
         let (progress, last_token) = (Progress::default(), Arc::new(LastToken::default()));
-        let steps = progress.clone();
+        let (steps, asked) = (progress.clone(), placement.clone());
         let service = service_fn(move |request| {
-            let (app, large) = (app.clone(), large.clone());
+            let (app, placement) = (app.clone(), asked.clone());
             let (steps, last_token) = (steps.clone(), last_token.clone());
             steps.step();
             async move {
-                let from = Connection { peer: peer.ip(), last_token: &last_token, large: &large };
+                let from = Connection { peer: peer.ip(), last_token: &last_token, placement: &placement };
                 let reply = answer(&app, request, from).await;
                 steps.step();
                 Ok::<_, Infallible>(reply)
             }
         });
-        if let Some(tls) = tls.clone() {
-            let (watcher, builder, heads) = (graceful.watcher(), builder.clone(), heads.clone());
-            tokio::spawn(async move {
-                // A client that fails the handshake only occupies its slot, and only until a timeout.
-                if let Some(stream) = tls.accept(stream).await {
-                    let stream = guarded(stream, heads, progress);
-                    let _ = watcher.watch(builder.serve_connection(stream, service)).await;
-                }
-                drop(slot);
-            });
-            continue;
-        }
-        let stream = guarded(stream, heads.clone(), progress);
-        let connection = graceful.watch(builder.serve_connection(stream, service));
-        tokio::spawn(async move {
+        let (tls, watcher, builder, heads) =
+            (tls.clone(), graceful.watcher(), builder.clone(), heads.clone());
+        let serving = async move {
             // An error concerns only the client of this connection.
-            let _ = connection.await;
+            let _ = match tls {
+                None => {
+                    let stream = guarded(stream, heads, progress);
+                    watcher.watch(builder.serve_connection(stream, service)).await
+                }
+                // A client that fails the handshake only occupies its slot, and only until a timeout.
+                Some(tls) => match tls.accept(stream).await {
+                    Some(stream) => {
+                        let stream = guarded(stream, heads, progress);
+                        watcher.watch(builder.serve_connection(stream, service)).await
+                    }
+                    None => Ok(()),
+                },
+            };
             drop(slot);
-        });
+        };
+        threads.serve(serving, placement);
     }
     graceful
 }

@@ -27,6 +27,7 @@ use crate::http::error::Profile;
 use crate::integrations::pipelines::exporter::ExporterPolicy;
 use crate::outbound::OutboundPolicy;
 use crate::server::large::{LargeRequests, LargeThread};
+use crate::server::placement::Placement;
 use crate::server::{self, Connection};
 use crate::settings::Settings;
 
@@ -72,7 +73,8 @@ impl Exchange {
             async move {
                 let last_token = LastToken::default();
                 let peer = Ipv4Addr::LOCALHOST.into();
-                let from = Connection { peer, last_token: &last_token, large: &large };
+                let placement = Placement::new(large);
+                let from = Connection { peer, last_token: &last_token, placement: &placement };
                 Ok::<_, Infallible>(server::answer(&app, request, from).await)
             }
         });

@@ -40,6 +40,11 @@ impl LargeRequests {
         Ok((requests, LargeThread { end, thread }))
     }
 
+    /// Returns the runtime of the thread.
+    pub(super) fn handle(&self) -> &Handle {
+        &self.0
+    }
+
     /// Runs a request on the thread for large requests, and waits for it without blocking the caller's thread. The
     /// request continues if the caller stops waiting.
     ///

@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::sync::Mutex;
 use std::time::Instant;
 
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::request::Parts as Head;
 use hyper::{Method, Request, StatusCode};
@@ -28,7 +28,7 @@ use crate::limits::{INLINE_BODY_BYTES_MAX, UNCOUNTED_BYTES_MAX};
 use crate::log::refusals::RefusalCode;
 use crate::log::request_id::{self, RequestId};
 use crate::log::{self, Level};
-use crate::server::large::LargeRequests;
+use crate::server::placement::Placement;
 
 /// The connection of a request.
 #[derive(Clone, Copy)]
@@ -37,8 +37,8 @@ pub(crate) struct Connection<'a> {
     pub(crate) peer: IpAddr,
     /// The last valid token on this connection.
     pub(crate) last_token: &'a LastToken,
-    /// The thread for its large requests.
-    pub(crate) large: &'a LargeRequests,
+    /// The thread on which it should be.
+    pub(crate) placement: &'a Placement,
 }
 
 /// Handles a request. The response and each log line about the request contain the request id.
@@ -76,7 +76,7 @@ async fn logged_answer(app: &App, request: Request<Incoming>, from: Connection<'
 }
 
 async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection<'_>) -> Reply {
-    let Connection { peer, last_token, large } = from;
+    let Connection { peer, last_token, placement } = from;
     let (parts, incoming) = request.into_parts();
     // `None` once the body is being read.
     let mut incoming = Some(incoming);
@@ -112,6 +112,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
         changes_nothing = !route.may_write() || route.operation == Operation::V2(V2::RunQuery);
         let (body, stream) = match incoming.take() {
             Some(incoming) if route.body_limit != STREAM => {
+                placement.ask_for(incoming.size_hint().exact());
                 let read = request::body(incoming, &parts.headers, route.body_limit, app.memory()).await;
                 is_unread = read.is_err();
                 (read?, None)
@@ -123,7 +124,8 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
         let admitted = Admitted { app, profile, peer, token, body: body.bytes.clone(), stream };
         if body.bytes.len() > INLINE_BODY_BYTES_MAX {
             // Box the future, because it would make the future of every request as large.
-            return Box::pin(run_on_large_thread(large, route, admitted, (body, work), parts.clone())).await;
+            let handling = run_on_large_thread(placement, route, admitted, (body, work), parts.clone());
+            return Box::pin(handling).await;
         }
         operate(route.operation, &admitted.context(&parts, variables)).await
     };
@@ -217,13 +219,14 @@ impl<'a> Admitted<'a> {
 /// Handles a request with a large body on the thread for large requests. If the client disconnects, the request
 /// continues and keeps its memory.
 async fn run_on_large_thread(
-    large: &LargeRequests,
+    placement: &Placement,
     route: &'static Route,
     admitted: Admitted<'_>,
     memory: (ReadBody, Option<Reservation>),
     head: Head,
 ) -> Result<Reply, ApiError> {
     let Admitted { app, profile, peer, token, body, stream } = admitted;
+    placement.ask_for(Some(body.len() as u64));
     let (app, id) = (app.clone(), RequestId::current());
     let handling = async move {
         let _memory = memory;
@@ -237,7 +240,7 @@ async fn run_on_large_thread(
         let operating = pin!(operate(route.operation, &context));
         RequestId::scope_if(id, operating).await
     };
-    large.run(handling).await
+    placement.large().run(handling).await
 }
 
 /// Reserves memory for a large response until the client has read it. The response to a request that changed something

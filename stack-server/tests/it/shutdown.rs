@@ -63,3 +63,50 @@ fn a_server_with_several_threads_stops_too() {
     test.server.take().expect("a running server").stop();
     wait_until_refused(test.address);
 }
+
+/// Reads one response, and leaves the connection open.
+fn next_answer(stream: &mut TcpStream) -> Answer {
+    let mut bytes = Vec::new();
+    let mut byte = [0];
+    while !bytes.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).expect("a head");
+        bytes.extend(byte);
+    }
+    let length =
+        Answer::parse(&bytes).header("content-length").map_or(0, |text| text.parse().expect("a number"));
+    let head = bytes.len();
+    bytes.resize(head + length, 0);
+    stream.read_exact(&mut bytes[head..]).expect("a body");
+    Answer::parse(&bytes)
+}
+
+/// Sends a bulk that sets metadata of this length, or an empty one for none. Returns the response.
+fn send_bulk(stream: &mut TcpStream, key: usize, length: usize) -> Answer {
+    let value = "x".repeat(length);
+    let element = format!(
+        r#"{{"action":"ADD_METADATA","data":{{"targetType":"ACCOUNT","targetId":"a","metadata":{{"{key}":"{value}"}}}}}}"#
+    );
+    let body = if length == 0 { "[]".to_owned() } else { format!("[{element}]") };
+    let length = body.len();
+    let head = format!("POST /v2/main/_bulk HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(&[head, body].concat().into_bytes()).expect("sent");
+    next_answer(stream)
+}
+
+#[test]
+fn connection_of_large_and_small_requests_ends_too() {
+    let mut test = TestServer::with_main();
+    let mut stream = test.connect();
+    for key in 0..5 {
+        send_bulk(&mut stream, key, 9_000).is(200);
+        send_bulk(&mut stream, key, 0).is(200);
+        stream.write_all(b"GET /v2/main/accounts/a HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+        let account = next_answer(&mut stream).is(200).json();
+        assert_eq!(account["data"]["metadata"].as_object().expect("metadata").len(), key + 1);
+    }
+    // After a large request, the connection waits on the thread for large requests.
+    send_bulk(&mut stream, 5, 9_000).is(200);
+    test.server.take().expect("a running server").stop();
+    assert_eq!(stream.read(&mut [0]).expect("an end"), 0);
+    wait_until_refused(test.address);
+}
