@@ -52,9 +52,6 @@ pub(crate) const WORK_WAIT: Duration = Duration::from_secs(10);
 /// Maximum time for which a response waits for memory. It is short, because the response itself is in memory already.
 pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(1);
 
-/// Maximum number of responses that wait for memory.
-pub(crate) const ANSWERS_WAITING_MAX: usize = 4;
-
 /// Maximum time for which an export waits for memory before its response begins.
 pub(crate) const STREAM_BEGIN_WAIT: Duration = Duration::from_secs(10);
 

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 pub(crate) use self::pool::{Pool, Reservation};
 use crate::http::error::ApiError;
-use crate::limits::{ANSWER_WAIT, ANSWERS_WAITING_MAX, BODY_WAIT, DISCARDS_MAX, WORK_FACTOR, WORK_WAIT};
+use crate::limits::{ANSWER_WAIT, BODY_WAIT, DISCARDS_MAX, WORK_FACTOR, WORK_WAIT};
 
 /// The memory pools of a server. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -27,8 +27,8 @@ pub(crate) struct Memory {
     pub(crate) streams: Pool,
     /// The part of long heads beyond the usual size.
     pub(crate) heads: Pool,
-    /// Slots for responses that wait for memory.
-    waiting: Arc<Semaphore>,
+    /// Responses that wait for memory. They are in memory already, in addition to the budget.
+    waiting: Pool,
     /// Slots for refused bodies that are read and discarded.
     pub(crate) discards: Arc<Semaphore>,
 }
@@ -43,7 +43,7 @@ impl Memory {
             answers: part(3),
             streams: part(2),
             heads: part(1),
-            waiting: Arc::new(Semaphore::new(ANSWERS_WAITING_MAX)),
+            waiting: part(3),
             discards: Arc::new(Semaphore::new(DISCARDS_MAX)),
         }
     }
@@ -89,8 +89,7 @@ impl Memory {
         if let Some(held) = self.answers.try_reserve(bytes) {
             return Ok(held);
         }
-        // A waiting response is in memory already, so only a few may wait.
-        let Ok(_waiting) = self.waiting.try_acquire() else { return Err(too_many_answers()) };
+        let Some(_waiting) = self.waiting.try_reserve(bytes) else { return Err(too_many_answers()) };
         self.answers.take(bytes, ANSWER_WAIT).await.ok_or_else(too_many_answers)
     }
 }
@@ -109,17 +108,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn few_answers_wait_for_memory() {
+    async fn waiting_answers_have_a_bound_in_bytes() {
         let memory = Memory::new(16);
         let all = memory.answers.reserve_beyond_limit(3);
-        let waiting: Vec<_> = (0..ANSWERS_WAITING_MAX)
-            .map(|_| {
-                let memory = memory.clone();
-                tokio::spawn(async move { memory.answer(1).await.is_ok() })
-            })
-            .collect();
+        let wait = |bytes| {
+            let memory = memory.clone();
+            tokio::spawn(async move { memory.answer(bytes).await.is_ok() })
+        };
+        let waiting = [wait(2), wait(1)];
         tokio::task::yield_now().await;
-        assert!(memory.answer(1).await.is_err_and(|error| error.transient), "no slot to wait in");
+        assert!(memory.answer(1).await.is_err_and(|error| error.transient), "no memory to wait in");
         assert!(memory.request(1).await.is_err(), "a request would add to them");
         drop(all);
         for waiting in waiting {
