@@ -55,7 +55,7 @@ impl BalanceSums {
     }
 
     /// Selects accounts by a pattern, or one account by its address. Patterns are those of
-    /// [`AccountList::matching`](List::matching).
+    /// [`AccountList::matching`](super::list::List::matching).
     pub fn matching(self, address: impl AsRef<str>) -> Self {
         self.select(conditions::address("address", address.as_ref()))
     }
@@ -83,7 +83,7 @@ impl BalanceSums {
     ///
     /// # Errors
     ///
-    /// The first malformed condition, as for [`List::page`]; [`LedgerError::Read`].
+    /// The first malformed condition, as for [`List::page`](super::list::List::page); [`LedgerError::Read`].
     pub fn now(self) -> Result<Balances, LedgerError> {
         self.sums(None, TimeAxis::Inserted)
     }
