@@ -47,6 +47,21 @@ impl JsonCondition<'_> {
 impl<C> FilterNode<C> {
     /// Reads a tree. `condition` makes its leaves. `{}` becomes a conjunction without children.
     ///
+    /// ```
+    /// use ledger_core::{FilterNode, FilterSyntaxError, FilterValue, Json, JsonCondition};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let json = Json::parse(r#"{"$not": {"$match": {"colour": "red"}}}"#)?;
+    /// let mut leaf = |found: JsonCondition<'_>| {
+    ///     Ok::<_, FilterSyntaxError>((found.property.to_owned(), found.filter_value()?))
+    /// };
+    /// let tree = FilterNode::from_json(&json, &mut leaf)?;
+    /// tree.check_size(2, 2)?;
+    /// let red = ("colour".to_owned(), FilterValue::Text("red".into()));
+    /// assert_eq!(tree, FilterNode::Not(Box::new(FilterNode::Is(red))));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`FilterSyntaxError`] for JSON of another form, and the errors of `condition`.

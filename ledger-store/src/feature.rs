@@ -3,6 +3,16 @@
 use ledger_core::{Features, HashLogs, Switch};
 
 /// A feature with a name in API v2. [`Features::legacy_hashes`] has none.
+///
+/// ```
+/// use ledger_core::Features;
+/// use ledger_store::Feature;
+/// let mut features = Features::default();
+/// let hashes = Feature::parse("HASH_LOGS").expect("a feature");
+/// assert!(hashes.set(&mut features, "DISABLED"));
+/// assert_eq!((hashes.name(), hashes.value(&features)), ("HASH_LOGS", "DISABLED"));
+/// assert_eq!(Feature::ALL.len(), 5);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// [`Features::account_metadata_history`].

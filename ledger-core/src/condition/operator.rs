@@ -49,6 +49,12 @@ impl Operator {
     }
 
     /// Returns the order relation that the operator tests, if it tests one.
+    ///
+    /// ```
+    /// use ledger_core::{Comparison, Operator};
+    /// assert_eq!(Operator::Lte.comparison(), Some(Comparison::LessOrEqual));
+    /// assert_eq!(Operator::Like.comparison(), None);
+    /// ```
     pub const fn comparison(self) -> Option<Comparison> {
         match self {
             Self::Match => Some(Comparison::Equal),
