@@ -48,14 +48,19 @@ impl Timestamp {
     /// ```
     pub fn checked_add(self, duration: Duration) -> Option<Self> {
         let micros = i64::try_from(duration.as_micros()).ok()?;
-        self.as_micros().checked_add(micros).map(Self::from_micros)
+        self.as_micros().checked_add(micros).and_then(Self::in_range)
     }
 
     /// Returns the time this much earlier, or `None` outside the range of timestamps. Drops what is less than a
     /// microsecond.
     pub fn checked_sub(self, duration: Duration) -> Option<Self> {
         let micros = i64::try_from(duration.as_micros()).ok()?;
-        self.as_micros().checked_sub(micros).map(Self::from_micros)
+        self.as_micros().checked_sub(micros).and_then(Self::in_range)
+    }
+
+    fn in_range(micros: i64) -> Option<Self> {
+        let time = Self::from_micros(micros);
+        (Self::MIN..=Self::MAX).contains(&time).then_some(time)
     }
 }
 
@@ -96,8 +101,12 @@ mod tests {
         let at = Timestamp::from_micros(5);
         assert_eq!(at.checked_sub(Duration::from_micros(7)), Some(Timestamp::from_micros(-2)));
         assert_eq!(at + Duration::from_nanos(1_999), Timestamp::from_micros(6));
-        assert_eq!(Timestamp::from_micros(i64::MAX).checked_add(Duration::from_micros(1)), None);
-        assert_eq!(Timestamp::from_micros(i64::MIN).checked_sub(Duration::from_micros(1)), None);
+        let micro = Duration::from_micros(1);
+        assert_eq!((Timestamp::MAX - micro).checked_add(micro), Some(Timestamp::MAX));
+        assert_eq!(Timestamp::MAX.checked_add(micro), None);
+        assert_eq!(Timestamp::MIN.checked_sub(micro), None);
+        assert_eq!(Timestamp::from_micros(i64::MAX).checked_add(micro), None);
+        assert_eq!(Timestamp::from_micros(i64::MIN).checked_sub(micro), None);
         assert_eq!(at.checked_add(Duration::MAX), None);
     }
 
