@@ -161,20 +161,44 @@ impl Rejection {
     /// Returns the funds that were missing, for postings, scripts and reverts. Returns `None` for other reasons, and for
     /// a script with an asset that no account can hold.
     pub fn missing_funds(&self) -> Option<MissingFunds> {
+        let Lacking { accounts, asset, needed, available } = self.lacking()?;
+        Some(MissingFunds {
+            accounts: accounts.to_vec(),
+            asset: Asset::parse(asset).ok()?,
+            needed: needed.clone(),
+            available: available.clone(),
+        })
+    }
+
+    /// Returns the accounts that lack funds, as [`MissingFunds::accounts`], whatever the asset. Returns `None` for other
+    /// reasons.
+    ///
+    /// ```
+    /// use ledger_core::{AccountAddress, Amount, Asset, Rejection};
+    /// let account = AccountAddress::parse("users:1")?;
+    /// let refused = Rejection::InsufficientFunds {
+    ///     account: account.clone(),
+    ///     asset: Asset::parse("USD/2")?,
+    ///     needed: Amount::from(5_u64),
+    ///     available: Amount::from(2_u64),
+    /// };
+    /// assert_eq!(refused.accounts_without_funds(), Some(&[account][..]));
+    /// assert_eq!(Rejection::NoPostings.accounts_without_funds(), None);
+    /// # Ok::<(), ledger_core::NameError>(())
+    /// ```
+    pub fn accounts_without_funds(&self) -> Option<&[AccountAddress]> {
+        self.lacking().map(|lacking| lacking.accounts)
+    }
+
+    fn lacking(&self) -> Option<Lacking<'_>> {
         match self {
-            Self::InsufficientFunds { account, asset, needed, available } => Some(MissingFunds {
-                accounts: vec![account.clone()],
-                asset: asset.clone(),
-                needed: needed.clone(),
-                available: available.clone(),
-            }),
+            Self::InsufficientFunds { account, asset, needed, available } => {
+                Some(Lacking::of_posting(account, asset, needed, available))
+            }
             Self::Script { error, .. } => match &error.kind {
-                ErrorKind::MissingFunds { asset, needed, available, accounts } => Some(MissingFunds {
-                    accounts: accounts.clone(),
-                    asset: Asset::parse(asset).ok()?,
-                    needed: needed.clone(),
-                    available: available.clone(),
-                }),
+                ErrorKind::MissingFunds { asset, needed, available, accounts } => {
+                    Some(Lacking { accounts, asset, needed, available })
+                }
                 _ => None,
             },
             _ => None,
@@ -214,13 +238,11 @@ impl fmt::Display for Rejection {
                 write!(f, "the transaction is too large: an entry holds at most {bytes_max} bytes")
             }
             Self::TooManyAssets => f.write_str("too many different assets in this ledger"),
-            Self::Script { error, .. } => match (&error.kind, error.kind.class()) {
-                (ErrorKind::MissingFunds { asset, needed, available, accounts }, _) => {
-                    write_missing_funds(f, accounts, (needed, available), asset)
-                }
+            Self::Script { error, .. } => match (self.lacking(), error.kind.class()) {
+                (Some(lacking), _) => lacking.fmt(f),
                 // The fault is in the variables, not at a position of the script.
-                (kind, ErrorClass::Variables) => kind.fmt(f),
-                _ => error.fmt(f),
+                (None, ErrorClass::Variables) => error.kind.fmt(f),
+                (None, _) => error.fmt(f),
             },
             Self::MetadataOverride { key } => write!(f, "cannot override metadata '{key}'"),
             Self::TransactionNotFound { .. } => f.write_str("not found"),
@@ -230,7 +252,7 @@ impl fmt::Display for Rejection {
                 write!(f, "the date {passed} is before that of the last transaction, {last}")
             }
             Self::InsufficientFunds { account, asset, needed, available } => {
-                write_missing_funds(f, std::slice::from_ref(account), (needed, available), asset.as_str())
+                Lacking::of_posting(account, asset, needed, available).fmt(f)
             }
             Self::AccountNotFound { account } => write!(f, "account '{account}' not found"),
             Self::AccountExists { account } => write!(f, "account '{account}' already exists"),
@@ -258,20 +280,36 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// Writes that accounts lack funds: the accounts, and the needed and the available amount.
-fn write_missing_funds(
-    f: &mut fmt::Formatter<'_>,
-    accounts: &[AccountAddress],
-    (needed, available): (&Amount, &Amount),
-    asset: &str,
-) -> fmt::Result {
-    f.write_str(if accounts.len() == 1 { "account " } else { "accounts " })?;
-    for (at, account) in accounts.iter().enumerate() {
-        let separator = if at == 0 { "" } else { ", " };
-        write!(f, "{separator}{account}")?;
+/// [`MissingFunds`], borrowed. A script can name an asset that no account can hold.
+struct Lacking<'a> {
+    accounts: &'a [AccountAddress],
+    asset: &'a str,
+    needed: &'a Amount,
+    available: &'a Amount,
+}
+
+impl<'a> Lacking<'a> {
+    fn of_posting(
+        account: &'a AccountAddress,
+        asset: &'a Asset,
+        needed: &'a Amount,
+        available: &'a Amount,
+    ) -> Self {
+        Self { accounts: std::slice::from_ref(account), asset: asset.as_str(), needed, available }
     }
-    let verb = if accounts.len() == 1 { "lacks" } else { "lack" };
-    write!(f, " {verb} funds: {needed} {asset} needed, {available} available")
+}
+
+impl fmt::Display for Lacking<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { accounts, asset, needed, available } = self;
+        let (noun, verb) = if accounts.len() == 1 { ("account", "lacks") } else { ("accounts", "lack") };
+        f.write_str(noun)?;
+        for (at, account) in accounts.iter().enumerate() {
+            let separator = if at == 0 { " " } else { ", " };
+            write!(f, "{separator}{account}")?;
+        }
+        write!(f, " {verb} funds: {needed} {asset} needed, {available} available")
+    }
 }
 
 impl std::error::Error for Rejection {}

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use hyper::StatusCode;
-use ledger_core::script::{ErrorClass, ErrorKind};
+use ledger_core::script::ErrorClass;
 use ledger_core::{AccountAddress, Rejection, Runtime};
 use ledger_store::{ReadError, WriteError};
 
@@ -223,26 +223,15 @@ impl From<Rejection> for ApiError {
             Rejection::NoPostings => Code::NoPostings,
             Rejection::ReferenceTaken { .. } => Code::Conflict,
         };
-        match accounts_without_funds(&rejection) {
+        let message = match rejection.accounts_without_funds() {
+            // Clients of the ledger know this text.
             Some(accounts) => {
-                Self::new(code, format!("account(s) @{} had/have insufficient funds", accounts.join("|@")))
+                let accounts: Vec<&str> = accounts.iter().map(AccountAddress::as_str).collect();
+                format!("account(s) @{} had/have insufficient funds", accounts.join("|@"))
             }
-            None => Self::new(code, rejection.to_string()),
-        }
-    }
-}
-
-/// Returns the accounts that lack funds, if that is the reason. Clients of the ledger know the text that names them.
-fn accounts_without_funds(rejection: &Rejection) -> Option<Vec<&str>> {
-    match rejection {
-        Rejection::InsufficientFunds { account, .. } => Some(vec![account.as_str()]),
-        Rejection::Script { error, .. } => match &error.kind {
-            ErrorKind::MissingFunds { accounts, .. } => {
-                Some(accounts.iter().map(AccountAddress::as_str).collect())
-            }
-            _ => None,
-        },
-        _ => None,
+            None => rejection.to_string(),
+        };
+        Self::new(code, message)
     }
 }
 
