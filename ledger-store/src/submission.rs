@@ -1,8 +1,8 @@
 //! Requests to the writer, and their outcomes.
 
 use ledger_core::{
-    Command, Idempotency, IdempotencyKey, LedgerName, LogEntry, LogId, Movement, Posting, Preconditions,
-    Rejection, SchemaVersion, Timestamp, TransactionId, batch_hash, request_hash,
+    AccountAddress, Command, Idempotency, IdempotencyKey, LedgerName, LogEntry, LogId, Movement, Posting,
+    Preconditions, Rejection, SchemaVersion, Timestamp, TransactionId, batch_hash, request_hash,
 };
 
 use crate::error::ReadError;
@@ -193,7 +193,8 @@ impl Request {
             .as_ref()
             .map_or(0, |version| size_of::<SchemaVersion>() + version.as_str().len());
         let preconditions = self.preconditions.as_ref().map_or(0, |preconditions| {
-            preconditions.checks().map(|check| 64 + check.account.as_str().len()).sum()
+            let bytes = |account: &AccountAddress| size_of::<AccountAddress>() + account.as_str().len();
+            preconditions.checks().map(|check| bytes(check.account)).sum()
         });
         size_of::<Self>() + idempotency + schema_version + preconditions + command_bytes(&self.command)
     }
