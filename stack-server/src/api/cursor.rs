@@ -59,7 +59,7 @@ pub(crate) struct ListQuery {
     /// For volumes, the beginning of the interval.
     pub(crate) from: Option<Timestamp>,
     pub(crate) expand: Expand,
-    /// Whether `at` and `from` refer to effective or insertion dates.
+    /// The dates that `at` and `from` are compared with: effective or insertion dates.
     pub(crate) axis: TimeAxis,
     pub(crate) order: Sort,
     pub(crate) direction: Direction,

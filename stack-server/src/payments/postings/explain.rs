@@ -15,7 +15,7 @@ const TRANSACTIONS_MAX: usize = 100;
 /// The transactions of a payment, and the reason if the ledger does not contain its current state.
 #[derive(Debug)]
 pub(crate) struct Explanation {
-    /// Whether the ledger contains the payment now, possibly an earlier state of it. Then there is also a reason.
+    /// `true` if the ledger contains the payment now. If it contains an earlier state of it, `reason` says why.
     pub(crate) is_posted: bool,
     /// The transactions, newest first.
     pub(crate) transactions: Vec<PostedTransaction>,
