@@ -19,10 +19,12 @@ pub(super) struct Queue {
 }
 
 /// The jobs of a [`Queue`], oldest first.
-#[derive(Default)]
 pub(super) struct Waiting {
     jobs: VecDeque<Job>,
+    /// The sum of what the jobs count.
     bytes: usize,
+    /// The bytes that a larger job counts.
+    job_bytes_max: usize,
     closed: bool,
     is_writer_idle: bool,
 }
@@ -30,8 +32,13 @@ pub(super) struct Waiting {
 impl Waiting {
     /// Adds a job.
     pub(super) fn push(&mut self, job: Job) {
-        self.bytes += job.bytes;
+        self.bytes += self.counted(job.bytes);
         self.jobs.push_back(job);
+    }
+
+    /// Returns the bytes that a job of `bytes` counts.
+    fn counted(&self, bytes: usize) -> usize {
+        bytes.min(self.job_bytes_max)
     }
 }
 
@@ -42,9 +49,17 @@ pub(super) enum QueueError {
 }
 
 impl Queue {
-    /// Creates an empty queue that holds up to `bytes_max` bytes of jobs, or a single job of any size.
+    /// Creates an empty queue that holds up to `bytes_max` bytes of jobs. A job of more than half of them counts as half,
+    /// so that small jobs wait beside it, but no second one of its size.
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { waiting: Mutex::default(), queued: Condvar::new(), room: Condvar::new(), bytes_max }
+        let waiting = Waiting {
+            jobs: VecDeque::new(),
+            bytes: 0,
+            job_bytes_max: bytes_max / 2 + 1,
+            closed: false,
+            is_writer_idle: false,
+        };
+        Self { waiting: Mutex::new(waiting), queued: Condvar::new(), room: Condvar::new(), bytes_max }
     }
 
     /// Locks the queue once it has capacity for a job of `bytes`. If it has none now, waits for it (`wait`) or returns
@@ -55,7 +70,7 @@ impl Queue {
             if waiting.closed {
                 return Err(QueueError::Closed);
             }
-            if waiting.bytes == 0 || waiting.bytes + bytes <= self.bytes_max {
+            if waiting.bytes == 0 || waiting.bytes + waiting.counted(bytes) <= self.bytes_max {
                 return Ok(waiting);
             }
             if !wait {
@@ -105,7 +120,7 @@ impl Queue {
             count += 1;
         }
         let jobs: Vec<Job> = waiting.jobs.drain(..count).collect();
-        waiting.bytes -= taken;
+        waiting.bytes -= jobs.iter().map(|job| waiting.counted(job.bytes)).sum::<usize>();
         drop(waiting);
         self.room.notify_all();
         jobs
@@ -116,5 +131,28 @@ impl Queue {
         self.waiting.lock().closed = true;
         self.queued.notify_all();
         self.room.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::work::{Callback, WorkItem};
+
+    fn push(queue: &Queue, bytes: usize) -> bool {
+        let work = WorkItem::RemoveDeleted(Duration::ZERO, Callback::new(|_| {}));
+        queue.with_room(bytes, false).map(|mut waiting| waiting.push(Job { work, bytes })).is_ok()
+    }
+
+    #[test]
+    fn large_job_leaves_room_for_small_ones() {
+        let queue = Queue::new(100);
+        assert!(push(&queue, 20) && push(&queue, 1_000), "a small job stands before a large one");
+        assert!(!push(&queue, 1_000), "two large jobs");
+        assert!(push(&queue, 29) && !push(&queue, 1), "the other half is full");
+        assert_eq!(queue.take_part().len(), 3);
+        assert!(push(&queue, 1_000) && push(&queue, 49), "the queue is empty again");
     }
 }
