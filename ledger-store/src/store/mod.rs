@@ -284,8 +284,8 @@ impl Store {
     }
 
     /// Completes all queued writes, flushes, and stops accepting writes, for all clones and ledgers of the store. Reads
-    /// remain possible. Later writes fail with [`WriteError::Stopped`]. Dropping the last clone does the same. Closing
-    /// twice is allowed.
+    /// remain possible, so the directory stays locked until the last handle is dropped. Later writes fail with
+    /// [`WriteError::Stopped`]. Dropping the last handle does the same. Closing twice is allowed.
     ///
     /// A callback of [`Store::submit`] or [`Store::watch_commits`] that closes the store cannot wait for the thread
     /// that runs it. Then another thread closes the store, and the directory stays locked until that is done.
