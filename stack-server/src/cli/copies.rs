@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use ledger_numscript::cli::suggestion;
 
 use crate::cli::directory::{self, SharedDirectory};
+use crate::cli::exit::{self, Exit};
 use crate::cli::progress::SharedMeter;
 use ledger_store::{
     BackupError, BackupReport, LedgerError, OpenError, RestorePoint, RestorePointError, Store, TransferError,
@@ -29,7 +30,8 @@ Usage: stack-server backup DIR BACKUP                 copy a data directory into
                                                       where DIR is absent or empty
 
 A directory that is written to must not be writable by others, unless --allow-shared-directory is passed.
-Without FILE, standard input or output is used. Exit status: 0 done, 1 failed, 2 wrong command line.
+Without FILE, standard input or output is used.
+
 ";
 
 /// A command of this module.
@@ -91,9 +93,9 @@ pub enum CopyError {
 }
 
 impl CopyError {
-    /// Returns whether the command line is not valid.
-    pub const fn is_usage(&self) -> bool {
-        matches!(self, Self::Usage(_))
+    /// Returns how the command ends with this error.
+    pub const fn exit(&self) -> Exit {
+        if matches!(self, Self::Usage(_)) { Exit::InvalidCommandLine } else { Exit::Failed }
     }
 }
 
@@ -226,7 +228,7 @@ pub fn main(
     let sharing =
         variable("STACK_ALLOW_SHARED_DIRECTORY").is_some_and(|value| directory::is_allowed_by(&value));
     let Some(line) = Line::read(verb, arguments, sharing)? else {
-        out.write_all(HELP.as_bytes())?;
+        write!(out, "{HELP}{}", exit::help(&Exit::OF_COMMANDS))?;
         return Ok(());
     };
     let meter = SharedMeter::on_stderr();

@@ -3,7 +3,6 @@
 use std::fmt::{self, Display};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -12,6 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::config::Config;
 use crate::cli::directory::{self, SharedDirectory};
+use crate::cli::exit::Exit;
 use crate::cli::progress::{Interval, LINE_INTERVAL, SharedMeter};
 use crate::descriptors;
 use crate::integrations::events::{Publishers, PublishersError};
@@ -55,14 +55,14 @@ impl Display for ServeError {
     }
 }
 
-/// Serves until a signal. Exit status: 0 after an orderly stop, 1 after a failure.
-pub fn serve(config: &Config) -> ExitCode {
+/// Serves until a signal.
+pub fn serve(config: &Config) -> Exit {
     log::configure(config.log_format, config.log_level);
     match run(config) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => Exit::Done,
         Err(error) => {
             log::event(Level::Error, "fault", &[("reason", &error)]);
-            ExitCode::FAILURE
+            Exit::Failed
         }
     }
 }
@@ -73,7 +73,7 @@ const WORKER_REASON: &str =
 
 /// Logs that a worker has nothing to do, and waits for a signal, because a supervisor would restart a process that
 /// ends. `ignored` contains the given options that have no effect.
-pub fn stand_by(ignored: &[String]) -> ExitCode {
+pub fn stand_by(ignored: &[String]) -> Exit {
     log::event(Level::Info, "worker", &[("reason", &WORKER_REASON)]);
     log_ignored(ignored);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -85,10 +85,10 @@ pub fn stand_by(ignored: &[String]) -> ExitCode {
         })
     });
     match waited {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => Exit::Done,
         Err(error) => {
             log::event(Level::Error, "fault", &[("reason", &error)]);
-            ExitCode::FAILURE
+            Exit::Failed
         }
     }
 }

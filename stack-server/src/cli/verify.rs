@@ -2,12 +2,12 @@
 
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::process::ExitCode;
 
 use ledger_store::{ReadError, Store, VerifyReport, Violation, ViolationCode};
 
 use crate::cli::config::ExpectedHead;
 use crate::cli::directory::{has_store, no_store};
+use crate::cli::exit::Exit;
 use crate::cli::progress::SharedMeter;
 
 /// Reports a finding unless the store begins with the entries of a kept head.
@@ -30,14 +30,12 @@ fn compare(store: &Store, kept: &ExpectedHead, report: &mut VerifyReport) {
     report.violations.push(Violation { code, ledger: None, position: Some(kept.entries), detail });
 }
 
-/// Prints a JSON line for each finding, and one with a summary. Exit status: 0 if no problem was found, 1 if stored
-/// data are damaged, 2 if not everything could be checked, for example because of disk errors, 3 if the store cannot be
-/// opened.
-pub fn verify(directory: &Path, kept: Option<&ExpectedHead>) -> ExitCode {
+/// Prints a JSON line for each finding, and one with a summary. Disk errors are one reason why data cannot be checked.
+pub fn verify(directory: &Path, kept: Option<&ExpectedHead>) -> Exit {
     if !has_store(directory) {
         // Opening the directory would create a store in it.
         eprintln!("stack-server: {}", no_store(directory));
-        return ExitCode::from(3);
+        return Exit::CannotOpen;
     }
     let meter = SharedMeter::on_stderr();
     let verified =
@@ -54,14 +52,14 @@ pub fn verify(directory: &Path, kept: Option<&ExpectedHead>) -> ExitCode {
             // The reader of the findings, for example `head`, may leave before the end.
             let _ = io::stdout().write_all(report.to_json_lines().as_bytes());
             match (report.is_damaged(), report.complete) {
-                (false, true) => ExitCode::SUCCESS,
-                (true, _) => ExitCode::from(1),
-                (false, false) => ExitCode::from(2),
+                (false, true) => Exit::Done,
+                (true, _) => Exit::Damaged,
+                (false, false) => Exit::Incomplete,
             }
         }
         Err(reason) => {
             eprintln!("stack-server: {}: {reason}", directory.display());
-            ExitCode::from(3)
+            Exit::CannotOpen
         }
     }
 }

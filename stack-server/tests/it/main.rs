@@ -31,6 +31,7 @@ mod descriptors;
 mod errors;
 mod event_kill;
 mod events;
+mod exits;
 mod explain;
 mod fake_bank;
 mod filter_docs;

@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::auth::authority::AuthorityError;
 use crate::auth::guard::error::{FetchError, UrlError};
 use crate::auth::keys::error::OpenKeysError;
-use crate::cli::directory::SharedDirectory;
+use crate::cli::directory::{self, SharedDirectory};
 use crate::http::error::ApiError;
 
 /// The reason why a command failed. The texts are for a person and show no secret.
@@ -30,6 +30,9 @@ pub enum Failure {
 pub(super) enum LocalError {
     #[error("{path}: {source}", path = path.display())]
     Open { path: PathBuf, source: OpenError },
+    /// The directory does not contain a store. Opening it would create one.
+    #[error("{}", directory::no_store(.0))]
+    NoStore(PathBuf),
     #[error(transparent)]
     Shared(#[from] SharedDirectory),
     #[error(transparent)]

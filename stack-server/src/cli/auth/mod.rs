@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::auth::keys::master::{KeySource, MasterKey};
 use crate::cli::config::key_file_of;
 use crate::cli::directory;
+use crate::cli::exit::{self, Exit};
 
 pub use error::Failure;
 use error::{LocalError, TargetError};
@@ -69,6 +70,7 @@ Through a running server:  --server URL                           STACK_SERVER (
 
 init works on a stopped store (./data), token through a running server. The others need --data, or go through a
 running server. A secret on a command line is seen by others on the machine: prefer the variables, which init prints.
+
 ";
 
 fn usage_error(reason: impl Into<String>) -> Failure {
@@ -183,6 +185,14 @@ impl CommandLine {
         Ok(Remote::new(self.server.as_deref().unwrap_or(SERVER), id, secret)?)
     }
 
+    /// Like [`Self::target`], but does not create a store in a directory that has none.
+    fn existing_target(&self) -> Result<Target, Failure> {
+        match &self.data {
+            Some(data) if !directory::has_store(data) => Err(LocalError::NoStore(data.clone()).into()),
+            _ => self.target(),
+        }
+    }
+
     /// Returns the store if the command line names its directory, else the running server.
     fn target(&self) -> Result<Target, Failure> {
         if self.data.is_some() {
@@ -271,7 +281,7 @@ pub fn main(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let Some(command_line) = CommandLine::read(arguments, variable)? else {
-        return print(out, HELP.trim_end());
+        return print(out, format!("{HELP}{}", exit::help(&Exit::OF_COMMANDS)).trim_end());
     };
     let words: Vec<&str> = command_line.words.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -285,21 +295,21 @@ pub fn main(
             print(out, &exports(&id, Some(&target.add_secret(&id)?)))
         }
         ["client", "list"] => {
-            for client in command_line.target()?.list()? {
+            for client in command_line.existing_target()?.list()? {
                 print(out, &client.to_string())?;
             }
             Ok(())
         }
         ["client", "rotate-secret", id] => {
-            print(out, &exports(id, Some(&command_line.target()?.rotate_secret(id)?)))
+            print(out, &exports(id, Some(&command_line.existing_target()?.rotate_secret(id)?)))
         }
-        ["client", "delete", id] => Ok(command_line.target()?.delete(id)?),
+        ["client", "delete", id] => Ok(command_line.existing_target()?.delete(id)?),
         ["token"] => {
             let scopes =
                 if command_line.scopes.is_empty() { SCOPES.join(" ") } else { command_line.scopes.join(" ") };
             print(out, &command_line.remote()?.token(&scopes)?)
         }
-        ["keys", "rotate"] => Ok(command_line.target()?.rotate_keys()?),
+        ["keys", "rotate"] => Ok(command_line.existing_target()?.rotate_keys()?),
         [] => Err(usage_error("there is no command; see stack-server help auth")),
         words => Err(unknown_command(words)),
     }

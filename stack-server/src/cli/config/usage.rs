@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::flags::{self, IGNORED_FLAGS};
 use super::invocation::Topic;
+use crate::cli::exit::{self, Exit};
 
 const COMMANDS: &str = "\
 stack-server: the Payments Stack API from an embedded ledger
@@ -20,12 +21,7 @@ Usage: stack-server [serve] [FLAGS]     serve until SIGTERM or SIGINT
        stack-server help [COMMAND]      explain a command
        stack-server --version | --help
 
-Exit status: 0 done
-             1 failed; of verify: something that is stored is damaged
-             2 the command line makes no sense; of verify: not everything could be read
-             3 of verify: the store cannot be opened
-
-Flags of serve, each with its environment variable:
+A command explains its own exit statuses if it has others than these.
 ";
 
 const SERVE: &str = "\
@@ -33,10 +29,7 @@ stack-server serve: answer requests until SIGTERM or SIGINT
 
 Usage: stack-server [serve] [FLAGS]
 
-A signal lets requests in flight finish; a second one does not wait for them. Exit status: 0 stopped in order, 1 failed,
-2 the command line makes no sense.
-
-Flags, each with its environment variable; a flag goes before its variable:
+A signal lets requests in flight finish; a second one does not wait for them.
 ";
 
 const VERIFY: &str = "\
@@ -48,11 +41,6 @@ Reads everything that is stored, and prints a JSON line for each fault and one t
 
   --expect-head ENTRIES:HASH   also check that the first ENTRIES entries are those that had this HASH; serve writes
                                both to its log as `head`, and backup prints them
-
-Exit status: 0 all is in order
-             1 something that is stored is damaged, or history is another one
-             2 not everything could be read, or the command line makes no sense
-             3 the store cannot be opened
 ";
 
 const WORKER: &str = "\
@@ -67,19 +55,22 @@ buckets itself, so a worker does nothing. It accepts all flags of serve and open
 /// Returns the help text of a command.
 pub fn help_of(topic: Topic) -> String {
     match topic {
-        Topic::Serve => with_flags(SERVE),
-        Topic::Verify => VERIFY.to_owned(),
+        Topic::Serve => format!("{SERVE}\n{}\n{}", exit::help(&Exit::OF_COMMANDS), flags_help()),
+        Topic::Verify => format!("{VERIFY}\n{}", exit::help(&Exit::OF_VERIFY)),
         Topic::Worker => WORKER.to_owned(),
     }
 }
 
 /// Returns the text of `--help`.
 pub fn help() -> String {
-    with_flags(COMMANDS)
+    format!("{COMMANDS}\n{}\n{}", exit::help(&Exit::OF_COMMANDS), flags_help())
 }
 
-fn with_flags(beginning: &str) -> String {
-    let mut text = String::from(beginning);
+/// Returns the part of a help text about the flags of `serve`.
+fn flags_help() -> String {
+    let mut text = String::from(
+        "Flags of serve, each with its environment variable; a flag goes before its variable:\n",
+    );
     for flag in flags::all() {
         let name = format!("--{} {}", flag.name, flag.value);
         // Writing to a String cannot fail.
