@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use ledger_index::{Fault, IndexError, IndexFile};
 use ledger_journal::Position;
-use parking_lot::MutexGuard;
 
 use super::Engine;
 use super::flush_requests::Failing;
@@ -66,6 +65,7 @@ pub(crate) fn flush_loop(engine: &Engine) {
             }
             continue;
         }
+        flushes.retry_now = false;
         let request = flushes.requests.front().expect("the requests were not empty above");
         let (flush, end, heads) = (request.flush, request.end, request.heads.clone());
         drop(flushes);
@@ -109,12 +109,18 @@ fn try_flush_again(engine: &Engine, failure: &FlushFailure, wait: Duration) -> b
     }
     let until = Instant::now() + wait;
     let is_disk_full = matches!(failure, FlushFailure::Index(Some(Fault::Refused { is_full: true, .. }), _));
-    engine.repair.note_unavailable(&reason);
     let mut flushes = engine.flushes.lock();
+    if std::mem::take(&mut flushes.retry_now) {
+        // The index was repaired while this attempt ran.
+        return true;
+    }
     flushes.failing = Some(Failing { reason: unwritten(&reason), is_disk_full });
+    drop(flushes);
     engine.flush_done.notify_all();
+    engine.repair.note_unavailable(&reason);
     // Merge the memtables that accumulate meanwhile, so that reads search few of them.
-    MutexGuard::unlocked(&mut flushes, || while merge_memtables(engine) {});
+    while merge_memtables(engine) {}
+    let mut flushes = engine.flushes.lock();
     loop {
         if flushes.stop || engine.stopped().is_some() {
             flushes.failed = true;

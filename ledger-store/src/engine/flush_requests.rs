@@ -38,6 +38,19 @@ pub(super) struct Flushes {
     pub(super) retry_now: bool,
 }
 
+impl Flushes {
+    /// Asks for another attempt because a new index is in place. Writes need not be refused any more: they wait for
+    /// the flush.
+    pub(super) fn restart(&mut self) {
+        self.retry_now = true;
+        self.failing = None;
+        if let Some(current) = self.requests.front_mut() {
+            // The failed attempts do not tell how long a flush takes.
+            current.begun = Instant::now();
+        }
+    }
+}
+
 /// The reason why a flush failed.
 #[derive(Clone)]
 pub(super) struct Failing {

@@ -117,6 +117,7 @@ mod tests {
 
     use super::*;
     use crate::engine::background;
+    use crate::engine::flush_requests::Failing;
     use crate::options::Options;
 
     /// Creates an engine whose flusher does not run, with a requested flush that is expected to take `took`.
@@ -147,6 +148,18 @@ mod tests {
                 std::thread::yield_now();
             }
         });
+    }
+
+    #[test]
+    fn writes_wait_for_the_flush_to_a_new_index() {
+        let mut engine = flushing(Duration::from_hours(1));
+        engine.shares.memtable = 0;
+        let state = engine.decider.lock();
+        let failing = Failing { reason: "the index is damaged".to_owned(), is_disk_full: false };
+        engine.flushes.lock().failing = Some(failing);
+        assert!(lack_of_memory(&engine, &state).is_some(), "memory is full");
+        engine.flushes.lock().restart();
+        assert!(lack_of_memory(&engine, &state).is_none(), "the flush is tried again");
     }
 
     #[test]

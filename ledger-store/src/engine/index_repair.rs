@@ -186,6 +186,7 @@ fn replace(engine: &Engine, home: &IndexHome, fault: &Fault) -> Result<(), ()> {
     let begun = Instant::now();
     match build_and_swap(engine, home, fault) {
         Ok(()) => {
+            engine.flushes.lock().restart();
             wake_after_repair(engine);
             engine.repair.emit(IndexEvent::Rebuilt { reason, took: begun.elapsed() });
             Ok(())
