@@ -78,7 +78,7 @@ pub use log::{Idempotency, LogEntry, LogId, LogPayload};
 pub use mapping::{Contract, Mapping, Operand, Rule};
 pub use memento::Memento;
 pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, check_sizes, needs};
-pub use preconditions::{AccountCheck, Preconditions};
+pub use preconditions::Preconditions;
 pub use property::{Property, Resource};
 pub use rejection::{MissingFunds, Rejection};
 pub use request_hash::{batch_hash, log_request_hash, request_hash};

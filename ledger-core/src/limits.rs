@@ -18,6 +18,9 @@ pub use ledger_values::limits::*;
 /// Maximum number of postings in a transaction. Bounds the work of one command.
 pub const POSTINGS_MAX: usize = 10_000;
 
+/// Maximum number of accounts whose existence one command may require or refuse. Bounds what is loaded for it.
+pub const PRECONDITIONS_MAX: usize = 1_000;
+
 /// Maximum number of bytes in the keys and values of one set of metadata. Bounds the size of a log entry.
 pub const METADATA_BYTES_MAX: usize = 64 * 1_024;
 

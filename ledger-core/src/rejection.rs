@@ -24,6 +24,11 @@ pub enum Rejection {
         /// Hash of the request that used the key first.
         stored: SmolStr,
     },
+    /// The command has more conditions on accounts than allowed. See [`Preconditions`](crate::Preconditions).
+    TooManyPreconditions {
+        /// Number of accounts that the conditions name.
+        accounts: usize,
+    },
     /// An account that must exist does not. See [`Preconditions`](crate::Preconditions).
     AccountNotFound {
         /// The absent account.
@@ -228,6 +233,13 @@ impl fmt::Display for Rejection {
                 "invalid idempotency hash when using idempotency key '{key}', has computed '{computed}' but \
                  '{stored}' is stored"
             ),
+            Self::TooManyPreconditions { accounts } => {
+                write!(
+                    f,
+                    "too many conditions on accounts: {accounts}, at most {}",
+                    crate::limits::PRECONDITIONS_MAX
+                )
+            }
             Self::TooManyPostings { postings } => {
                 write!(f, "too many postings: {postings}, at most {}", crate::limits::POSTINGS_MAX)
             }

@@ -194,7 +194,7 @@ impl Request {
             .map_or(0, |version| size_of::<SchemaVersion>() + version.as_str().len());
         let preconditions = self.preconditions.as_ref().map_or(0, |preconditions| {
             let bytes = |account: &AccountAddress| size_of::<AccountAddress>() + account.as_str().len();
-            preconditions.checks().map(|check| bytes(check.account)).sum()
+            preconditions.accounts().map(bytes).sum()
         });
         size_of::<Self>() + idempotency + schema_version + preconditions + command_bytes(&self.command)
     }

@@ -3,8 +3,8 @@
 use ledger_core::enforcement::{check, resolve};
 use ledger_core::settle;
 use ledger_core::{
-    Command, Decision, Facts, Idempotency, LegacyLog, LogEntry, LogId, Memento, Movement, Preconditions,
-    Rejection, Rules, SchemaVersion, Timestamp, TransactionId, check_before_script, decide, needs,
+    Command, Decision, Facts, Idempotency, LegacyLog, LogEntry, LogId, Memento, Movement, Rejection, Rules,
+    SchemaVersion, Timestamp, TransactionId, check_before_script, decide, needs,
 };
 use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
@@ -19,7 +19,7 @@ use super::schema_cache::ReadSchema;
 use super::script_reads::ScriptReads;
 use super::state::State;
 use super::written_entries::WrittenEntries;
-use super::{apply, load, locate, numbers, schema};
+use super::{apply, load, numbers, schema};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::scripts::Compiled;
@@ -87,7 +87,10 @@ fn execute_new(
     let SubmissionParams { now, detail } = params;
     let Prepared { request, at, program, prints, hint, .. } = prepared;
     let Request { command, idempotency, schema_version, preconditions } = request;
-    check_preconditions(context.state, ledger, preconditions.as_deref())?;
+    if let Some(preconditions) = preconditions {
+        preconditions.check_size()?;
+        preconditions.decide(&load::existence(context, preconditions.accounts())?)?;
+    }
     let schema = requested_schema(context.state, ledger, schema_version.as_deref())?;
     let schema = schema.as_deref().and_then(|schema| schema.as_ref().ok());
     let named = schema_version.as_deref().zip(schema);
@@ -129,19 +132,6 @@ fn execute_new(
             },
             idempotency: idempotency.take().map(|idempotency| *idempotency),
         }));
-    }
-    Ok(())
-}
-
-/// Refuses a command if an account that must exist does not, or one that must be new exists.
-fn check_preconditions(
-    state: &mut State,
-    ledger: u32,
-    preconditions: Option<&Preconditions>,
-) -> Result<(), Stop<Rejection>> {
-    for check in preconditions.into_iter().flat_map(Preconditions::checks) {
-        let located = locate::by_address(state, ledger, check.account.as_str())?;
-        check.decide(located.slot().is_some())?;
     }
     Ok(())
 }

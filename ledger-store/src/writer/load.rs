@@ -2,8 +2,8 @@
 
 use ledger_core::schema::Schema;
 use ledger_core::{
-    Command, Facts, KnownTransaction, Metadata, Needs, Rejection, SlotList, Timestamp, TransactionId,
-    Volumes, check_sizes, needs,
+    AccountAddress, Command, Facts, KnownTransaction, Metadata, Needs, Rejection, SlotList, Timestamp,
+    TransactionId, Volumes, check_sizes, needs,
 };
 use ledger_journal::Position;
 use ledger_journal::entry::PriorRequest;
@@ -52,6 +52,18 @@ pub(super) fn facts(
     drop(wanted);
     loaded.facts.transaction = original;
     Ok(slots)
+}
+
+/// Returns of each account whether it exists.
+pub(super) fn existence<'a>(
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
+    accounts: impl Iterator<Item = &'a AccountAddress>,
+) -> Result<Vec<bool>, ReadError> {
+    let exists = |account: &AccountAddress| {
+        let located = locate::by_address(context.state, context.ledger, account.as_str())?;
+        Ok(located.slot().is_some())
+    };
+    accounts.map(exists).collect()
 }
 
 /// Returns whether these holdings have more new assets than the ledger has numbers left.

@@ -1,5 +1,6 @@
 //! Accounts that must exist, or be new, when a command is decided.
 
+use ledger_core::limits::PRECONDITIONS_MAX;
 use ledger_store::prelude::*;
 
 fn ledger() -> Ledger {
@@ -69,6 +70,21 @@ fn replay_does_not_check_again() {
     assert!(create().expect("the first answer").replayed);
     let other = open(&ledger, "users:1", "Bob").idempotency_key("create").commit();
     assert!(matches!(other, Err(LedgerError::IdempotencyConflict { .. })), "{other:?}");
+}
+
+#[test]
+fn number_of_conditions_has_a_limit() {
+    let ledger = ledger();
+    let with = |conditions: usize| {
+        let payment = ledger.transaction().posting("world", "users:1", 5, "USD");
+        (0..conditions).fold(payment, |payment, number| payment.require_new_account(format!("new:{number}")))
+    };
+    let refused = with(PRECONDITIONS_MAX + 1).require_account("users:1").commit();
+    let accounts = PRECONDITIONS_MAX + 2;
+    let expected = LedgerError::Refused(Rejection::TooManyPreconditions { accounts });
+    assert_eq!(refused.expect_err("too many").to_string(), expected.to_string());
+    assert_eq!(ledger.account("users:1").expect("a read"), None, "nothing was recorded");
+    with(PRECONDITIONS_MAX).commit().expect("as many as allowed");
 }
 
 #[test]

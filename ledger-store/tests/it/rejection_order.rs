@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ledger_core::limits::{ADDRESS_BYTES_MAX, METADATA_BYTES_MAX, POSTINGS_MAX};
+use ledger_core::limits::{ADDRESS_BYTES_MAX, METADATA_BYTES_MAX, POSTINGS_MAX, PRECONDITIONS_MAX};
 use ledger_core::schema::{Enforcement, Schema};
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Idempotency, IdempotencyKey, InsertSchema,
@@ -22,28 +22,29 @@ const ASSETS: usize = 65_536;
 const fn rank(rejection: &Rejection) -> usize {
     match rejection {
         Rejection::IdempotencyMismatch { .. } => 0,
-        Rejection::AccountNotFound { .. } => 1,
-        Rejection::AccountExists { .. } => 2,
-        Rejection::SchemaNotFound { .. } | Rejection::SchemaUnreadable { .. } => 3,
-        Rejection::TemplateWithoutVersion { .. } => 4,
-        Rejection::TemplateNotFound { .. } => 5,
-        Rejection::TemplateRequired { .. } => 6,
-        Rejection::SchemaNotSpecified => 7,
-        Rejection::Script { .. } => 8,
-        Rejection::MetadataOverride { .. } => 9,
-        Rejection::TooManyPostings { .. } => 10,
-        Rejection::MetadataTooLarge { .. } => 11,
-        Rejection::TooManyAssets => 12,
-        Rejection::TransactionTooLarge { .. } => 13,
-        Rejection::TransactionNotFound { .. } => 14,
-        Rejection::MetadataKeyNotFound { .. } => 15,
-        Rejection::AlreadyReverted { .. } => 16,
-        Rejection::PastDate { .. } => 17,
-        Rejection::InsufficientFunds { .. } => 18,
-        Rejection::NoPostings => 19,
-        Rejection::ReferenceTaken { .. } => 20,
-        Rejection::SchemaExists { .. } => 21,
-        Rejection::AccountOutsideChart { .. } => 22,
+        Rejection::TooManyPreconditions { .. } => 1,
+        Rejection::AccountNotFound { .. } => 2,
+        Rejection::AccountExists { .. } => 3,
+        Rejection::SchemaNotFound { .. } | Rejection::SchemaUnreadable { .. } => 4,
+        Rejection::TemplateWithoutVersion { .. } => 5,
+        Rejection::TemplateNotFound { .. } => 6,
+        Rejection::TemplateRequired { .. } => 7,
+        Rejection::SchemaNotSpecified => 8,
+        Rejection::Script { .. } => 9,
+        Rejection::MetadataOverride { .. } => 10,
+        Rejection::TooManyPostings { .. } => 11,
+        Rejection::MetadataTooLarge { .. } => 12,
+        Rejection::TooManyAssets => 13,
+        Rejection::TransactionTooLarge { .. } => 14,
+        Rejection::TransactionNotFound { .. } => 15,
+        Rejection::MetadataKeyNotFound { .. } => 16,
+        Rejection::AlreadyReverted { .. } => 17,
+        Rejection::PastDate { .. } => 18,
+        Rejection::InsufficientFunds { .. } => 19,
+        Rejection::NoPostings => 20,
+        Rejection::ReferenceTaken { .. } => 21,
+        Rejection::SchemaExists { .. } => 22,
+        Rejection::AccountOutsideChart { .. } => 23,
     }
 }
 
@@ -211,6 +212,7 @@ fn requests() -> Vec<(&'static str, Request)> {
     let override_ = r#"send [EUR 1] (source = @world destination = @a) set_tx_meta("k", "v")"#;
     vec![
         ("strict", keyed(requiring(&["none"], &["a"]), "second")),
+        ("strict", requiring(&["none"; PRECONDITIONS_MAX + 1], &["a"])),
         ("strict", requiring(&["a", "none"], &["a"])),
         ("strict", requiring(&["a"], &["none", "a"])),
         ("strict", under("none", by_template("none"))),
@@ -240,7 +242,7 @@ fn requests() -> Vec<(&'static str, Request)> {
 fn refusals_follow_the_documented_order() {
     let store = store();
     let requests = requests();
-    assert_eq!(requests.len(), 23, "one for each variant");
+    assert_eq!(requests.len(), 24, "one for each variant");
     for (expected, (ledger, request)) in requests.into_iter().enumerate() {
         match run(&store, ledger, request) {
             Outcome::Refused(rejection) => assert_eq!(rank(&rejection), expected, "{rejection:?}"),

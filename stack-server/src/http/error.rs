@@ -199,6 +199,7 @@ impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> Self {
         let code = match &rejection {
             Rejection::IdempotencyMismatch { .. }
+            | Rejection::TooManyPreconditions { .. }
             | Rejection::TooManyPostings { .. }
             | Rejection::MetadataTooLarge { .. }
             | Rejection::TransactionTooLarge { .. }
