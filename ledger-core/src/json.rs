@@ -1,12 +1,14 @@
 //! JSON values that keep numbers and the order of members as written. Schemas consist of them.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
-use smol_str::{SmolStr, SmolStrBuilder, ToSmolStr};
+use smol_str::{SmolStr, ToSmolStr};
 
 use crate::limits::JSON_DEPTH_MAX;
-use ledger_values::Timestamp;
 use ledger_values::json_text::write_json_text;
+use ledger_values::{JsonError, JsonKind, JsonReader, Timestamp};
 
 /// A JSON value. Numbers keep their digits, and objects keep the order of their members. Of several members
 /// with one name, the last one counts.
@@ -35,22 +37,6 @@ pub enum Json {
     Object(Vec<(SmolStr, Json)>),
 }
 
-/// Refusal of a text that is not JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JsonError {
-    /// Byte offset of the fault.
-    pub at: usize,
-    what: &'static str,
-}
-
-impl fmt::Display for JsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}", self.what, self.at)
-    }
-}
-
-impl std::error::Error for JsonError {}
-
 impl Json {
     /// Parses a text that is one JSON value.
     ///
@@ -58,12 +44,9 @@ impl Json {
     ///
     /// [`JsonError`] for any other text, and for one with too deep nesting.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
-        let mut reader = Reader { text, at: 0 };
-        let value = reader.value(0)?;
-        reader.skip_space();
-        if reader.at < text.len() {
-            return Err(reader.error("more than one value"));
-        }
+        let mut reader = JsonReader::new(text, JSON_DEPTH_MAX);
+        let value = read_value(&mut reader)?;
+        reader.end()?;
         Ok(value)
     }
 
@@ -179,218 +162,36 @@ impl fmt::Display for Json {
     }
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
+fn read_value(reader: &mut JsonReader<'_>) -> Result<Json, JsonError> {
+    Ok(match reader.kind()? {
+        JsonKind::Null => reader.skip().map(|()| Json::Null)?,
+        JsonKind::Boolean => Json::Boolean(reader.boolean()?),
+        JsonKind::Number => Json::Number(reader.number()?.into()),
+        JsonKind::Text => Json::Text(reader.text()?.into()),
+        JsonKind::Array => {
+            let mut items = Vec::new();
+            reader.array(|reader| read_value(reader).map(|item| items.push(item)))?;
+            Json::Array(items)
+        }
+        JsonKind::Object => read_object(reader)?,
+    })
 }
 
-impl Reader<'_> {
-    fn error(&self, what: &'static str) -> JsonError {
-        JsonError { at: self.at, what }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn skip_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
-        }
-    }
-
-    fn word(&mut self, word: &str, value: Json) -> Result<Json, JsonError> {
-        if !self.text[self.at..].starts_with(word) {
-            return Err(self.error("no JSON value"));
-        }
-        self.at += word.len();
-        Ok(value)
-    }
-
-    fn value(&mut self, depth: usize) -> Result<Json, JsonError> {
-        if depth >= JSON_DEPTH_MAX {
-            return Err(self.error("nested too deep"));
-        }
-        self.skip_space();
-        match self.peek() {
-            None => Err(self.error("the text ends")),
-            Some(b'n') => self.word("null", Json::Null),
-            Some(b't') => self.word("true", Json::Boolean(true)),
-            Some(b'f') => self.word("false", Json::Boolean(false)),
-            Some(b'"') => self.string().map(Json::Text),
-            Some(b'[') => self.array(depth),
-            Some(b'{') => self.object(depth),
-            Some(_) => self.number(),
-        }
-    }
-
-    fn array(&mut self, depth: usize) -> Result<Json, JsonError> {
-        let mut items = Vec::new();
-        self.at += 1;
-        self.skip_space();
-        if self.peek() == Some(b']') {
-            self.at += 1;
-            return Ok(Json::Array(items));
-        }
-        loop {
-            items.push(self.value(depth + 1)?);
-            if self.ends(b']')? {
-                return Ok(Json::Array(items));
+fn read_object(reader: &mut JsonReader<'_>) -> Result<Json, JsonError> {
+    let mut members: Vec<(SmolStr, Json)> = Vec::new();
+    let mut places: BTreeMap<SmolStr, usize> = BTreeMap::new();
+    reader.object(|reader, name| {
+        let value = read_value(reader)?;
+        match places.entry(SmolStr::new(name)) {
+            Entry::Occupied(place) => members[*place.get()].1 = value,
+            Entry::Vacant(place) => {
+                members.push((place.key().clone(), value));
+                place.insert(members.len() - 1);
             }
         }
-    }
-
-    fn object(&mut self, depth: usize) -> Result<Json, JsonError> {
-        let mut members: Vec<(SmolStr, Json)> = Vec::new();
-        let mut places = std::collections::BTreeMap::new();
-        self.at += 1;
-        self.skip_space();
-        if self.peek() == Some(b'}') {
-            self.at += 1;
-            return Ok(Json::Object(members));
-        }
-        loop {
-            self.skip_space();
-            if self.peek() != Some(b'"') {
-                return Err(self.error("a member has no name"));
-            }
-            let name = self.string()?;
-            self.skip_space();
-            if self.peek() != Some(b':') {
-                return Err(self.error("a member has no value"));
-            }
-            self.at += 1;
-            let value = self.value(depth + 1)?;
-            if let Some(at) = places.get(&name) {
-                let at: usize = *at;
-                members[at].1 = value;
-            } else {
-                places.insert(name.clone(), members.len());
-                members.push((name, value));
-            }
-            if self.ends(b'}')? {
-                return Ok(Json::Object(members));
-            }
-        }
-    }
-
-    /// Tells whether the array or object ends here; otherwise reads the comma before the next element.
-    fn ends(&mut self, end: u8) -> Result<bool, JsonError> {
-        self.skip_space();
-        match self.peek() {
-            Some(b',') => {
-                self.at += 1;
-                Ok(false)
-            }
-            Some(byte) if byte == end => {
-                self.at += 1;
-                Ok(true)
-            }
-            _ => Err(self.error("neither a comma nor an end")),
-        }
-    }
-
-    fn number(&mut self) -> Result<Json, JsonError> {
-        let from = self.at;
-        if self.peek() == Some(b'-') {
-            self.at += 1;
-        }
-        let whole = self.digits();
-        let leading_zero = whole > 1 && self.text.as_bytes()[self.at - whole] == b'0';
-        if whole == 0 || leading_zero {
-            self.at = from;
-            return Err(self.error("no JSON value"));
-        }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
-            if self.digits() == 0 {
-                return Err(self.error("no digit behind the point"));
-            }
-        }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            if matches!(self.peek(), Some(b'+' | b'-')) {
-                self.at += 1;
-            }
-            if self.digits() == 0 {
-                return Err(self.error("no exponent"));
-            }
-        }
-        Ok(Json::Number(self.text[from..self.at].into()))
-    }
-
-    fn digits(&mut self) -> usize {
-        let from = self.at;
-        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
-        }
-        self.at - from
-    }
-
-    fn string(&mut self) -> Result<SmolStr, JsonError> {
-        self.at += 1;
-        let mut out = SmolStrBuilder::new();
-        loop {
-            let rest = &self.text[self.at..];
-            let plain = rest.find(|c: char| c == '"' || c == '\\' || c < ' ');
-            let plain = plain.ok_or_else(|| self.error("a string has no end"))?;
-            out.push_str(&rest[..plain]);
-            self.at += plain;
-            match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(out.finish());
-                }
-                Some(b'\\') => {
-                    self.at += 1;
-                    let escaped = self.escaped()?;
-                    out.push(escaped);
-                }
-                _ => return Err(self.error("a control character in a string")),
-            }
-        }
-    }
-
-    /// Reads the rest of an escape after its backslash. Replaces half of a surrogate pair by U+FFFD.
-    fn escaped(&mut self) -> Result<char, JsonError> {
-        let letter = self.peek().ok_or_else(|| self.error("a string has no end"))?;
-        self.at += 1;
-        Ok(match letter {
-            b'"' => '"',
-            b'\\' => '\\',
-            b'/' => '/',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => {
-                let first = self.code()?;
-                if (0xd800..0xdc00).contains(&first) && self.text[self.at..].starts_with("\\u") {
-                    let behind = self.at;
-                    self.at += 2;
-                    let second = self.code()?;
-                    if (0xdc00..0xe000).contains(&second) {
-                        let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                        return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
-                    }
-                    self.at = behind;
-                }
-                char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER)
-            }
-            _ => return Err(self.error("an unknown escape")),
-        })
-    }
-
-    fn code(&mut self) -> Result<u32, JsonError> {
-        let digits = self.text.as_bytes().get(self.at..self.at + 4);
-        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        let code = code.ok_or_else(|| self.error("an unknown escape"))?;
-        self.at += 4;
-        Ok(code)
-    }
+        Ok::<_, JsonError>(())
+    })?;
+    Ok(Json::Object(members))
 }
 
 #[cfg(test)]
@@ -415,37 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn refuses_texts_that_are_no_json() {
-        for text in [
-            "",
-            " ",
-            "nul",
-            "tru",
-            "01",
-            "-",
-            "1.",
-            "1e",
-            "+1",
-            ".5",
-            "[",
-            "[1",
-            "[1,]",
-            "[1 2]",
-            "{",
-            "{a:1}",
-            r#"{"a"}"#,
-            r#"{"a":}"#,
-            r#"{"a":1,}"#,
-            "\"",
-            "\"a",
-            r#""\x""#,
-            r#""\u12""#,
-            "\"\u{1}\"",
-            "1 2",
-            "{}x",
-        ] {
+    fn refuses_other_texts_and_deep_nesting() {
+        for text in ["", "[1,]", r#"{"a":}"#, "1 2", "{}x"] {
             assert!(Json::parse(text).is_err(), "{text}");
         }
+        let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(Json::parse(&nested(JSON_DEPTH_MAX)).is_ok());
+        assert!(Json::parse(&nested(JSON_DEPTH_MAX + 1)).is_err());
         assert!(Json::parse(&"[".repeat(100_000)).is_err());
     }
 }

@@ -49,9 +49,9 @@ pub use ledger_values::json_text::write_json_text;
 #[doc(inline)]
 pub use ledger_values::{
     AccountAddress, Amount, AmountError, Asset, Balance, BucketName, HoldingVolumes, IdempotencyKey,
-    IntoAmount, JsonWriter, LedgerName, Metadata, MetadataValue, Monetary, MonetaryError, NameError,
-    NameKind, Posting, Postings, Reference, SchemaVersion, SmolStr, Timestamp, TimestampError, TimestampText,
-    Transaction, TransactionId, Volumes, WORLD,
+    IntoAmount, JsonError, JsonKind, JsonReader, JsonWriter, LedgerName, Metadata, MetadataValue, Monetary,
+    MonetaryError, NameError, NameKind, Posting, Postings, Reference, SchemaVersion, SmolStr, Timestamp,
+    TimestampError, TimestampText, Transaction, TransactionId, Volumes, WORLD,
 };
 
 pub use address::AddressPattern;
@@ -71,7 +71,7 @@ pub use filter_json::JsonCondition;
 pub use filter_of::{
     Accounts, AggregatedBalances, FilterOf, Ledgers, Logs, Schemas, Selects, Transactions, VolumeRows,
 };
-pub use json::{Json, JsonError};
+pub use json::Json;
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
 pub use legacy_hash::{LegacyHashChain, LegacyLog};
 pub use log::{Idempotency, LogEntry, LogId, LogPayload};

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use ledger_values::AmountError;
+use ledger_values::{AmountError, JsonError};
 
 use super::operator::{Operator, ValueType};
-use crate::json::JsonError;
 use crate::limits::LIKE_PATTERN_BYTES_MAX;
 use crate::property::{Property, Resource};
 

@@ -29,6 +29,7 @@ pub mod typed_text;
 
 mod amount;
 mod convert;
+mod json_reader;
 mod json_writer;
 mod metadata;
 mod monetary;
@@ -44,6 +45,7 @@ mod volumes;
 
 pub use amount::{Amount, AmountError, Balance};
 pub use convert::IntoAmount;
+pub use json_reader::{JsonError, JsonKind, JsonReader};
 pub use json_writer::JsonWriter;
 pub use metadata::{Metadata, MetadataValue};
 pub use monetary::{Monetary, MonetaryError};

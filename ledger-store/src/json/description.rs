@@ -1,9 +1,9 @@
 //! The first line of an export, which describes the ledger: its bucket, features and metadata.
 
-use ledger_core::{BucketName, Features, FirstId, JsonWriter, LedgerOptions, Switch};
+use ledger_core::{BucketName, Features, FirstId, JsonReader, JsonWriter, LedgerOptions, Switch};
 
+use super::DEPTH_MAX;
 use super::log_reader::{LogFault, LogTextError, read_metadata, shortened};
-use super::reader::JsonReader;
 use crate::feature::Feature;
 use crate::query::LedgerInfo;
 
@@ -15,10 +15,25 @@ pub fn write_description(json: &mut JsonWriter, ledger: &LedgerInfo) {
     json.raw(",\"firstId\":").integer(ledger.first_id.get());
     json.raw(",\"legacyHashes\":").boolean(ledger.features.legacy_hashes == Switch::On);
     json.raw(",\"metadata\":").metadata(&ledger.metadata);
-    json.raw(",\"features\":{").list(Feature::ALL, |json, feature| {
-        json.plain_string(feature.name()).raw(":").plain_string(feature.value(&ledger.features));
+    json.raw(",\"features\":");
+    write_features(json, &ledger.features);
+    json.raw("}}");
+}
+
+/// Writes the features of a ledger as an object, by their names in API v2.
+///
+/// ```
+/// use ledger_core::{Features, JsonWriter};
+/// let mut json = JsonWriter::with_capacity(100);
+/// ledger_store::json::write_features(&mut json, &Features::default());
+/// let text = String::from_utf8(json.into_bytes()).expect("a text");
+/// assert!(text.contains(r#""HASH_LOGS":"SYNC""#));
+/// ```
+pub fn write_features(json: &mut JsonWriter, features: &Features) {
+    json.raw("{").list(Feature::ALL, |json, feature| {
+        json.plain_string(feature.name()).raw(":").plain_string(feature.value(features));
     });
-    json.raw("}}}");
+    json.raw("}");
 }
 
 /// Reads the description of a ledger. Returns `None` if the text is another JSON object, such as a log.
@@ -28,11 +43,11 @@ pub fn write_description(json: &mut JsonWriter, ledger: &LedgerInfo) {
 /// [`LogTextError`] with the first defect of the description.
 pub fn read_description(text: &str) -> Result<Option<LedgerOptions>, LogTextError> {
     let mut options = None;
-    let mut reader = JsonReader::new(text);
+    let mut reader = JsonReader::new(text, DEPTH_MAX);
     reader.object(|reader, name| {
         let value = reader.raw()?;
         if name == "ledger" && value.starts_with('{') {
-            options = Some(read_options(&mut JsonReader::new(value))?);
+            options = Some(read_options(&mut JsonReader::new(value, DEPTH_MAX))?);
         }
         Ok::<_, LogFault>(())
     })?;

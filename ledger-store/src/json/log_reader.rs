@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 
 use ledger_core::{
-    AccountAddress, Amount, AmountError, Asset, Idempotency, IdempotencyKey, Json, JsonError, LogEntry,
-    LogId, LogPayload, Metadata, MetadataValue, NameError, Posting, Postings, Reference, Target, Timestamp,
-    TimestampError, Transaction, TransactionId, WireHash,
+    AccountAddress, Amount, AmountError, Asset, Idempotency, IdempotencyKey, Json, JsonError, JsonReader,
+    LogEntry, LogId, LogPayload, Metadata, MetadataValue, NameError, Posting, Postings, Reference, Target,
+    Timestamp, TimestampError, Transaction, TransactionId, WireHash,
 };
 
-use super::reader::{JsonFault, JsonReader};
+use super::DEPTH_MAX;
 use crate::imported_log::ImportedLog;
 
 /// A text that is not a log.
@@ -28,7 +28,7 @@ pub enum LogFault {
     /// The text is not UTF-8.
     NotText,
     /// The text is not JSON, or a member has a value of the wrong type.
-    Json(JsonFault),
+    Json(JsonError),
     /// The text ends in the middle of a log.
     CutOff,
     /// The text is longer than [`LOG_BYTES_MAX`](super::LOG_BYTES_MAX).
@@ -121,8 +121,8 @@ impl From<LogFault> for LogTextError {
     }
 }
 
-impl From<JsonFault> for LogFault {
-    fn from(fault: JsonFault) -> Self {
+impl From<JsonError> for LogFault {
+    fn from(fault: JsonError) -> Self {
         Self::Json(fault)
     }
 }
@@ -186,7 +186,7 @@ struct PostingText<'a> {
 ///
 /// [`LogTextError`] with the first defect.
 pub fn read_log(text: &str) -> Result<ImportedLog, LogTextError> {
-    let mut reader = JsonReader::new(text);
+    let mut reader = JsonReader::new(text, DEPTH_MAX);
     let mut log = LogText::default();
     let read = read_members(&mut reader, &mut log);
     let read = read.and_then(|()| Ok(reader.end()?));
@@ -389,7 +389,7 @@ fn posting(text: &PostingText<'_>) -> Result<Posting, LogFault> {
 
 fn target(kind: &str, id: Option<&str>) -> Result<Target, LogFault> {
     let id = id.ok_or(LogFault::NoTarget)?;
-    let mut reader = JsonReader::new(id);
+    let mut reader = JsonReader::new(id, DEPTH_MAX);
     match kind {
         "ACCOUNT" => Ok(Target::Account(AccountAddress::parse(&reader.text()?)?)),
         "TRANSACTION" => Ok(Target::Transaction(transaction_id(reader.digits()?, "the target")?)),

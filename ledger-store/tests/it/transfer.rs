@@ -128,7 +128,7 @@ fn import_stops_at_first_defect() -> Result<(), Box<dyn Error>> {
     assert_ne!(changed, lines[40]);
     for (ledger, line, expected) in [
         ("hash", changed.as_str(), "log 41: invalid hash"),
-        ("json", "{\"id\":41,}", "log 41: expected a string at byte 9"),
+        ("json", "{\"id\":41,}", "log 41: a member has no name at byte 9"),
         (
             "type",
             r#"{"id":41,"type":"OTHER","date":"2024-05-01T00:00:00Z","data":{}}"#,

@@ -2,6 +2,7 @@
 
 use hyper::StatusCode;
 use ledger_core::{BucketName, Features, FirstId, LedgerName, LedgerOptions, Resource};
+use ledger_store::json::write_features;
 use ledger_store::{Deleted, Direction, Feature, LedgerInfo, Store, WriteError};
 
 use crate::api::context::Context;
@@ -130,10 +131,9 @@ fn write_ledger(json: &mut Json, ledger: &LedgerInfo) {
     json.raw("{\"bucket\":").plain_string(ledger.bucket.as_str());
     json.raw(",\"metadata\":").metadata(&ledger.metadata);
     // v2 shows the features that it has names for.
-    json.raw(",\"features\":{").list(Feature::ALL, |json, feature| {
-        json.plain_string(feature.name()).raw(":").plain_string(feature.value(&ledger.features));
-    });
-    json.raw("},\"id\":").integer(ledger.id.into());
+    json.raw(",\"features\":");
+    write_features(json.text(), &ledger.features);
+    json.raw(",\"id\":").integer(ledger.id.into());
     json.raw(",\"name\":").plain_string(ledger.name.as_str());
     json.raw(",\"addedAt\":").time(ledger.added_at);
     if let Some(deleted_at) = ledger.deleted_at {

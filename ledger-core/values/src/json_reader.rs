@@ -1,46 +1,123 @@
 //! Reads JSON without a tree of values.
-//!
-//! The grammar is strict, and the values are read as servers of the ledger API read them: `null` counts as an absent
-//! value, and numbers keep their digits. The reader passes every member to the caller, also if a name occurs several
-//! times. The callers let the last one count.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Maximum nesting of a text. Bounds the recursion of the reader. Every log fits: only its schema is deep, and
-/// [`JSON_DEPTH_MAX`](ledger_core::limits::JSON_DEPTH_MAX) bounds the nesting of a schema.
-const DEPTH_MAX: usize = 128;
-
-/// A text that is not the expected JSON.
+/// Refusal of a text that is not the expected JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JsonFault {
-    /// Offset of the fault in the text, in bytes.
+pub struct JsonError {
+    /// Byte offset of the fault.
     pub at: usize,
     what: &'static str,
 }
 
-impl fmt::Display for JsonFault {
+impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at byte {}", self.what, self.at)
     }
 }
 
-impl std::error::Error for JsonFault {}
+impl std::error::Error for JsonError {}
 
-/// Reads the values of a text one after the other.
-pub(super) struct JsonReader<'a> {
+/// The kind of a JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonKind {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Boolean,
+    /// A number.
+    Number,
+    /// A string.
+    Text,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// Reads the values of a text one after the other, without a tree of values.
+///
+/// The grammar is strict. Numbers keep their digits. Where a string, a whole number, an array or an object is
+/// expected, `null` counts as an absent value, as servers of the ledger API read it. The reader passes every member of
+/// an object to the caller, also if a name occurs several times.
+///
+/// ```
+/// use ledger_values::{JsonError, JsonKind, JsonReader};
+///
+/// fn flatten(reader: &mut JsonReader<'_>, out: &mut Vec<String>) -> Result<(), JsonError> {
+///     match reader.kind()? {
+///         JsonKind::Object => reader.object(|reader, name| match name {
+///             "ignored" => reader.skip(),
+///             _ => flatten(reader, out),
+///         })?,
+///         JsonKind::Array => reader.array(|reader| flatten(reader, out))?,
+///         JsonKind::Number => out.push(reader.number()?.to_owned()),
+///         JsonKind::Text => out.push(reader.text()?.into_owned()),
+///         JsonKind::Boolean => out.push(reader.boolean()?.to_string()),
+///         JsonKind::Null => reader.skip()?,
+///     }
+///     Ok(())
+/// }
+///
+/// let mut reader = JsonReader::new(r#"{"amount": 5.10, "notes": ["a", true, null], "ignored": {}}"#, 2);
+/// let mut values = Vec::new();
+/// flatten(&mut reader, &mut values)?;
+/// reader.end()?;
+/// assert_eq!(values, ["5.10", "a", "true"]);
+/// assert_eq!(JsonReader::new("null", 1).optional_text()?, None);
+/// assert_eq!(JsonReader::new("0042", 1).digits().unwrap_err().to_string(), "no JSON value at byte 0");
+/// # Ok::<(), JsonError>(())
+/// ```
+#[derive(Debug)]
+pub struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    depth_max: usize,
 }
 
 impl<'a> JsonReader<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0 }
+    /// Creates a reader of a text. `depth_max` is the maximum nesting of its arrays and objects, and bounds the recursion
+    /// of the callers.
+    pub const fn new(text: &'a str, depth_max: usize) -> Self {
+        Self { text, at: 0, depth: 0, depth_max }
+    }
+
+    /// Returns the kind of the next value by its first byte. The value itself may still be malformed.
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] if no value begins here.
+    pub fn kind(&mut self) -> Result<JsonKind, JsonError> {
+        match self.peek() {
+            None => Err(self.fault("the text ends")),
+            Some(b'n') => Ok(JsonKind::Null),
+            Some(b't' | b'f') => Ok(JsonKind::Boolean),
+            Some(b'"') => Ok(JsonKind::Text),
+            Some(b'[') => Ok(JsonKind::Array),
+            Some(b'{') => Ok(JsonKind::Object),
+            Some(b'-' | b'0'..=b'9') => Ok(JsonKind::Number),
+            Some(_) => Err(self.fault("no JSON value")),
+        }
+    }
+
+    /// Reads `true` or `false`.
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] if the next value is another one.
+    pub fn boolean(&mut self) -> Result<bool, JsonError> {
+        let value = self.peek() == Some(b't');
+        self.word(if value { "true" } else { "false" }).map(|()| value)
     }
 
     /// Checks that nothing but white space is left.
-    pub(super) fn end(&mut self) -> Result<(), JsonFault> {
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] if there is more.
+    pub fn end(&mut self) -> Result<(), JsonError> {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.fault("more than one value")),
@@ -48,7 +125,11 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Reads an object. Calls `member` with each name; it must read the value.
-    pub(super) fn object<E: From<JsonFault>>(
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] for another or malformed value, and the errors of `member`.
+    pub fn object<E: From<JsonError>>(
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -60,7 +141,9 @@ impl<'a> JsonReader<'a> {
             return Ok(());
         }
         loop {
-            self.peek();
+            if self.peek() != Some(b'"') {
+                return Err(self.fault("a member has no name").into());
+            }
             let name = self.string()?;
             self.expect(b':', "a member has no value")?;
             member(self, &name)?;
@@ -71,7 +154,11 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Reads an array. Calls `element` for each value, which it must read.
-    pub(super) fn array<E: From<JsonFault>>(
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] for another or malformed value, and the errors of `element`.
+    pub fn array<E: From<JsonError>>(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -91,17 +178,29 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Reads a string. `null` is the empty string.
-    pub(super) fn text(&mut self) -> Result<Cow<'a, str>, JsonFault> {
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] if the next value is another one, or malformed.
+    pub fn text(&mut self) -> Result<Cow<'a, str>, JsonError> {
         if self.take_null()? { Ok(Cow::Borrowed("")) } else { self.string() }
     }
 
     /// Reads a string, or `None` for `null`.
-    pub(super) fn optional_text(&mut self) -> Result<Option<Cow<'a, str>>, JsonFault> {
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] if the next value is another one, or malformed.
+    pub fn optional_text(&mut self) -> Result<Option<Cow<'a, str>>, JsonError> {
         if self.take_null()? { Ok(None) } else { self.string().map(Some) }
     }
 
     /// Reads the digits and the sign of an integer, or `None` for `null`.
-    pub(super) fn digits(&mut self) -> Result<Option<&'a str>, JsonFault> {
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] if the next value is another one, or malformed.
+    pub fn digits(&mut self) -> Result<Option<&'a str>, JsonError> {
         if self.take_null()? {
             return Ok(None);
         }
@@ -111,12 +210,16 @@ impl<'a> JsonReader<'a> {
         if is_integer {
             Ok(Some(number))
         } else {
-            Err(JsonFault { at: from, what: "expected a whole number" })
+            Err(JsonError { at: from, what: "expected a whole number" })
         }
     }
 
     /// Reads any value, and returns its text.
-    pub(super) fn raw(&mut self) -> Result<&'a str, JsonFault> {
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] if the next value is another one, or malformed.
+    pub fn raw(&mut self) -> Result<&'a str, JsonError> {
         self.peek();
         let from = self.at;
         self.skip()?;
@@ -124,20 +227,23 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Reads any value.
-    pub(super) fn skip(&mut self) -> Result<(), JsonFault> {
-        match self.peek() {
-            Some(b'{') => self.object(|reader, _| reader.skip()),
-            Some(b'[') => self.array(Self::skip),
-            Some(b'"') => self.string().map(drop),
-            Some(b'n') => self.word("null"),
-            Some(b't') => self.word("true"),
-            Some(b'f') => self.word("false"),
-            _ => self.number().map(drop),
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] if the next value is another one, or malformed.
+    pub fn skip(&mut self) -> Result<(), JsonError> {
+        match self.kind()? {
+            JsonKind::Object => self.object(|reader, _| reader.skip()),
+            JsonKind::Array => self.array(Self::skip),
+            JsonKind::Text => self.string().map(drop),
+            JsonKind::Null => self.word("null"),
+            JsonKind::Boolean => self.boolean().map(drop),
+            JsonKind::Number => self.number().map(drop),
         }
     }
 
-    fn fault(&self, what: &'static str) -> JsonFault {
-        JsonFault { at: self.at, what }
+    fn fault(&self, what: &'static str) -> JsonError {
+        JsonError { at: self.at, what }
     }
 
     /// Skips white space and returns the next byte.
@@ -149,7 +255,7 @@ impl<'a> JsonReader<'a> {
         bytes.get(self.at).copied()
     }
 
-    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), JsonFault> {
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), JsonError> {
         if self.peek() != Some(byte) {
             return Err(self.fault(what));
         }
@@ -157,10 +263,10 @@ impl<'a> JsonReader<'a> {
         Ok(())
     }
 
-    fn open(&mut self, byte: u8, what: &'static str) -> Result<(), JsonFault> {
+    fn open(&mut self, byte: u8, what: &'static str) -> Result<(), JsonError> {
         self.expect(byte, what)?;
         self.depth += 1;
-        if self.depth > DEPTH_MAX { Err(self.fault("nested too deep")) } else { Ok(()) }
+        if self.depth > self.depth_max { Err(self.fault("nested too deep")) } else { Ok(()) }
     }
 
     /// Reads the closing bracket `end` if it is next. Returns whether it was.
@@ -174,7 +280,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Reads the comma before the next element, or the closing bracket `end`. Returns whether another element follows.
-    fn take_comma_or_end(&mut self, end: u8) -> Result<bool, JsonFault> {
+    fn take_comma_or_end(&mut self, end: u8) -> Result<bool, JsonError> {
         if self.take_end(end) {
             return Ok(false);
         }
@@ -182,14 +288,14 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Reads `null` if it is next. Returns whether it was.
-    fn take_null(&mut self) -> Result<bool, JsonFault> {
+    fn take_null(&mut self) -> Result<bool, JsonError> {
         if self.peek() != Some(b'n') {
             return Ok(false);
         }
         self.word("null").map(|()| true)
     }
 
-    fn word(&mut self, word: &str) -> Result<(), JsonFault> {
+    fn word(&mut self, word: &str) -> Result<(), JsonError> {
         if !self.text[self.at..].starts_with(word) {
             return Err(self.fault("no JSON value"));
         }
@@ -197,7 +303,12 @@ impl<'a> JsonReader<'a> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<&'a str, JsonFault> {
+    /// Reads a number of any form, and returns its text.
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] if the next value is another one, or malformed.
+    pub fn number(&mut self) -> Result<&'a str, JsonError> {
         self.peek();
         let from = self.at;
         let bytes = self.text.as_bytes();
@@ -235,7 +346,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Reads a string, which is borrowed unless it has escapes.
-    fn string(&mut self) -> Result<Cow<'a, str>, JsonFault> {
+    fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         if self.peek() != Some(b'"') {
             return Err(self.fault("expected a string"));
         }
@@ -269,7 +380,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Reads the rest of an escape after its backslash. Half of a surrogate pair becomes U+FFFD.
-    fn escaped(&mut self) -> Result<char, JsonFault> {
+    fn escaped(&mut self) -> Result<char, JsonError> {
         let letter = self.text.as_bytes().get(self.at).copied();
         self.at += 1;
         Ok(match letter {
@@ -301,7 +412,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Reads the four digits of a `\u` escape.
-    fn code(&mut self) -> Result<u32, JsonFault> {
+    fn code(&mut self) -> Result<u32, JsonError> {
         let digits = self.text.as_bytes().get(self.at..self.at + 4);
         let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
         let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
@@ -316,8 +427,10 @@ impl<'a> JsonReader<'a> {
 mod tests {
     use super::*;
 
+    const DEPTH_MAX: usize = 64;
+
     fn is_json(text: &str) -> bool {
-        let mut reader = JsonReader::new(text);
+        let mut reader = JsonReader::new(text, DEPTH_MAX);
         reader.skip().and_then(|()| reader.end()).is_ok()
     }
 
@@ -379,19 +492,19 @@ mod tests {
             ("null", ""),
             ("\"\"", ""),
         ] {
-            assert_eq!(JsonReader::new(text).text().expect(text), read);
+            assert_eq!(JsonReader::new(text, DEPTH_MAX).text().expect(text), read);
         }
-        assert!(matches!(JsonReader::new("\"borrowed\"").text(), Ok(Cow::Borrowed("borrowed"))));
+        assert!(matches!(JsonReader::new("\"borrowed\"", DEPTH_MAX).text(), Ok(Cow::Borrowed("borrowed"))));
     }
 
     #[test]
     fn reads_whole_numbers_of_any_size() {
         let huge = "9".repeat(200);
-        assert_eq!(JsonReader::new(&huge).digits(), Ok(Some(huge.as_str())));
-        assert_eq!(JsonReader::new(" -7,").digits(), Ok(Some("-7")));
-        assert_eq!(JsonReader::new("null").digits(), Ok(None));
+        assert_eq!(JsonReader::new(&huge, DEPTH_MAX).digits(), Ok(Some(huge.as_str())));
+        assert_eq!(JsonReader::new(" -7,", DEPTH_MAX).digits(), Ok(Some("-7")));
+        assert_eq!(JsonReader::new("null", DEPTH_MAX).digits(), Ok(None));
         for text in ["1.0", "1e2", "\"1\"", "true", "[1]"] {
-            assert!(JsonReader::new(text).digits().is_err(), "{text}");
+            assert!(JsonReader::new(text, DEPTH_MAX).digits().is_err(), "{text}");
         }
     }
 }
