@@ -32,6 +32,11 @@ const LOCK: &str = "LOCK";
 const JOURNAL: &str = "journal";
 const INDEX: &str = "index";
 
+/// Returns whether a directory of the file system contains a store, which may be damaged.
+pub(crate) fn contains_store(path: &Path) -> bool {
+    path.join(MANIFEST).exists()
+}
+
 /// The reason why a data directory cannot be opened.
 #[derive(Debug)]
 pub(crate) enum DirectoryError {

@@ -20,7 +20,7 @@ pub(crate) use self::writes::LEDGER_WORK_BYTES;
 use crate::cause::Cause;
 use crate::commit_watch::CommitWatch;
 use crate::comparison_index;
-use crate::directory::DataDirectory;
+use crate::directory::{self, DataDirectory};
 use crate::engine::{Engine, IndexEvent, flushes};
 use crate::error::{OpenError, ReadError, WriteError};
 use crate::free_space::FreeSpace;
@@ -52,6 +52,21 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
+    /// Returns whether a directory contains a store. [`Store::open`] would create one in a directory without.
+    ///
+    /// ```
+    /// # let home = tempfile::tempdir()?;
+    /// # let path = home.path().join("data");
+    /// use ledger_store::Store;
+    /// assert!(!Store::exists(&path));
+    /// Store::open(&path)?.close()?;
+    /// assert!(Store::exists(&path));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn exists(path: impl AsRef<Path>) -> bool {
+        directory::contains_store(path.as_ref())
+    }
+
     /// Opens the store in a directory. Creates a store if the directory is absent or empty.
     ///
     /// # Errors

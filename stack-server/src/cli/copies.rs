@@ -303,7 +303,7 @@ fn report(out: &mut impl Write, report: &BackupReport) -> Result<(), CopyError> 
 }
 
 fn open(line: &Line, data: &Path, meter: &SharedMeter) -> Result<Store, CopyError> {
-    if !directory::has_store(data) {
+    if !Store::exists(data) {
         return Err(CopyError::NoStore(data.to_owned()));
     }
     open_or_create(line, data, meter)

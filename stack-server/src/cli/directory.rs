@@ -16,20 +16,9 @@ use crate::log::{self, Level};
 )]
 pub struct SharedDirectory(PathBuf);
 
-/// The file that every store has.
-const MANIFEST: &str = "MANIFEST";
-
-/// Returns whether a directory contains a store.
-pub(super) fn has_store(directory: &Path) -> bool {
-    directory.join(MANIFEST).exists()
-}
-
 /// Returns the error for a directory without a store.
 pub(super) fn no_store(directory: &Path) -> String {
-    format!(
-        "{} is not a store: give the data directory of a server, which has a file {MANIFEST}",
-        directory.display()
-    )
+    format!("{} is not a store: give the data directory of a server", directory.display())
 }
 
 /// Returns whether the value of `STACK_ALLOW_SHARED_DIRECTORY` allows sharing.

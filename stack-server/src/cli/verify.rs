@@ -6,7 +6,7 @@ use std::path::Path;
 use ledger_store::{ReadError, Store, VerifyReport, Violation, ViolationCode};
 
 use crate::cli::config::ExpectedHead;
-use crate::cli::directory::{has_store, no_store};
+use crate::cli::directory::no_store;
 use crate::cli::exit::Exit;
 use crate::cli::progress::SharedMeter;
 
@@ -32,7 +32,7 @@ fn compare(store: &Store, kept: &ExpectedHead, report: &mut VerifyReport) {
 
 /// Prints a JSON line for each finding, and one with a summary. Disk errors are one reason why data cannot be checked.
 pub fn verify(directory: &Path, kept: Option<&ExpectedHead>) -> Exit {
-    if !has_store(directory) {
+    if !Store::exists(directory) {
         // Opening the directory would create a store in it.
         eprintln!("stack-server: {}", no_store(directory));
         return Exit::CannotOpen;

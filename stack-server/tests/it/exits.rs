@@ -44,6 +44,8 @@ fn commands_end_with_their_statuses() {
         (&["import", "data", "copy", "absent"], Exit::Failed),
         (&["auth", "--help"], Exit::Done),
         (&["auth", "client"], Exit::InvalidCommandLine),
+        (&["auth", "init", "--data", "new", "--server", "http://127.0.0.1:1"], Exit::InvalidCommandLine),
+        (&["auth", "init", "--server", "http://127.0.0.1:1"], Exit::InvalidCommandLine),
         (&["auth", "client", "list", "--data", "absent"], Exit::Failed),
     ] {
         let output = run(arguments, home);

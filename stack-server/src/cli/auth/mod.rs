@@ -13,6 +13,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use ledger_numscript::cli::suggestion;
+use ledger_store::Store;
 use serde_json::{Value, json};
 
 use crate::auth::keys::master::{KeySource, MasterKey};
@@ -116,6 +117,7 @@ impl CommandLine {
             ..Self::default()
         };
         let refused = |error: lexopt::Error| usage_error(error.to_string());
+        let (mut data, mut server) = (None, None);
         let mut parser = lexopt::Parser::from_args(arguments);
         while let Some(argument) = parser.next().map_err(refused)? {
             let name = match argument {
@@ -140,9 +142,9 @@ impl CommandLine {
             let mut text =
                 || value()?.into_string().map_err(|_| usage_error(format!("--{name}: it is not UTF-8")));
             match name.as_str() {
-                "data" => command_line.data = Some(text()?.into()),
+                "data" => data = Some(text()?.into()),
                 "auth-key-file" => command_line.key_file = Some(text()?.into()),
-                "server" => (command_line.server, command_line.data) = (Some(text()?), None),
+                "server" => server = Some(text()?),
                 "client-id" => command_line.client_id = Some(text()?),
                 "client-secret" => command_line.client_secret = Some(text()?),
                 "name" => command_line.name = Some(text()?),
@@ -159,7 +161,27 @@ impl CommandLine {
             }
         }
         command_line.scopes.retain(|scope| !scope.is_empty());
+        command_line.choose_target(data, server)?;
         Ok(Some(command_line))
+    }
+
+    /// Lets the option `--data` or `--server` choose between a stopped store and a running server. Without either,
+    /// `STACK_DATA` chooses a stopped store.
+    fn choose_target(&mut self, data: Option<PathBuf>, server: Option<String>) -> Result<(), Failure> {
+        match (data, server) {
+            (Some(_), Some(_)) => {
+                return Err(usage_error(
+                    "--data is a stopped store, --server a running server: pass one of them",
+                ));
+            }
+            (Some(data), None) => self.data = Some(data),
+            (None, Some(_)) if self.words == ["init"] => {
+                return Err(usage_error("init works on a stopped store: pass --data, not --server"));
+            }
+            (None, Some(server)) => (self.data, self.server) = (None, Some(server)),
+            (None, None) => {}
+        }
+        Ok(())
     }
 
     /// Opens the store of the data directory, or of the default one.
@@ -188,7 +210,7 @@ impl CommandLine {
     /// Like [`Self::target`], but does not create a store in a directory that has none.
     fn existing_target(&self) -> Result<Target, Failure> {
         match &self.data {
-            Some(data) if !directory::has_store(data) => Err(LocalError::NoStore(data.clone()).into()),
+            Some(data) if !Store::exists(data) => Err(LocalError::NoStore(data.clone()).into()),
             _ => self.target(),
         }
     }
