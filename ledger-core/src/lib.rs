@@ -1,7 +1,8 @@
 //! The pure core of the ledger: checked values and the rules.
 //!
 //! A command is decided in steps. [`check_sizes`] refuses what is too large, [`needs`] lists the facts that the decision
-//! requires, the caller loads them, and [`decide`] returns the effect of the command or refuses it. This crate reads no
+//! requires, the caller loads them, and [`decide`] returns the effect of the command or refuses it. The
+//! [`Preconditions`] of a command are decided before it, in the same steps. This crate reads no
 //! file, no clock and no random source. Equal arguments give equal results, so a log always replays into the same
 //! ledger.
 

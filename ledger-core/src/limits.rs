@@ -1,13 +1,15 @@
 //! Limits of commands, filters and schemas, each with its reason. A request that exceeds one is refused.
 //!
 //! ```
-//! use ledger_core::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
+//! use ledger_core::limits::{METADATA_BYTES_MAX, POSTINGS_MAX, PRECONDITIONS_MAX};
 //! use ledger_core::{Command, CreateTransaction, Metadata, Posting, Rejection, check_sizes};
 //! let mut metadata = Metadata::EMPTY;
 //! metadata.insert_text("note", &"x".repeat(METADATA_BYTES_MAX));
 //! let create = CreateTransaction { metadata, ..CreateTransaction::of(Vec::<Posting>::new().into()) };
 //! let refused = check_sizes(&Command::CreateTransaction(create)).unwrap_err();
 //! assert_eq!(refused, Rejection::MetadataTooLarge { bytes: METADATA_BYTES_MAX + 4 });
+//! let refused = Rejection::TooManyPreconditions { accounts: PRECONDITIONS_MAX + 1 };
+//! assert_eq!(refused.to_string(), "too many preconditions: 20001 accounts, at most 20000");
 //! let refused = Rejection::TooManyPostings { postings: POSTINGS_MAX + 1 };
 //! assert_eq!(refused.to_string(), "too many postings: 10001, at most 10000");
 //! ```
@@ -18,8 +20,9 @@ pub use ledger_values::limits::*;
 /// Maximum number of postings in a transaction. Bounds the work of one command.
 pub const POSTINGS_MAX: usize = 10_000;
 
-/// Maximum number of accounts whose existence one command may require or refuse. Bounds what is loaded for it.
-pub const PRECONDITIONS_MAX: usize = 1_000;
+/// Maximum number of accounts in the preconditions of a command: those that the largest transaction names. Bounds the
+/// reads of one command.
+pub const PRECONDITIONS_MAX: usize = 2 * POSTINGS_MAX;
 
 /// Maximum number of bytes in the keys and values of one set of metadata. Bounds the size of a log entry.
 pub const METADATA_BYTES_MAX: usize = 64 * 1_024;

@@ -54,6 +54,8 @@ pub struct Needs<'a> {
     pub last_date: bool,
     /// Schema version that may exist.
     pub schema: Option<&'a SchemaVersion>,
+    /// Accounts that may exist, in the order of the [conditions](crate::Preconditions) on them.
+    pub existence: Vec<&'a AccountAddress>,
 }
 
 /// The facts about an existing transaction.
@@ -87,6 +89,8 @@ pub struct Facts {
     pub last_date: Option<Timestamp>,
     /// Whether the requested schema version exists.
     pub schema_exists: bool,
+    /// Whether each account exists, in the order of [`Needs::existence`].
+    pub existence: Vec<bool>,
 }
 
 /// Lists the facts that deciding `command` requires.

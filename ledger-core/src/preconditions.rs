@@ -1,22 +1,24 @@
 //! Conditions on accounts under which a command is executed.
 
 use crate::limits::PRECONDITIONS_MAX;
+use crate::needs::{Facts, Needs};
 use crate::rejection::Rejection;
 use ledger_values::AccountAddress;
 
 /// Accounts that must exist, and accounts that must not, when a command is decided. An account exists once a transaction
 /// or metadata names it, and never ceases to exist.
 ///
+/// They are decided in the same steps as a command, before it:
+///
 /// ```
-/// use ledger_core::limits::PRECONDITIONS_MAX;
-/// use ledger_core::{AccountAddress, Preconditions, Rejection};
-/// let account = AccountAddress::parse("wallets:1").expect("an address");
-/// let preconditions = Preconditions { new: vec![account.clone()], ..Preconditions::default() };
-/// preconditions.check_size()?; // at most PRECONDITIONS_MAX accounts
-/// assert!(preconditions.accounts().count() <= PRECONDITIONS_MAX);
-/// let exists: Vec<bool> = preconditions.accounts().map(|_| true).collect();
-/// assert_eq!(preconditions.decide(&exists), Err(Rejection::AccountExists { account }));
-/// # Ok::<(), Rejection>(())
+/// use ledger_core::{AccountAddress, Facts, Preconditions, Rejection};
+/// let (ann, bob) = (AccountAddress::parse("users:ann")?, AccountAddress::parse("users:bob")?);
+/// let conditions = Preconditions { existing: vec![ann.clone()], new: vec![bob.clone()] };
+/// conditions.check_size()?;
+/// assert_eq!(conditions.needs().existence, [&ann, &bob]);
+/// let facts = Facts { existence: vec![true, true], ..Facts::default() };
+/// assert_eq!(conditions.decide(&facts), Err(Rejection::AccountExists { account: bob }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
@@ -27,11 +29,6 @@ pub struct Preconditions {
 }
 
 impl Preconditions {
-    /// Lists the accounts whose existence [`Preconditions::decide`] must know: those of `existing`, then those of `new`.
-    pub fn accounts(&self) -> impl Iterator<Item = &AccountAddress> {
-        self.existing.iter().chain(&self.new)
-    }
-
     /// Checks the number of accounts before anything is loaded for them.
     ///
     /// # Errors
@@ -44,25 +41,28 @@ impl Preconditions {
         }
     }
 
-    /// Decides the conditions. `exists` says of each account whether it exists, in the order of
-    /// [`Preconditions::accounts`]. The first condition that is not met is the answer.
+    /// Lists the facts that deciding the conditions requires.
+    pub fn needs(&self) -> Needs<'_> {
+        Needs { existence: self.existing.iter().chain(&self.new).collect(), ..Needs::default() }
+    }
+
+    /// Decides the conditions for the ledger that `facts` describe, in order.
     ///
     /// # Errors
     ///
-    /// [`Rejection::AccountNotFound`] and [`Rejection::AccountExists`].
+    /// [`Rejection::AccountNotFound`] or [`Rejection::AccountExists`] for the first condition that does not hold.
     ///
     /// # Panics
     ///
-    /// Panics if `exists` is shorter than the list of accounts, which is a bug of the caller.
-    pub fn decide(&self, exists: &[bool]) -> Result<(), Rejection> {
-        let (existing, new) = exists.split_at(self.existing.len());
-        let mut found = existing.iter().zip(&self.existing);
-        if let Some((_, account)) = found.find(|(exists, _)| !**exists) {
+    /// Panics if `facts` lack an account that [`Preconditions::needs`] asked for. This is a bug of the caller.
+    pub fn decide(&self, facts: &Facts) -> Result<(), Rejection> {
+        let (existing, new) = facts.existence.split_at(self.existing.len());
+        assert_eq!(new.len(), self.new.len(), "every account has its fact");
+        if let Some((account, _)) = self.existing.iter().zip(existing).find(|(_, exists)| !**exists) {
             return Err(Rejection::AccountNotFound { account: account.clone() });
         }
-        let mut found = new[..self.new.len()].iter().zip(&self.new);
-        match found.find(|(exists, _)| **exists) {
-            Some((_, account)) => Err(Rejection::AccountExists { account: account.clone() }),
+        match self.new.iter().zip(new).find(|(_, exists)| **exists) {
+            Some((account, _)) => Err(Rejection::AccountExists { account: account.clone() }),
             None => Ok(()),
         }
     }

@@ -24,9 +24,9 @@ pub enum Rejection {
         /// Hash of the request that used the key first.
         stored: SmolStr,
     },
-    /// The command has more conditions on accounts than allowed. See [`Preconditions`](crate::Preconditions).
+    /// The preconditions name more accounts than allowed.
     TooManyPreconditions {
-        /// Number of accounts that the conditions name.
+        /// Number of accounts.
         accounts: usize,
     },
     /// An account that must exist does not. See [`Preconditions`](crate::Preconditions).
@@ -233,13 +233,11 @@ impl fmt::Display for Rejection {
                 "invalid idempotency hash when using idempotency key '{key}', has computed '{computed}' but \
                  '{stored}' is stored"
             ),
-            Self::TooManyPreconditions { accounts } => {
-                write!(
-                    f,
-                    "too many conditions on accounts: {accounts}, at most {}",
-                    crate::limits::PRECONDITIONS_MAX
-                )
-            }
+            Self::TooManyPreconditions { accounts } => write!(
+                f,
+                "too many preconditions: {accounts} accounts, at most {}",
+                crate::limits::PRECONDITIONS_MAX
+            ),
             Self::TooManyPostings { postings } => {
                 write!(f, "too many postings: {postings}, at most {}", crate::limits::POSTINGS_MAX)
             }

@@ -194,7 +194,7 @@ impl Request {
             .map_or(0, |version| size_of::<SchemaVersion>() + version.as_str().len());
         let preconditions = self.preconditions.as_ref().map_or(0, |preconditions| {
             let bytes = |account: &AccountAddress| size_of::<AccountAddress>() + account.as_str().len();
-            preconditions.accounts().map(bytes).sum()
+            preconditions.existing.iter().chain(&preconditions.new).map(bytes).sum()
         });
         size_of::<Self>() + idempotency + schema_version + preconditions + command_bytes(&self.command)
     }

@@ -91,11 +91,12 @@ impl Book {
         Some(account)
     }
 
-    /// Refuses a request whose accounts do not exist, or are not new, as it requires.
+    /// Refuses a request that requires too many accounts, or whose accounts do not exist or are not new, as it requires.
     pub(super) fn check(&self, preconditions: Option<&Preconditions>) -> Result<(), Rejection> {
         let Some(Preconditions { existing, new }) = preconditions else { return Ok(()) };
-        if existing.len() + new.len() > PRECONDITIONS_MAX {
-            return Err(Rejection::TooManyPreconditions { accounts: existing.len() + new.len() });
+        let accounts = existing.len() + new.len();
+        if accounts > PRECONDITIONS_MAX {
+            return Err(Rejection::TooManyPreconditions { accounts });
         }
         if let Some(account) = existing.iter().find(|account| self.described(account, None).is_none()) {
             return Err(Rejection::AccountNotFound { account: account.clone() });

@@ -291,7 +291,8 @@ impl<M> TransactionBuilder<'_, M> {
 
     /// Refuses the transaction with [`LedgerError::AccountNotFound`] unless this account exists, which means that an
     /// earlier transaction or metadata named it. The account need not be in a posting. The check is part of the
-    /// decision: no other write comes between. A replay of an idempotency key does not check again.
+    /// decision: no other write comes between. A replay of an idempotency key does not check again. More than
+    /// [`PRECONDITIONS_MAX`](ledger_core::limits::PRECONDITIONS_MAX) conditions are refused.
     ///
     /// ```
     /// use ledger_store::prelude::*;

@@ -3,8 +3,8 @@
 use ledger_core::enforcement::{check, resolve};
 use ledger_core::settle;
 use ledger_core::{
-    Command, Decision, Facts, Idempotency, LegacyLog, LogEntry, LogId, Memento, Movement, Rejection, Rules,
-    SchemaVersion, Timestamp, TransactionId, check_before_script, decide, needs,
+    Command, Decision, Facts, Idempotency, LegacyLog, LogEntry, LogId, Memento, Movement, Preconditions,
+    Rejection, Rules, SchemaVersion, Timestamp, TransactionId, check_before_script, decide, needs,
 };
 use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
@@ -87,10 +87,7 @@ fn execute_new(
     let SubmissionParams { now, detail } = params;
     let Prepared { request, at, program, prints, hint, .. } = prepared;
     let Request { command, idempotency, schema_version, preconditions } = request;
-    if let Some(preconditions) = preconditions {
-        preconditions.check_size()?;
-        preconditions.decide(&load::existence(context, preconditions.accounts())?)?;
-    }
+    check_preconditions(context, preconditions.as_deref())?;
     let schema = requested_schema(context.state, ledger, schema_version.as_deref())?;
     let schema = schema.as_deref().and_then(|schema| schema.as_ref().ok());
     let named = schema_version.as_deref().zip(schema);
@@ -134,6 +131,18 @@ fn execute_new(
         }));
     }
     Ok(())
+}
+
+/// Refuses a command whose preconditions do not hold.
+fn check_preconditions(
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
+    preconditions: Option<&Preconditions>,
+) -> Result<(), Stop<Rejection>> {
+    let Some(preconditions) = preconditions else { return Ok(()) };
+    preconditions.check_size()?;
+    let mut loaded = Loaded::default();
+    load::find_rest(context, &preconditions.needs(), &mut loaded)?;
+    Ok(preconditions.decide(&loaded.facts)?)
 }
 
 /// Returns the schema version that a request names, if it names one.
@@ -236,7 +245,7 @@ fn run_script(
         program.or(of_template.as_ref()).expect("a script comes with the request or from its template");
     if matches!(create.rules, Rules::Legacy(_)) {
         let wanted = needs(command, None);
-        let mut loaded = Loaded { facts: Facts::default(), hints: Hints::default() };
+        let mut loaded = Loaded::default();
         load::find_holdings(context, &[], &wanted, &mut loaded)?;
         load::find_rest(context, &wanted, &mut loaded)?;
         check_before_script(create, &loaded.facts, date(context.state, context.ledger, now))?;

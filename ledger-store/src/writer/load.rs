@@ -2,8 +2,8 @@
 
 use ledger_core::schema::Schema;
 use ledger_core::{
-    AccountAddress, Command, Facts, KnownTransaction, Metadata, Needs, Rejection, SlotList, Timestamp,
-    TransactionId, Volumes, check_sizes, needs,
+    Command, Facts, KnownTransaction, Metadata, Needs, Rejection, SlotList, Timestamp, TransactionId,
+    Volumes, check_sizes, needs,
 };
 use ledger_journal::Position;
 use ledger_journal::entry::PriorRequest;
@@ -21,6 +21,7 @@ use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
 
 /// The facts for deciding a command and the hints for applying its entry.
+#[derive(Default)]
 pub(super) struct Loaded {
     pub(super) facts: Facts,
     pub(super) hints: Hints,
@@ -54,18 +55,6 @@ pub(super) fn facts(
     Ok(slots)
 }
 
-/// Returns of each account whether it exists.
-pub(super) fn existence<'a>(
-    context: &mut LedgerContext<'_, impl WrittenEntries>,
-    accounts: impl Iterator<Item = &'a AccountAddress>,
-) -> Result<Vec<bool>, ReadError> {
-    let exists = |account: &AccountAddress| {
-        let located = locate::by_address(context.state, context.ledger, account.as_str())?;
-        Ok(located.slot().is_some())
-    };
-    accounts.map(exists).collect()
-}
-
 /// Returns whether these holdings have more new assets than the ledger has numbers left.
 pub(super) fn has_too_many_assets(state: &mut State, ledger: u32, holdings: &[Located]) -> bool {
     let new = holdings.iter().filter(|holding| holding.asset.is_none()).count();
@@ -73,7 +62,7 @@ pub(super) fn has_too_many_assets(state: &mut State, ledger: u32, holdings: &[Lo
 }
 
 /// Loads what a command needs apart from holdings: whether its reference is taken, the accounts that get metadata,
-/// and whether a schema version exists.
+/// whether a schema version exists, and which accounts of its preconditions exist.
 pub(super) fn find_rest(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     wanted: &Needs<'_>,
@@ -91,6 +80,10 @@ pub(super) fn find_rest(
         if !facts.schema_exists {
             hints.stored = PriorValue::Absent;
         }
+    }
+    for account in &wanted.existence {
+        let located = locate::by_address(state, *ledger, account.as_str())?;
+        facts.existence.push(located.slot().is_some());
     }
     Ok(())
 }

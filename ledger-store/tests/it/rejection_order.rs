@@ -211,8 +211,8 @@ fn requests() -> Vec<(&'static str, Request)> {
     let new = |at: usize| format!("B{at}");
     let override_ = r#"send [EUR 1] (source = @world destination = @a) set_tx_meta("k", "v")"#;
     vec![
-        ("strict", keyed(requiring(&["none"], &["a"]), "second")),
-        ("strict", requiring(&["none"; PRECONDITIONS_MAX + 1], &["a"])),
+        ("strict", keyed(requiring(&["none"; PRECONDITIONS_MAX + 1], &["a"]), "second")),
+        ("strict", requiring(&["none"; PRECONDITIONS_MAX], &["a"])),
         ("strict", requiring(&["a", "none"], &["a"])),
         ("strict", requiring(&["a"], &["none", "a"])),
         ("strict", under("none", by_template("none"))),
