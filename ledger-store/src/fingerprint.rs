@@ -1,7 +1,7 @@
 //! Fingerprints: keyed 64-bit hashes that stand for texts in the index.
 //!
-//! The store's secret is the key, so a client cannot construct texts that collide. Even so, a lookup always compares
-//! the text itself.
+//! The store's secret is the hash key, so a client cannot construct texts that collide. Even so, a lookup always
+//! compares the text itself.
 
 use ledger_journal::Secret;
 use siphasher::sip::SipHasher13;
@@ -18,7 +18,8 @@ pub(crate) enum KeyKind {
     Address = 3,
 }
 
-/// The kind of subject in the tables of terms and versions. The number is stored and never reused.
+/// The kind of subject in the tables of terms (metadata pairs) and of versions (all states of the documents of accounts
+/// and transactions). The number is stored and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Subject {
@@ -28,12 +29,14 @@ pub(crate) enum Subject {
     Transaction = 2,
 }
 
-/// Returns the key space of a ledger and kind: the ledger in the upper bits, then the kind.
+/// Returns the space of a ledger's keys of one kind: the ledger in the upper bits, then the kind. Each row of the table
+/// of keys begins with its space.
 pub(crate) fn key_space(ledger: u32, kind: KeyKind) -> u64 {
     u64::from(ledger) << 8 | kind as u64
 }
 
-/// Returns the key space of a ledger and subject: the ledger in the upper bits, then the subject.
+/// Returns the space of a ledger's accounts or transactions: the ledger in the upper bits, then the subject. Each row
+/// of the tables of terms and versions begins with its space.
 pub(crate) fn subject_space(ledger: u32, subject: Subject) -> u64 {
     u64::from(ledger) << 8 | subject as u64
 }
@@ -56,36 +59,37 @@ impl Fingerprints {
         Self { first: word(first), second: word(second) }
     }
 
-    /// Returns the fingerprint of a text in a key space.
+    /// Returns the fingerprint of a reference, an idempotency key or an address. `space` is its [`key_space`].
     pub(crate) fn of(&self, space: u64, text: &str) -> u64 {
         self.digest(space, text)
     }
 
-    /// Returns the fingerprint of a metadata key with a value.
+    /// Returns the fingerprint of a metadata key with a value. `space` is the [`subject_space`] of the metadata.
     pub(crate) fn term(&self, space: u64, key: &str, value: &str) -> u64 {
         self.term_of(self.key(space, key), value)
     }
 
     /// Returns the fingerprint of a metadata key, from which [`Fingerprints::term_of`] computes those of its values.
-    pub(crate) fn key(&self, space: u64, key: &str) -> KeyPrint {
-        KeyPrint(self.digest(space, key))
+    pub(crate) fn key(&self, space: u64, key: &str) -> MetadataKeyPrint {
+        MetadataKeyPrint(self.digest(space, key))
     }
 
     /// Returns the fingerprint of a value of a metadata key.
-    pub(crate) fn term_of(&self, key: KeyPrint, value: &str) -> u64 {
+    pub(crate) fn term_of(&self, key: MetadataKeyPrint, value: &str) -> u64 {
         self.digest(key.0, value)
     }
 
-    /// The context selects the hash key, so the hasher reads only the text, in one call. Hashing context and text one
-    /// after the other takes three times as long.
+    /// Returns the hash of a text in a context: a space, or the fingerprint of a metadata key. The context changes the
+    /// hash key, so the hasher reads only the text, in one call. Hashing context and text one after the other takes
+    /// three times as long.
     fn digest(&self, context: u64, text: &str) -> u64 {
         SipHasher13::new_with_keys(self.first ^ context, self.second).hash(text.as_bytes())
     }
 }
 
-/// The fingerprint of a metadata key in a key space.
+/// The fingerprint of a metadata key of a ledger's accounts or transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyPrint(u64);
+pub(crate) struct MetadataKeyPrint(u64);
 
 #[cfg(test)]
 mod tests {

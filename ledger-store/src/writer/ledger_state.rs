@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::error::ReadError;
-use crate::fingerprint::{Fingerprints, KeyPrint, Subject, subject_space};
+use crate::fingerprint::{Fingerprints, MetadataKeyPrint, Subject, subject_space};
 use crate::lookup::missing;
 use crate::projection::value_of;
 use crate::view::{Counters, LedgerHead};
@@ -30,7 +30,7 @@ struct LastKey {
     text: SmolStr,
     id: u32,
     /// The key's fingerprint, from which those of its values in transactions are computed.
-    print: KeyPrint,
+    print: MetadataKeyPrint,
 }
 
 impl LedgerState {
@@ -73,7 +73,7 @@ impl LedgerState {
     }
 
     /// Returns the fingerprint of a transaction's metadata key, if it was the last one at this index.
-    pub(crate) fn last_print(&self, at: usize, id: u32) -> Option<KeyPrint> {
+    pub(crate) fn last_print(&self, at: usize, id: u32) -> Option<MetadataKeyPrint> {
         self.last_keys.get(at).filter(|last| last.id == id).map(|last| last.print)
     }
 
