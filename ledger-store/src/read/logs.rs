@@ -24,7 +24,10 @@ use crate::hashes::ChainId;
 use crate::lookup::missing_in;
 use crate::query::{Direction, LogHashes, LogQuery, LogView, Page};
 
-/// A log as the subject of a filter. Its entry is read when it is needed.
+/// A range that contains no id.
+const NO_IDS: Span<u64> = Span { from: 1, to: 0 };
+
+/// A log as the subject of a filter. Its entry is read from the journal only if a condition or the page needs it.
 struct LogSubject<'s> {
     session: &'s Session,
     row: LogRow,
@@ -89,11 +92,11 @@ pub(crate) fn list(session: &Session, query: &LogQuery) -> Result<Page<LogView>,
         (_, None) => {}
         (Direction::Ascending, Some(beyond)) => match beyond.checked_add(1) {
             Some(from) => span.raise_from(from),
-            None => span = Span { from: 1, to: 0 },
+            None => span = NO_IDS,
         },
         (Direction::Descending, Some(beyond)) => match beyond.checked_sub(1) {
             Some(to) => span.lower_to(to),
-            None => span = Span { from: 1, to: 0 },
+            None => span = NO_IDS,
         },
     }
     let mut page = PageBuilder::new(&query.page, session.page_bytes);
@@ -151,7 +154,7 @@ pub(super) fn span(session: &Session, query: &LogQuery) -> Result<Span<u64>, Rea
         _ => {}
     });
     if dates.is_empty() {
-        return Ok(Span { from: 1, to: 0 });
+        return Ok(NO_IDS);
     }
     if let Some(before) = dates.from.checked_sub(1) {
         ids.raise_from(timeline::first_log_after(session, Timestamp::from_micros(before))?);
@@ -159,13 +162,13 @@ pub(super) fn span(session: &Session, query: &LogQuery) -> Result<Span<u64>, Rea
     if dates.to < i64::MAX {
         match timeline::log_at(session, Timestamp::from_micros(dates.to))? {
             Some(last) => ids.lower_to(last.log),
-            None => return Ok(Span { from: 1, to: 0 }),
+            None => return Ok(NO_IDS),
         }
     }
     Ok(ids)
 }
 
-/// Returns the entry of a log, and how an import described it.
+/// Returns the entry of a log, and the form in which a list returns it.
 fn entry_with_form(session: &Session, row: &LogRow) -> Result<(LogEntry, ImportedForm), ReadError> {
     let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
     session
@@ -187,22 +190,24 @@ pub(super) fn reverted_by(
     subject.into_transaction().map(|transaction| Some(Box::new(transaction)))
 }
 
+/// Adds the hashes of a chain to logs. Computes them in ascending order of id, whatever the order of the page.
 fn put_hashes(session: &Session, id: ChainId, logs: &mut [LogView]) -> Result<(), ReadError> {
     let mut order: Vec<usize> = (0..logs.len()).collect();
-    order.sort_unstable_by_key(|place| logs[*place].entry.id);
-    let entries: Vec<&LogEntry> = order.iter().map(|place| &logs[*place].entry).collect();
+    order.sort_unstable_by_key(|index| logs[*index].entry.id);
+    let entries: Vec<&LogEntry> = order.iter().map(|index| &logs[*index].entry).collect();
     let hashes = hash::hashes_of(session, id, &entries)?;
-    for (place, hash) in order.into_iter().zip(hashes) {
-        logs[place].hash = Some(*hash.as_bytes());
+    for (index, hash) in order.into_iter().zip(hashes) {
+        logs[index].hash = Some(*hash.as_bytes());
     }
     Ok(())
 }
 
-/// How the log of an imported transaction differs from one of this store.
+/// The form in which a list returns a log. An imported log keeps the form in which it came.
 struct ImportedForm {
-    /// The date of the last change of a revert's original, if stated.
+    /// For a revert: the date of the last change of the original transaction, if the imported log stated one that
+    /// differs from its own date.
     original_updated_at: Option<Timestamp>,
-    /// Whether the log stated volumes.
+    /// Whether to return the log with volumes. An imported log may have none.
     volumes: bool,
 }
 
