@@ -283,7 +283,7 @@ impl<R: Row> MergedRuns<R> {
     fn whole_block(&self) -> Option<WholeBlock<'_>> {
         let winner = self.loser_tree.winner();
         let run = self.runs.get(winner)?;
-        if !run.is_at_block() {
+        if !run.is_at_block_start() {
             return None;
         }
         let others = self.runs.iter().enumerate().filter(|(number, _)| *number != winner);

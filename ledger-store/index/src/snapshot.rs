@@ -18,13 +18,13 @@ use super::stored::{RawTable, check_gap, read};
 
 /// The index at one commit. Cheap to clone.
 ///
-/// While it lives, the space of data that is deleted later is not reused.
+/// As long as a clone exists, the file keeps the data of this commit, even if later commits delete it.
 #[derive(Clone)]
 pub struct IndexSnapshot {
     pub(super) inner: Arc<Snapshot>,
 }
 
-/// The tables of a snapshot.
+/// The tables of a snapshot. A plain table has one row per key. The other tables consist of runs.
 pub(super) struct Snapshot {
     pub(super) run_tables: Vec<RunTable>,
     pub(super) filter_pages: RawTable,
@@ -60,7 +60,8 @@ impl IndexSnapshot {
         &self.inner.filters
     }
 
-    /// Returns the value of `key` in a plain table, or `None` if it provably has none.
+    /// Returns the value of `key` in a plain table, or `None` if there is none. To prove that a key is absent, this
+    /// verifies the entries next to its place.
     ///
     /// # Errors
     ///
@@ -145,7 +146,7 @@ impl IndexSnapshot {
         self.inner.plain.get(table).ok_or_else(|| IndexError::damaged(table, "the table is missing"))
     }
 
-    /// Returns whether nothing was ever written into the plain tables.
+    /// Returns whether all plain tables are empty, as they are before the first flush.
     ///
     /// # Errors
     ///
@@ -160,7 +161,7 @@ impl IndexSnapshot {
         })
     }
 
-    /// Returns the ids of the runs that have blocks, listed or not.
+    /// Returns the ids of the runs that have blocks, including those that are not in the list of runs.
     pub(super) fn stored_runs(&self, table: usize) -> Result<Vec<u64>, IndexError> {
         let blocks = &self.inner.run_tables[table].blocks;
         catch_redb_panic("looking for runs", || {
@@ -175,7 +176,8 @@ impl IndexSnapshot {
                             return Err(IndexError::damaged(TABLES[table], "a block's key is too short"));
                         };
                         let run = u64::from_be_bytes(*run);
-                        // A search that a changed key misleads would return here forever.
+                        // Damaged keys can mislead the search to an earlier run. Without this check, the loop would
+                        // not end.
                         if run < from {
                             return Err(IndexError::damaged(TABLES[table], "keys do not ascend"));
                         }

@@ -22,17 +22,19 @@ pub(super) struct RunStream<R: Row> {
     last: KeyBytes,
     /// The rows of the loaded block.
     bytes: Vec<u8>,
-    /// The offsets of its complete rows, except the first.
+    /// The offsets of its complete rows, except the first. Each row between them is stored as a difference from the
+    /// row before.
     restarts: Vec<u16>,
-    /// The index of the segment from which rows are currently decoded.
+    /// The index of the segment from which rows are currently decoded: a complete row and the differences after it.
     segment: usize,
-    /// The start of the remaining rows in that segment, and their end.
+    /// The offset of the rows of the segment that are not decoded yet.
     at: usize,
+    /// The end of the segment.
     end: usize,
     /// The next row, or `None` at the end.
     row: Option<R>,
-    /// Whether that is the first row of the block.
-    is_at_block: bool,
+    /// Whether no row of the loaded block was taken, so that `row` is its first.
+    is_at_block_start: bool,
 }
 
 /// A block of which no row was taken.
@@ -43,7 +45,7 @@ pub(super) struct WholeBlock<'a> {
     pub(super) last: Option<KeyBytes>,
     /// The rows.
     pub(super) rows: &'a [u8],
-    /// The offsets of the complete rows, except the first.
+    /// The offsets of the complete rows, except the first. The other rows are differences.
     pub(super) restarts: &'a [u16],
 }
 
@@ -67,7 +69,7 @@ impl<R: Row> RunStream<R> {
             at: 0,
             end: 0,
             row: None,
-            is_at_block: false,
+            is_at_block_start: false,
         };
         stream.load()?;
         Ok(stream)
@@ -87,7 +89,7 @@ impl<R: Row> RunStream<R> {
     /// be dropped.
     #[inline]
     pub(super) fn take(&mut self) -> Result<Option<R>, IndexError> {
-        self.is_at_block = false;
+        self.is_at_block_start = false;
         if self.at == self.end {
             let row = self.row.take();
             self.next_segment()?;
@@ -101,14 +103,14 @@ impl<R: Row> RunStream<R> {
 
     /// Returns whether no row of the loaded block was taken.
     #[inline]
-    pub(super) fn is_at_block(&self) -> bool {
-        self.is_at_block
+    pub(super) fn is_at_block_start(&self) -> bool {
+        self.is_at_block_start
     }
 
-    /// Returns the loaded block if none of its rows was taken and all of them come before another key. Blocks that are
-    /// less than half full do not qualify: merging them by rows turns many into few.
+    /// Returns the loaded block if none of its rows was taken and all of them come before another key. A block that
+    /// is less than half full does not qualify: a merge by rows combines several of them into one.
     pub(super) fn whole_before(&self, other: Option<&KeyBytes>) -> Option<WholeBlock<'_>> {
-        if !self.is_at_block || self.bytes.len() < STORED_BYTES_MAX / 2 {
+        if !self.is_at_block_start || self.bytes.len() < STORED_BYTES_MAX / 2 {
             return None;
         }
         let is_before = match (other, &self.next) {
@@ -131,8 +133,8 @@ impl<R: Row> RunStream<R> {
     /// The errors of [`take`](Self::take).
     pub(super) fn skip_block(&mut self) -> Result<(), IndexError> {
         self.row = None;
-        self.is_at_block = false;
-        // After the last block, no rows are left.
+        self.is_at_block_start = false;
+        // If this was the last block, `load` changes nothing more, and `take` must find neither rows nor segments.
         self.restarts.clear();
         (self.segment, self.at, self.end) = (0, 0, 0);
         self.load()
@@ -180,7 +182,7 @@ impl<R: Row> RunStream<R> {
         if first != expected {
             return Err(damaged::<R>("a block is missing"));
         }
-        (self.first, self.next, self.segment, self.is_at_block) = (first, next, 0, true);
+        (self.first, self.next, self.segment, self.is_at_block_start) = (first, next, 0, true);
         self.decode_first().map_err(corrupt::<R>)
     }
 }
