@@ -1,13 +1,15 @@
-//! Small keyed documents: data that is no posting, projected from the journal like everything else.
+//! Small keyed documents: values beside the ledgers. Like all data they are projected from the journal, which records
+//! their changes.
 //!
 //! A collection holds documents by key, in byte order. A document can have secondary keys, each in a numbered index of
 //! its collection. A unique secondary key belongs to at most one document. One commit applies several changes or none.
-//! Each change can require the document to be as the caller saw it. The directory of ledgers is the first collection.
+//! Each change can require that the document is absent or has the version that the caller has read. The store keeps its
+//! directory of ledgers in a collection of its own.
 //!
 //! - [`stored`]: the documents of accounts, transactions and ledgers.
 //! - [`keys`]: one ordered key space for all collections and their indexes.
 //! - [`indexed`]: the documents in the index.
-//! - [`merged`]: changes of several ages as one sequence.
+//! - [`merged`]: the newest change of each key, from sources of several ages.
 //! - [`overlay`]: the changes since the last flush of the index.
 
 pub(crate) mod indexed;
@@ -199,8 +201,8 @@ pub struct DocumentRange {
     pub from: Bound<Vec<u8>>,
     /// Upper bound of the keys.
     pub to: Bound<Vec<u8>>,
-    /// Selects only documents after this one in the direction of the range: its secondary key, if the range is of
-    /// secondary keys, and its own key.
+    /// Selects only documents after this one, in the direction of the range. The first part is its secondary key, which
+    /// a range of primary keys ignores. The second part is its own key.
     pub beyond: Option<(Vec<u8>, Vec<u8>)>,
     /// Order of the documents.
     pub direction: Direction,
