@@ -1,5 +1,5 @@
-//! STRIPE: fetches accounts, balances and balance transactions of a platform and its connected accounts. Sends
-//! transfers, payouts and reversals.
+//! STRIPE: fetches accounts, balances and balance transactions of a platform and its connected accounts, and the bank
+//! accounts of the latter. Sends transfers, payouts and reversals.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ fn build(values: &Values, access: &ProviderAccess) -> Arc<dyn Connector> {
     })
 }
 
-/// The names of the tasks. The name determines what a task does.
+/// Names of the tasks, which clients see in the descriptor. The name determines what a task does.
 const MAIN: &str = "Main task to periodically fetch transactions";
 const ACCOUNTS: &str = "Fetch accounts from client";
 const PAYMENTS: &str = "Fetch payments from client";
@@ -158,7 +158,7 @@ impl Stripe {
         parsed(path, &answered)
     }
 
-    /// Fetches the next page of a list. Each run reads the whole list. `read` adds one record to the page.
+    /// Fetches the next page of a list. The pages of one run are the whole list. `read` adds one record to the page.
     async fn list(
         &self,
         context: &TaskContext,
@@ -229,7 +229,7 @@ impl Stripe {
         let listed = ListPage::of(&answer)?;
         let (state, goes_on) = state.after(&listed.rows, listed.has_more);
         let mut page = Page { state: Some(state.json()), has_more: goes_on, ..Page::default() };
-        // The provider lists the newest transaction first. JsonObject the oldest first.
+        // The provider lists the newest transaction first. Record the oldest first.
         let payments = listed.rows.iter().rev();
         page.batch.payments =
             payments.filter_map(|row| stripe_mapping::payment(row, context, account)).collect();
