@@ -5,21 +5,24 @@ use std::fmt;
 use ledger_core::Balance;
 use rust_decimal::Decimal;
 
-/// Codes by the number of decimals of their smallest unit.
-const NONE: &str = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF";
+/// Codes of the currencies without decimals.
+const NO_DECIMALS: &str = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF";
+/// Codes of the currencies with two decimals.
 const TWO: &str = "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BOV BRL BSD BTN BWP BYN \
 BZD CAD CDF CHE CHF CHW CNY COP COU CRC CUC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ \
 GYD HKD HNL HRK HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK MNT MOP \
 MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK \
 SGD SHP SLE SLL SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST XCD YER \
 ZAR ZMW ZWL";
+/// Codes of the currencies with three decimals.
 const THREE: &str = "BHD IQD JOD KWD LYD OMR TND";
+/// Codes of the currencies with four decimals.
 const FOUR: &str = "CLF UYW";
 
 /// Returns the number of decimals of a currency, by its code in upper case.
 pub(crate) fn decimals(code: &str) -> Option<u32> {
     let has = |codes: &str| code.len() == 3 && codes.split(' ').any(|have| have == code);
-    [(NONE, 0), (TWO, 2), (THREE, 3), (FOUR, 4)]
+    [(NO_DECIMALS, 0), (TWO, 2), (THREE, 3), (FOUR, 4)]
         .into_iter()
         .find(|(codes, _)| has(codes))
         .map(|(_, decimals)| decimals)
@@ -35,7 +38,7 @@ pub(crate) fn asset(code: &str) -> String {
     }
 }
 
-/// Returns the currency of an asset, if the asset has the decimals of the currency.
+/// Returns the currency code of an asset, if the asset states as many decimals as the currency has.
 pub(crate) fn currency(asset: &str) -> Option<&str> {
     let (code, given) = asset.split_once('/').unwrap_or((asset, "0"));
     let given: u32 = given.parse().ok()?;
@@ -62,7 +65,7 @@ impl fmt::Display for AmountError {
     }
 }
 
-/// Maximum number of digits that every `Decimal` can hold.
+/// Number of decimal digits that always fit a `Decimal`, which has 96 bits. Some numbers with one digit more fit too.
 const DIGITS_MAX: usize = 28;
 
 /// Parses a decimal number exactly. Refuses a number that `Decimal` would have to round.
@@ -109,7 +112,8 @@ pub(crate) fn minor_units(text: &str, code: &str) -> Result<Balance, AmountError
     Balance::parse(&units.to_string()).map_err(|_| AmountError::TooLarge)
 }
 
-/// Returns an amount as decimal text, and the currency code. The asset must have the decimals of its currency.
+/// Returns an amount as decimal text, and the currency code. The asset must state as many decimals as its currency has:
+/// `EUR/2`, not `EUR` or `EUR/3`.
 ///
 /// # Errors
 ///
