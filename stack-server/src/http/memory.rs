@@ -1,5 +1,5 @@
-//! Limits the memory for request bodies that arrive, requests in progress, responses and events that clients have not
-//! read yet, and long heads.
+//! Limits the memory for five kinds of bytes: request bodies, the work on requests, responses that clients have not
+//! read yet, parts of exports and event streams that they have not read yet, and long heads of requests.
 //!
 //! The operator's budget is divided into pools, so that one kind of bytes never uses the memory of another. Small requests
 //! are not counted.
@@ -17,7 +17,7 @@ use crate::limits::{ANSWER_WAIT, BODY_WAIT, DISCARDS_MAX, WORK_FACTOR, WORK_WAIT
 /// The memory pools of a server. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
-    /// Bodies of requests until they are answered, and the collected part of imports.
+    /// Bodies of requests until the request is answered, and the logs that an import has received but not stored.
     pub(crate) bodies: Pool,
     /// Commands and results of large requests.
     pub(crate) work: Pool,
@@ -25,7 +25,7 @@ pub(crate) struct Memory {
     pub(crate) answers: Pool,
     /// Parts of exports and of event streams until the client has read them.
     pub(crate) streams: Pool,
-    /// The part of long heads beyond the usual size.
+    /// The part of long request heads beyond the usual size.
     pub(crate) heads: Pool,
     /// Responses that wait for memory. They are in memory already, in addition to the budget.
     waiting: Pool,
@@ -57,7 +57,8 @@ impl Memory {
         self.bodies.take(bytes, BODY_WAIT).await.ok_or_else(too_many_bodies)
     }
 
-    /// Waits for memory for a large request whose body has arrived.
+    /// Waits for memory for the work on a large request whose body has arrived. Refuses the request at once if its
+    /// response would have to wait for those of others.
     ///
     /// # Errors
     ///
@@ -70,7 +71,7 @@ impl Memory {
         self.work(body).await
     }
 
-    /// Waits for memory for the commands and the results of a body of this length.
+    /// Waits for memory for the commands and the results of a body of this length, or of a part of an import.
     ///
     /// # Errors
     ///
@@ -80,7 +81,8 @@ impl Memory {
         held.ok_or_else(|| ApiError::busy("too many large requests are at work"))
     }
 
-    /// Waits for memory for the response to a request that changed nothing.
+    /// Waits for memory for the response to a request that changed nothing. The response to a write does not wait: its
+    /// effect cannot be refused any more.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
 //! Postings and volumes, which have the same JSON form in v1 and v2. `ledger_store::json` defines the form. The
-//! functions of this module write it into the server's [`Json`], whose `text` is the writer of the library.
+//! functions of this module write it into the server's [`Json`]. [`Json::text`] returns the library's writer in it.
 
 use ledger_core::{HoldingVolumes, Posting, Volumes};
 use ledger_store::json;
@@ -13,9 +13,9 @@ pub(crate) fn write_posting(json: &mut Json, posting: &Posting) {
     json::write_posting(json.text(), posting);
 }
 
-/// Writes a map from account to asset to volumes. Each holding gives the account and the asset. The volumes come
-/// separately, because they may be those [before the transaction](volumes_before). Holdings must be sorted by account
-/// and asset.
+/// Writes a map from account to asset to volumes. Takes the account and the asset from the holding, but not the
+/// volumes: those beside it may be the ones [before the transaction](volumes_before). Holdings must be sorted by
+/// account and asset.
 pub(crate) fn write_holdings<'a>(
     json: &mut Json,
     holdings: impl Iterator<Item = (&'a HoldingVolumes, &'a Volumes)>,

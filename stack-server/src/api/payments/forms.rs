@@ -18,7 +18,8 @@ use crate::payments::task::Task;
 use crate::payments::transfer::Transfer;
 use crate::uuid::Uuid;
 
-/// The reader of a record. It decides where the members for stack 1.10 and stack 2 exclude each other.
+/// The client that reads a response. Most members are the same for clients of stack 1.10 and of stack 2; the client's
+/// version decides where they exclude each other, such as the names of statuses and of account types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reader {
     /// Whether the client knows only the statuses and types of 1.10.
@@ -71,10 +72,10 @@ fn write_uuid(json: &mut Json, uuid: &Uuid) {
 /// Writes a payment.
 pub(super) fn payment(json: &mut Json, payment: &Payment, reader: Reader) {
     let (source, destination) = (id_of(payment.source.as_ref()), id_of(payment.destination.as_ref()));
-    let one = if source.is_empty() { &destination } else { &source };
+    let account_id = if source.is_empty() { &destination } else { &source };
     json.raw("{\"id\":").plain_string(&payment.id.text());
     json.raw(",\"reference\":").string(&payment.id.reference);
-    json.raw(",\"accountID\":").plain_string(one);
+    json.raw(",\"accountID\":").plain_string(account_id);
     json.raw(",\"sourceAccountID\":").plain_string(&source);
     json.raw(",\"destinationAccountID\":").plain_string(&destination);
     json.raw(",\"type\":").plain_string(payment.id.kind.name());
