@@ -29,7 +29,7 @@ impl Destinations {
     ///
     /// Fails if the folder for files cannot be created.
     pub(super) fn new(policy: &ExporterPolicy) -> std::io::Result<Self> {
-        let files = policy.folder.clone().map(Files::below).transpose()?;
+        let files = policy.folder.clone().map(Files::in_folder).transpose()?;
         Ok(Self { client: Client::new(policy.outbound), files: files.map(Arc::new) })
     }
 

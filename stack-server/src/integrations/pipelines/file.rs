@@ -22,32 +22,32 @@ const TAIL_BYTES: u64 = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Files {
     folder: PathBuf,
-    /// The series by name. The lock of a series gives one push access at a time, also while a stopped pipeline
-    /// still finishes its push.
+    /// The series by name. Each push holds the lock of its series: a stopped pipeline may still be finishing a push when
+    /// the next one begins.
     series: Mutex<BTreeMap<String, Arc<Mutex<Series>>>>,
 }
 
-/// The numbered files of one name.
+/// The numbered files with one name, which the configuration of an exporter states.
 #[derive(Debug, Default)]
 struct Series {
     /// The current file. `None` before the first line, and after a failure.
-    open: Option<Open>,
+    open: Option<OpenFile>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     file: File,
     number: u64,
     bytes: u64,
 }
 
 impl Files {
-    /// Creates the folder if it does not exist.
+    /// Returns the files in a folder. Creates the folder if it does not exist.
     ///
     /// # Errors
     ///
     /// Fails if the folder cannot be created.
-    pub(super) fn below(folder: PathBuf) -> io::Result<Self> {
+    pub(super) fn in_folder(folder: PathBuf) -> io::Result<Self> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.map_err(|error| of_folder(&folder, &error))?;
         Ok(Self { folder, series: Mutex::default() })
@@ -57,7 +57,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// Fails if a line may not be on disk. All lines must then be written again.
+    /// Fails if some lines might not be on disk. The caller must then append all of them again.
     pub(super) fn append(&self, config: &FileConfig, lines: &[Vec<u8>]) -> io::Result<()> {
         let series = {
             let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +74,7 @@ impl Files {
     }
 }
 
-/// Adds the path of the folder to an error, because an operator needs it first.
+/// Adds the path of the folder to an error, so that an operator learns which folder it concerns.
 fn of_folder(folder: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", folder.display()))
 }
@@ -83,12 +83,12 @@ impl Series {
     fn append(&mut self, folder: &Path, config: &FileConfig, lines: &[Vec<u8>]) -> io::Result<()> {
         let open = match self.open.take() {
             Some(open) if open.is_unchanged(folder, config) => open,
-            // Somebody has removed or truncated the file. Lines that are written to it might be lost.
+            // Somebody has removed, replaced or truncated the file. Lines that are written to it might be lost.
             Some(open) => {
                 let last = numbers(folder, &config.name)?.last().copied().unwrap_or_default();
-                Open::create(folder, config, last.max(open.number) + 1)?
+                OpenFile::create(folder, config, last.max(open.number) + 1)?
             }
-            None => Open::last(folder, config)?,
+            None => OpenFile::last(folder, config)?,
         };
         let open = self.open.insert(open);
         let mut gathered = Vec::new();
@@ -97,7 +97,7 @@ impl Series {
             if bytes > 0 && bytes + line.len() as u64 > config.bytes_max {
                 open.write(&gathered)?;
                 gathered.clear();
-                *open = Open::create(folder, config, open.number + 1)?;
+                *open = OpenFile::create(folder, config, open.number + 1)?;
                 remove_old(folder, config, open.number)?;
             }
             gathered.extend_from_slice(line);
@@ -106,7 +106,7 @@ impl Series {
     }
 }
 
-impl Open {
+impl OpenFile {
     /// Opens the last file of a series for appending, or creates the first.
     fn last(folder: &Path, config: &FileConfig) -> io::Result<Self> {
         let Some(number) = numbers(folder, &config.name)?.last().copied() else {
@@ -222,11 +222,11 @@ mod tests {
             lines(0..30).iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect();
         for from in [0, 7, 14, 21] {
             // Open the files each time, as after a restart.
-            let files = Files::below(folder.clone()).expect("a folder");
+            let files = Files::in_folder(folder.clone()).expect("a folder");
             files.append(&config(40, None), &lines(from..from + 4)).expect("written");
             files.append(&config(40, None), &lines(from + 4..from + 7)).expect("written");
         }
-        Files::below(folder.clone())
+        Files::in_folder(folder.clone())
             .expect("a folder")
             .append(&config(40, None), &lines(28..30))
             .expect("written");
@@ -238,7 +238,7 @@ mod tests {
         );
         std::fs::write(folder.join("main.2.000000000099.ndjson"), "other").expect("written");
         std::fs::write(folder.join("main.99.ndjson"), "other").expect("written");
-        Files::below(folder.clone())
+        Files::in_folder(folder.clone())
             .expect("a folder")
             .append(&config(40, Some(2)), &lines(30..39))
             .expect("written");
@@ -251,7 +251,7 @@ mod tests {
     fn removes_incomplete_last_line() {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().to_owned();
-        let files = || Files::below(folder.clone()).expect("a folder");
+        let files = || Files::in_folder(folder.clone()).expect("a folder");
         files().append(&config(1 << 20, None), &lines(0..3)).expect("written");
         let long = "x".repeat(3 * TAIL_BYTES as usize);
         for (cut, expected) in [("{\"id", 3..4), (long.as_str(), 4..5)] {
@@ -271,7 +271,7 @@ mod tests {
     fn starts_next_file_after_removal_or_truncation() {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().to_owned();
-        let files = Files::below(folder.clone()).expect("a folder");
+        let files = Files::in_folder(folder.clone()).expect("a folder");
         let all = config(1 << 20, None);
         files.append(&all, &lines(0..2)).expect("written");
         std::fs::remove_file(path(&folder, "main", 1)).expect("removed");
@@ -292,7 +292,7 @@ mod tests {
     fn reopens_file_after_failure() {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().join("f");
-        let files = Files::below(folder.clone()).expect("a folder");
+        let files = Files::in_folder(folder.clone()).expect("a folder");
         files.append(&config(60, None), &lines(0..2)).expect("written");
         std::fs::remove_dir_all(&folder).expect("removed");
         let refused = files.append(&config(60, None), &lines(2..20)).expect_err("there is no folder");
