@@ -50,9 +50,9 @@ pub struct ModelRequest<'a> {
     pub schema_version: Option<&'a SchemaVersion>,
     /// The accounts that must exist or be new.
     pub preconditions: Option<&'a Preconditions>,
-    /// Whether this is the first of several commands with one key. Then the requests are the same only if
-    /// their hashes are equal. Otherwise the key alone identifies a request whose hash is unknown or comes
-    /// from another server.
+    /// Whether this is the first of several commands that share one idempotency key. They repeat
+    /// the earlier request with the key only if the hashes are equal. A single command also repeats it if one
+    /// of the hashes is missing, or if another server computed the stored one.
     pub several: bool,
 }
 
@@ -96,7 +96,7 @@ impl Model {
         fresh
     }
 
-    /// Removes a ledger with everything in it. Its name becomes free.
+    /// Removes a ledger with everything in it. Its name can be used again.
     pub fn remove(&mut self, name: &LedgerName) {
         self.ledgers.remove(name);
     }
@@ -130,7 +130,8 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// The first [`Rejection`] in the order of its variants. A refused command changes nothing.
+    /// If several rejections apply, the one whose variant [`Rejection`] lists first. A refused command changes
+    /// nothing.
     pub fn execute(
         &mut self,
         ledger: &LedgerName,
@@ -189,9 +190,10 @@ impl Model {
         let date = book.log.last().map_or(now, |last| now.max(last.date));
         book.check(request.preconditions)?;
         let named = book.named(request.schema_version)?;
-        let (command, unnamed) = book.under(request.command, named.as_ref(), self.enforcement)?;
+        let (command, schema_not_specified) =
+            book.under(request.command, named.as_ref(), self.enforcement)?;
         let payload = book.payload(&command, date)?;
-        let outside = schemas::outside(&payload, named.as_ref(), self.enforcement)?;
+        let account_outside_chart = schemas::outside(&payload, named.as_ref(), self.enforcement)?;
         let entry = LogEntry {
             id: LogId::new(book.log.last().map_or(book.options.first_id.get(), |last| last.id.get() + 1)),
             date,
@@ -204,7 +206,7 @@ impl Model {
         if !dry_run {
             self.record(ledger, entry.clone());
         }
-        Ok(ModelAnswer { entry, replayed: false, violation: unnamed.or(outside) })
+        Ok(ModelAnswer { entry, replayed: false, violation: schema_not_specified.or(account_outside_chart) })
     }
 
     /// Returns the log, oldest entry first. Empty if there is no such ledger.
@@ -305,8 +307,8 @@ impl Model {
     }
 
     /// Sums the moves in a window: one row for each account and asset with at least one move. A filter
-    /// selects rows, and then rows with equal first `group_by` segments of the address are joined. Sorted;
-    /// metadata is that of the end of the window.
+    /// selects rows, and sees the metadata at the end of the window. Then the rows whose addresses begin with
+    /// the same `group_by` segments are added up. Sorted by account and asset.
     pub fn volumes(
         &self,
         ledger: &LedgerName,

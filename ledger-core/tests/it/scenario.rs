@@ -1,4 +1,5 @@
-//! Scenarios of a ledger in the language of [`crate::scenario_language`].
+//! Scenarios of a ledger: funds, reverts, references, dates and metadata. [`crate::scenario_language`] describes the
+//! language, and runs each line through the rules and the reference model.
 
 use crate::scenario_language::check;
 
@@ -27,7 +28,7 @@ fn only_world_goes_below_zero_by_itself() {
 }
 
 #[test]
-fn assets_are_apart() {
+fn balance_of_one_asset_does_not_pay_another() {
     check(
         "world -> a USD/2 100
          a -> b USD 1     refused: insufficient funds in a

@@ -5,6 +5,7 @@
 //! ```text
 //! world -> users:1 USD/2 100 & users:1 -> shop USD/2 40   a transaction; & joins postings
 //!     … force | reference R | dated 5 | with k=v | and users:1 k=v
+//! nothing                                                  a transaction without postings
 //! revert 1 [force] [at effective date]
 //! set users:1 k=v | set #1 k=v | unset users:1 k | unset #1 k      # is a transaction
 //!     … refused: insufficient funds in users:1
