@@ -1,5 +1,5 @@
-//! `stack-server auth`: from an empty directory to an authenticated call, on a stopped store and through a running
-//! server.
+//! `stack-server auth`: clients, their secrets, signing keys and tokens, managed in the data directory of a stopped
+//! server and through a running server.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -49,7 +49,7 @@ impl Drop for Running {
     }
 }
 
-/// An id and a secret in the output of a command.
+/// The id and the secret of a client, which a command prints as shell exports.
 struct Pair {
     id: String,
     secret: String,
@@ -101,22 +101,23 @@ fn from_nothing_to_an_authenticated_call() {
     assert!(String::from_utf8_lossy(&again.stderr).contains("clients already"));
 
     let server = Running::start(home.path(), &["--auth-enabled", "--auth-check-scopes"]);
-    let through = |id: &Pair, words: &[&str]| {
+    // Runs `stack-server auth` against the running server, as a client.
+    let through = |client: &Pair, words: &[&str]| {
         let mut command = Command::new(SERVER);
         command.arg("auth").args(words).args(["--server", &server.url]);
-        command.env("STACK_CLIENT_ID", &id.id).env("STACK_CLIENT_SECRET", &id.secret);
+        command.env("STACK_CLIENT_ID", &client.id).env("STACK_CLIENT_SECRET", &client.secret);
         command.output().expect("the command runs")
     };
     let token = text(&through(&admin, &["token"])).trim().to_owned();
     assert_eq!((status(&server.url, "/v2", &token), status(&server.url, "/v2", "x")), (200, 401));
-    let none = text(&through(&admin, &["token", "--scope", "openid"])).trim().to_owned();
-    assert_eq!(status(&server.url, "/v2", &none), 401);
+    let openid_token = text(&through(&admin, &["token", "--scope", "openid"])).trim().to_owned();
+    assert_eq!(status(&server.url, "/v2", &openid_token), 401);
 
     let words = ["client", "create", "--name", "o'shop", "--id", "shop", "--scope", "ledger:read"];
     let shop = Pair::of(&through(&admin, &words));
     assert!(text(&through(&admin, &["client", "list"])).contains("\"o'shop\""));
-    let of_shop = text(&through(&shop, &["token"])).trim().to_owned();
-    assert_eq!(status(&server.url, "/v2", &of_shop), 200);
+    let shop_token = text(&through(&shop, &["token"])).trim().to_owned();
+    assert_eq!(status(&server.url, "/v2", &shop_token), 200);
     let rotated = Pair::of(&through(&admin, &["client", "rotate-secret", "shop"]));
     assert!(!through(&shop, &["token"]).status.success(), "the older secret is gone");
     text(&through(&rotated, &["token"]));
@@ -142,6 +143,7 @@ fn a_stopped_store_is_managed_without_a_server() {
     let rotated = Pair::of(&auth(&["client", "rotate-secret", &made.id, "--data", data]));
     assert_eq!((rotated.id == made.id, rotated.secret == made.secret), (true, false));
     let listed = text(&auth(&["client", "list", "--data", data]));
+    // The list shows the last four of the 36 characters of a secret.
     assert!(
         listed.contains(&made.id)
             && listed.contains(&rotated.secret[32..])
@@ -172,7 +174,7 @@ fn a_stopped_store_is_managed_without_a_server() {
 }
 
 #[test]
-fn command_lines_without_sense_are_refused() {
+fn refuses_malformed_command_lines() {
     for words in [
         &[][..],
         &["nosuch"],
@@ -227,7 +229,7 @@ fn refuses_shared_directory_unless_allowed() {
 }
 
 #[test]
-fn a_running_server_has_its_store_to_itself() {
+fn refuses_store_of_a_running_server() {
     let home = tempfile::tempdir().expect("a directory");
     let server = Running::start(home.path(), &[]);
     let data = home.path().join("data");

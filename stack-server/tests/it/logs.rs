@@ -1,4 +1,5 @@
-//! Logs: the entry of each kind of write, in the forms of v1 and v2.
+//! Logs of v2: the entry of each kind of write, filters and request hashes. Also parameters of lists that a list does
+//! not use, and the update date of metadata.
 
 use serde_json::json;
 
@@ -34,9 +35,11 @@ fn every_write_is_a_log() {
     };
     assert_eq!(members(&logs[4]), ["revertedTransaction", "transaction"]);
     assert_eq!(logs[4]["data"]["revertedTransaction"]["reverted"], true);
-    let stack = server.get("/api/ledger/v2/main/logs?pageSize=1").is(200).json()["cursor"]["data"][0].clone();
-    assert_eq!(members(&stack), ["revertedTransactionID", "transaction"]);
-    assert_eq!(stack["data"]["revertedTransactionID"], 1);
+    // The stack's form states the id of the reverted transaction.
+    let in_stack =
+        server.get("/api/ledger/v2/main/logs?pageSize=1").is(200).json()["cursor"]["data"][0].clone();
+    assert_eq!(members(&in_stack), ["revertedTransactionID", "transaction"]);
+    assert_eq!(in_stack["data"]["revertedTransactionID"], 1);
 }
 
 #[test]
@@ -50,7 +53,7 @@ fn logs_are_filtered_by_date_id_and_type() {
     assert_eq!(ids(r#"{"$lt":{"id":2}}"#), "1");
     assert_eq!(ids(r#"{"$match":{"type":"SET_METADATA"}}"#), "2");
     let early = server.get("/v2/main/logs?pit=2020-01-01T00:00:00Z").is(200);
-    assert_eq!(early.column("id"), ["2", "1"], "a point in time means nothing here");
+    assert_eq!(early.column("id"), ["2", "1"], "a list of logs ignores the point in time");
 }
 
 /// Returns the request hashes in the logs of a ledger, oldest first.
@@ -72,7 +75,7 @@ fn logs_without_a_key_show_a_request_hash() {
     server.post("/v2/main/schemas/v1", r#"{"chart":{}}"#).is(204);
     let hashes = request_hashes(&server, "main");
     assert!(hashes.iter().all(|hash| hash.len() == 44), "{hashes:?}");
-    assert_eq!(hashes[2], hashes[3], "a key changes nothing about what is asked for");
+    assert_eq!(hashes[2], hashes[3], "the hash does not include the key");
     let mut distinct = hashes.clone();
     distinct.sort();
     distinct.dedup();
@@ -94,7 +97,7 @@ fn import_keeps_request_hashes_as_they_come() {
     server.post("/v2/copy", "").is(204);
     server.post("/v2/copy/logs/import", &lines.join("\n")).is(204);
     assert_eq!(request_hashes(&server, "copy"), ["another server's", ""]);
-    // A request is never a replay of a request without a key.
+    // A log without an idempotency key is never the answer to a later request, whatever its hash.
     server.post("/v2/copy/transactions/1/revert", "").is(201);
     assert_eq!(request_hashes(&server, "copy").len(), 3);
 }
@@ -110,8 +113,8 @@ fn lists_refuse_bad_dates_they_do_not_use() {
             server.get(&format!("/v2/{list}?{name}=")).is(200);
         }
     }
-    for good in ["endTime", "startTime"] {
-        let path = format!("/v2/main/volumes?{good}=2024-01-01T00:00:00Z");
+    for bound in ["endTime", "startTime"] {
+        let path = format!("/v2/main/volumes?{bound}=2024-01-01T00:00:00Z");
         server.get(&format!("{path}&pit=nodate")).refused(400, "VALIDATION");
         server.get(&format!("{path}&oot=nodate")).refused(400, "VALIDATION");
     }

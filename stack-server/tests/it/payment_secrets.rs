@@ -1,4 +1,5 @@
-//! Secrets of connectors and bank accounts: rotation of their key, and masks in responses of the API.
+//! Secrets of connectors and bank accounts: rotation of the key that encrypts them, and masks in responses of the API.
+//! Also the related accounts of a bank account after their connector was uninstalled.
 
 use ledger_store::Store;
 use serde_json::json;
@@ -15,7 +16,7 @@ fn with_keys(keys: &[&str]) -> Settings {
 }
 
 #[test]
-fn an_earlier_key_is_needed_for_one_start_only() {
+fn earlier_key_is_needed_only_for_one_start() {
     let store = Store::in_memory();
     let server = server_on(&store, with_keys(&["a"])).expect("a server");
     install(&server, "GENERIC", &json!({"name": "g", "apiKey": "canary-key", "endpoint": ""}));
@@ -48,17 +49,17 @@ fn a_redacted_configuration_shows_no_secret() {
 }
 
 #[test]
-fn uninstalling_takes_its_account_off_a_bank_account() {
+fn uninstall_removes_account_from_bank_account() {
     let server = TestServer::start();
-    let made = rcgen::generate_simple_self_signed(["client".to_owned()]).expect("a certificate");
+    let certificate = rcgen::generate_simple_self_signed(["client".to_owned()]).expect("a certificate");
     let config = json!({"name": "b", "username": "u", "password": "p", "pollingPeriod": "1h",
         "endpoint": "http://127.0.0.1:9", "authorizationEndpoint": "http://127.0.0.1:9",
-        "userCertificate": made.cert.pem(), "userCertificateKey": made.signing_key.serialize_pem()});
+        "userCertificate": certificate.cert.pem(), "userCertificateKey": certificate.signing_key.serialize_pem()});
     let connector = install(&server, "BANKING-CIRCLE", &config);
     let account = json!({"name": "n", "country": "FR", "iban": "FR7630001007941234567890185",
         "connectorID": connector});
-    let made = post(&server, "/bank-accounts", &account).is(200).json();
-    assert_eq!(made["data"]["connectorID"], json!(connector));
+    let created = post(&server, "/bank-accounts", &account).is(200).json();
+    assert_eq!(created["data"]["connectorID"], json!(connector));
     server.send("DELETE", "/api/payments/connectors/BANKING-CIRCLE", &[], "").is(204);
     let left = rows(&server, "/bank-accounts").remove(0);
     assert_eq!((&left["relatedAccounts"], &left["connectorID"]), (&json!([]), &json!("")));
