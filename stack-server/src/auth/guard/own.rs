@@ -23,9 +23,10 @@ pub(crate) fn is_signed_by_us(authority: &Authority, token: &Token<'_>) -> bool 
     signed().unwrap_or(false)
 }
 
-/// Verifies an access token except for its dates: it has the right type, issuer and signature, and some audience, and
-/// neither the token nor its session was revoked. Returns the epoch during which the token may stay cached. When the
-/// epoch ends, the token must be verified again.
+/// Verifies an access token except for its dates: its type, issuer and signature are right, and neither the token nor
+/// its session was revoked. The token must name an audience, but any audience is accepted: this server's tokens name
+/// the client that received them. Returns the epoch during which the token may stay cached. When the epoch ends, the
+/// token must be verified again.
 pub(crate) fn check(authority: &Authority, token: &Token<'_>) -> Option<Epoch> {
     // Take the epoch before the checks, so that a revocation during them ends it.
     let epoch = authority.epoch();
