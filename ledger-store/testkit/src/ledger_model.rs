@@ -1,4 +1,7 @@
 //! The ledger model: a plain list of existing and removed ledgers, with which campaigns compare a store.
+//!
+//! A deleted ledger still exists: it keeps its name and can be restored, but requests do not find it. A removed ledger
+//! no longer exists, and its name is free.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -19,6 +22,7 @@ struct TrackedLedger {
     info: LedgerInfo,
     /// Whether the ledger accepts no more imported logs.
     is_in_use: bool,
+    /// The contracts of API v1, as JSON text, if they were set.
     mapping: Option<String>,
     is_removed: bool,
 }
@@ -30,12 +34,16 @@ pub(crate) struct LedgerModel {
 }
 
 impl LedgerModel {
-    /// Returns the existing ledger with a name, deleted or not.
+    /// Returns the existing ledger with this name, even if it is deleted.
     fn named(&mut self, name: &LedgerName) -> Option<&mut TrackedLedger> {
         self.all.iter_mut().find(|ledger| !ledger.is_removed && ledger.info.name == *name)
     }
 
-    /// Returns the ledger that requests find by a name. They do not find deleted ledgers.
+    /// Returns the ledger with this name unless it is deleted, as requests find it.
+    ///
+    /// # Errors
+    ///
+    /// The error of a request for a ledger that does not exist.
     fn found(&mut self, name: &LedgerName) -> Result<&mut TrackedLedger, WriteError> {
         let named = self.named(name).filter(|ledger| ledger.info.deleted_at.is_none());
         named.ok_or_else(|| WriteError::LedgerNotFound { ledger: name.clone() })
@@ -64,6 +72,7 @@ impl LedgerModel {
         Ok(info)
     }
 
+    /// Sets metadata keys of a ledger. Other keys stay unchanged.
     pub(crate) fn describe(&mut self, name: &LedgerName, metadata: &Metadata) -> Result<(), WriteError> {
         self.found(name).map(|ledger| ledger.info.metadata.merge(metadata))
     }
@@ -72,6 +81,7 @@ impl LedgerModel {
         self.found(name).map(|ledger| drop(ledger.info.metadata.remove(key)))
     }
 
+    /// Sets the mapping of a ledger.
     pub(crate) fn map(&mut self, name: &LedgerName, mapping: &str) -> Result<(), WriteError> {
         self.found(name).map(|ledger| ledger.mapping = Some(mapping.to_owned()))
     }
@@ -101,8 +111,8 @@ impl LedgerModel {
         Ok(restored)
     }
 
-    /// Removes the ledgers that were deleted at least `retention` ago. Returns them, and the number of removed
-    /// documents.
+    /// Removes the ledgers that were deleted at least `retention` ago. Returns them, and the number of documents that
+    /// this removes from the store: one for each ledger, and one for each mapping.
     pub(crate) fn remove(&mut self, retention: Duration, now: Timestamp) -> (Vec<LedgerInfo>, u64) {
         let until = now.as_micros() - retention.as_micros() as i64;
         let mut removed = Vec::new();
@@ -128,7 +138,7 @@ impl LedgerModel {
         }
     }
 
-    /// Returns the description of the ledger that requests find by a name.
+    /// Returns the description of the ledger with this name, unless it is deleted.
     pub(crate) fn info(&self, name: &LedgerName) -> Option<&LedgerInfo> {
         self.existing()
             .map(|ledger| &ledger.info)
@@ -144,7 +154,7 @@ impl LedgerModel {
         self.all.iter().any(|ledger| ledger.is_removed && ledger.info.name == *name)
     }
 
-    /// Returns the number of the ledger with a name, deleted or not.
+    /// Returns the number of the existing ledger with this name, even if it is deleted.
     pub(crate) fn number(&self, name: &LedgerName) -> Option<u32> {
         self.existing().find(|ledger| ledger.info.name == *name).map(|ledger| ledger.info.id)
     }
@@ -160,7 +170,8 @@ impl LedgerModel {
         self.existing().map(|ledger| &ledger.info).filter(move |info| is_removed(info)).map(|info| &info.name)
     }
 
-    /// Compares the list of ledgers, each ledger by its name, and the removed ledgers.
+    /// Compares a snapshot of the store with the model: the list of ledgers, each ledger that is found by its name, and
+    /// which ledgers are removed.
     ///
     /// # Errors
     ///
@@ -190,7 +201,7 @@ impl LedgerModel {
         Ok(())
     }
 
-    /// Compares a page of the list of ledgers.
+    /// Asks the snapshot for a random page of the list of ledgers, and compares the answer with the model.
     ///
     /// # Errors
     ///
@@ -223,14 +234,14 @@ impl LedgerModel {
             Direction::Ascending => info.id < border,
             Direction::Descending => info.id > border,
         };
-        let place = |border: u32| list.iter().take_while(|info| goes_before(info, border)).count();
+        let count_before = |border: u32| list.iter().take_while(|info| goes_before(info, border)).count();
         let (begin, end) = match start {
             Start::First => (0, size),
             Start::After(border) => {
-                let begin = place(border) + usize::from(list.iter().any(|info| info.id == border));
+                let begin = count_before(border) + usize::from(list.iter().any(|info| info.id == border));
                 (begin, begin + size)
             }
-            Start::Before(border) => (place(border).saturating_sub(size), place(border)),
+            Start::Before(border) => (count_before(border).saturating_sub(size), count_before(border)),
         };
         let expected = &list[begin.min(list.len())..end.min(list.len())];
         let page = PageRequest { size, direction, start };
