@@ -1,4 +1,4 @@
-//! Values that were written since the last flush, by key.
+//! Values, by key, whose flush to the index has not finished.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
@@ -10,20 +10,20 @@ use hashbrown::hash_table::Entry;
 /// The container of one generation.
 pub(super) trait Generation {
     /// Creates an empty container with capacity for `count` values.
-    fn with_room(count: usize) -> Self;
+    fn with_capacity(count: usize) -> Self;
 
     /// Returns the number of values.
     fn len(&self) -> usize;
 
     /// Returns the capacity.
-    fn room(&self) -> usize;
+    fn capacity(&self) -> usize;
 
     /// Removes all values and keeps the memory.
     fn clear(&mut self);
 }
 
 impl<T> Generation for HashTable<T> {
-    fn with_room(count: usize) -> Self {
+    fn with_capacity(count: usize) -> Self {
         Self::with_capacity(count)
     }
 
@@ -31,7 +31,7 @@ impl<T> Generation for HashTable<T> {
         self.len()
     }
 
-    fn room(&self) -> usize {
+    fn capacity(&self) -> usize {
         self.capacity()
     }
 
@@ -44,7 +44,8 @@ impl<T> Generation for HashTable<T> {
 ///
 /// The newest generation belongs to the flush that has not begun yet; the others belong to running flushes.
 pub(super) struct Generations<G> {
-    each: VecDeque<(u64, G)>,
+    /// Each generation with the number of its flush, oldest first. Never empty.
+    by_flush: VecDeque<(u64, G)>,
     /// An empty generation whose memory is reused. The allocator would return new memory page by page, zeroed.
     spare: Option<G>,
 }
@@ -52,40 +53,40 @@ pub(super) struct Generations<G> {
 impl<G: Generation> Generations<G> {
     /// Creates an empty set whose first values belong to `flush`.
     pub(super) fn new(flush: u64) -> Self {
-        Self { each: VecDeque::from([(flush, G::with_room(0))]), spare: None }
+        Self { by_flush: VecDeque::from([(flush, G::with_capacity(0))]), spare: None }
     }
 
     /// Returns all generations, newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = &G> {
-        self.each.iter().rev().map(|(_, generation)| generation)
+        self.by_flush.iter().rev().map(|(_, generation)| generation)
     }
 
     /// Returns the newest generation.
     pub(super) fn newest(&self) -> &G {
-        &self.each.back().expect("`release` keeps the newest generation").1
+        &self.by_flush.back().expect("`release` keeps the newest generation").1
     }
 
-    /// Returns the newest generation for changing.
+    /// Returns the newest generation, to change it.
     pub(super) fn newest_mut(&mut self) -> &mut G {
-        &mut self.each.back_mut().expect("`release` keeps the newest generation").1
+        &mut self.by_flush.back_mut().expect("`release` keeps the newest generation").1
     }
 
     /// Starts a new generation: values from now on belong to `flush`.
     pub(super) fn begin(&mut self, flush: u64) {
         // The next generation is probably as large as the last. Growing it would move its content repeatedly.
-        let room = self.newest().len();
+        let capacity = self.newest().len();
         let generation = match self.spare.take() {
             // Do not keep memory that is much larger than needed.
-            Some(spare) if spare.room() / 4 <= room => spare,
-            _ => G::with_room(room),
+            Some(spare) if spare.capacity() / 4 <= capacity => spare,
+            _ => G::with_capacity(capacity),
         };
-        self.each.push_back((flush, generation));
+        self.by_flush.push_back((flush, generation));
     }
 
-    /// Drops the generations that flushes up to `flushed` have written.
+    /// Drops the generations of the flushes up to number `flushed`, which have ended. Keeps the newest generation.
     pub(super) fn release(&mut self, flushed: u64) {
-        while self.each.len() > 1 && self.each.front().is_some_and(|(flush, _)| *flush <= flushed) {
-            if let Some((_, mut generation)) = self.each.pop_front() {
+        while self.by_flush.len() > 1 && self.by_flush.front().is_some_and(|(flush, _)| *flush <= flushed) {
+            if let Some((_, mut generation)) = self.by_flush.pop_front() {
                 generation.clear();
                 self.spare = Some(generation);
             }
@@ -93,7 +94,7 @@ impl<G: Generation> Generations<G> {
     }
 }
 
-/// A map of the values that were written since the last flush.
+/// A map of the values whose flush to the index has not finished.
 pub(crate) struct Recent<K, V> {
     generations: Generations<HashTable<(K, V)>>,
     hasher: RandomState,
@@ -148,7 +149,7 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         self.generations.begin(flush);
     }
 
-    /// Drops the values that flushes up to `flushed` have written.
+    /// Drops the values of the flushes up to number `flushed`, which have ended.
     pub(crate) fn release(&mut self, flushed: u64) {
         self.generations.release(flushed);
     }

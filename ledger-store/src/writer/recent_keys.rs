@@ -66,11 +66,11 @@ struct Keys {
 }
 
 impl Generation for Keys {
-    fn with_room(count: usize) -> Self {
-        let room = count + count / 8;
+    fn with_capacity(count: usize) -> Self {
+        let capacity = count + count / 8;
         Self {
-            all: Vec::with_capacity(room),
-            slots: HashTable::with_capacity(room),
+            all: Vec::with_capacity(capacity),
+            slots: HashTable::with_capacity(capacity),
             settled: 0,
             heap_bytes: 0,
         }
@@ -80,7 +80,7 @@ impl Generation for Keys {
         self.all.len()
     }
 
-    fn room(&self) -> usize {
+    fn capacity(&self) -> usize {
         self.all.capacity()
     }
 
