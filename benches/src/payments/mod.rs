@@ -42,7 +42,7 @@ pub fn run(run: &HttpPayments) -> Result<Report, Failure> {
         let (server, address) = start("plain")?;
         runtime.block_on(async {
             let mut api = Api::connect(&address).await?;
-            ingestion::bound(run, &endpoint, &mut report).await?;
+            ingestion::measure_bare_client(run, &endpoint, &mut report).await?;
             let connector =
                 ingestion::ingest(run, server.id(), &mut api, &endpoint, false, &mut report).await?;
             let disk = disk_bytes(&data_dir.path().join("plain"))?;
