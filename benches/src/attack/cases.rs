@@ -1,4 +1,6 @@
 //! The attacks: the bytes that each connection sends, and the data that must exist before.
+//!
+//! During each attack, an honest client sends requests to the ledger `main`.
 
 use std::fmt::Write as _;
 
@@ -12,20 +14,22 @@ const BODY_BYTES: usize = 4 << 20;
 pub struct Case {
     /// The name of the attack.
     pub name: &'static str,
-    /// Number of connections of a whole attack.
+    /// Number of connections of the attack at full scale. A run may use a part of them.
     pub(super) connections: u64,
-    /// True if the store records the requests. Then the memory share of the store fills as well.
+    /// Whether the attack writes to the store. The store may then fill its share of the memory budget, too, so the
+    /// server may use the whole budget.
     pub(super) writes: bool,
-    /// Creates the ledgers and transactions that the attack needs.
+    /// Creates the ledgers and transactions that the attack needs, given the server's address and the number of
+    /// connections.
     pub(super) prepare: fn(&str, u64) -> Result<(), Failure>,
-    /// Returns the bytes that a connection sends, by its number.
+    /// Returns the bytes that a connection sends, given the number of the connection.
     pub(super) request: fn(u64) -> Request,
 }
 
 /// The bytes that a connection sends.
 pub(super) struct Request {
     pub(super) head: String,
-    /// Number of filling bytes after the head.
+    /// Number of meaningless bytes to send after the head.
     pub(super) filling: usize,
     /// The attacker's action after it has sent these bytes.
     pub(super) next: NextAction,
@@ -65,7 +69,7 @@ pub const CASES: &[Case] = &[
         },
     },
     Case {
-        // Imports of a log that does not end.
+        // Imports whose first log never ends.
         name: "imports",
         connections: 100,
         writes: false,
@@ -85,7 +89,7 @@ pub const CASES: &[Case] = &[
         request: |_| Request::of(get("/v2/main/transactions?pageSize=100&expand=volumes,effectiveVolumes")),
     },
     Case {
-        // Heads that do not end.
+        // Request heads that never end.
         name: "heads",
         connections: 3_000,
         writes: false,
@@ -113,7 +117,7 @@ pub const CASES: &[Case] = &[
         request: |_| Request { next: NextAction::Repeats, ..Request::of(long_stream()) },
     },
     Case {
-        // Streams of 30,000 transactions whose clients leave without the answer.
+        // Streams of 30,000 transactions whose clients close the connection without reading the answer.
         name: "abandoned",
         connections: 4,
         writes: true,
@@ -170,7 +174,7 @@ fn make_ledgers(address: &str, imports: u64) -> Result<(), Failure> {
     send_all(address, [post("/v2/main", 0)].into_iter().chain(ledgers))
 }
 
-/// Makes the ledger of the honest client with transactions of three megabytes.
+/// Creates the ledger of the honest client and fills it with `count` transactions of three megabytes each.
 fn make_large_transactions(address: &str, count: u64) -> Result<(), Failure> {
     make_ledgers(address, 0)?;
     let mut body = String::from("{\"postings\":[");
