@@ -1,4 +1,4 @@
-//! Export and import of ledgers as text.
+//! Export and import of ledgers as text: an optional line that describes the ledger, and its logs, one per line.
 
 use std::error::Error;
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ fn name(text: &str) -> LedgerName {
     LedgerName::parse(text).expect("a name")
 }
 
-/// Creates a ledger with logs of every type except schemas, more than an export reads at once.
+/// Creates a ledger with 606 logs. They have every type except schemas, and are more than an export reads at once.
 fn filled(store: &Store, ledger: &str) -> Result<Ledger, LedgerError> {
     let ledger = store.ledger(ledger)?;
     let mut batch = ledger.batch();
@@ -38,6 +38,7 @@ fn filled(store: &Store, ledger: &str) -> Result<Ledger, LedgerError> {
     Ok(ledger)
 }
 
+/// Returns the logs of a ledger as text, without the line that describes the ledger.
 fn exported(ledger: &Ledger) -> Result<String, Box<dyn Error>> {
     let mut text = Vec::new();
     ledger.export_logs(&mut text)?;
@@ -67,7 +68,7 @@ fn import_of_export_makes_equal_ledger() -> Result<(), Box<dyn Error>> {
     assert_eq!((info.features, info.metadata), (features, metadata));
     assert_eq!(copy.balances().now()?, main.balances().now()?);
     assert_eq!(copy.get_account("bank")?.metadata, main.get_account("bank")?.metadata);
-    // Repeating an import changes nothing, even for a text without a description.
+    // Repeating an import changes nothing, even if the text does not describe the ledger.
     let report = copy.import(text.as_slice())?;
     assert_eq!((report.imported, report.skipped), (0, 606));
     assert_eq!(copy.import(exported(&main)?.as_bytes())?.skipped, 606);
@@ -170,7 +171,7 @@ fn ledger_in_use_takes_no_logs() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A writer that accepts this many bytes, and then fails.
+/// A writer that accepts this many bytes, and then fails like a full disk.
 struct Full(usize);
 
 impl Write for Full {
