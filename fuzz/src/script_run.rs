@@ -14,7 +14,7 @@ use ledger_core::script::{
 use ledger_core::{AccountAddress, Amount, Balance, MetadataValue, SmolStr};
 use ledger_testkit::Rng;
 
-/// Reads a sequence of choices.
+/// Generates a script, balances and variables from the bytes, runs the script, and checks its outcome.
 pub fn run(data: &[u8]) {
     let mut rng = Rng::from_bytes(data);
     let mut generator = ScriptGenerator { rng: &mut rng, limits: BTreeMap::new(), asked: Some(0), depth: 0 };
@@ -59,6 +59,8 @@ pub fn run(data: &[u8]) {
     }
 }
 
+/// Checks the laws of money on an outcome. `limits` and `asked` are those of the [`ScriptGenerator`]; `who` is the
+/// value of the variable `$who`.
 fn oracle(
     outcome: &Outcome,
     initial: &Balances,
@@ -164,9 +166,10 @@ impl Reads for Balances {
 /// Generates scripts.
 struct ScriptGenerator<'m, 'd> {
     rng: &'m mut Rng<'d>,
-    /// Maximum overdraft of each account, or `None` without a limit.
+    /// Maximum overdraft that the script allows each account, by its name or by `$who`; `None` without a limit.
     limits: BTreeMap<String, Option<u64>>,
-    /// The amount to deliver, if the script alone determines it.
+    /// The sum of the amounts that the script sends, or `None` if it depends on balances or variables, or if the
+    /// script keeps a part.
     asked: Option<u64>,
     depth: u32,
 }
@@ -219,7 +222,7 @@ impl ScriptGenerator<'_, '_> {
         }
     }
 
-    /// Generates a source that is bounded in every position.
+    /// Generates a source with a limited amount. `send [COIN *]` accepts no other.
     fn bounded_source(&mut self) -> String {
         let account = self.account();
         match self.rng.below(3) {
@@ -233,6 +236,7 @@ impl ScriptGenerator<'_, '_> {
         }
     }
 
+    /// Records that the script allows an account an overdraft. The largest one counts.
     fn limit(&mut self, account: &str, limit: Option<u64>) {
         let account = if account == "$read" { "@a1" } else { account };
         let known = self.limits.entry(account.trim_start_matches('@').to_owned()).or_insert(Some(0));
@@ -274,7 +278,7 @@ impl ScriptGenerator<'_, '_> {
         text
     }
 
-    /// Generates shares that add up to one, unless the variable is too large.
+    /// Generates shares that add up to one. The variable `$part` is at most one.
     fn shares(&mut self) -> Vec<String> {
         match self.rng.below(4) {
             0 => vec!["1/3".into(), "1/3".into(), "1/3".into()],
