@@ -58,6 +58,7 @@ pub(super) async fn read(context: &Context<'_>) -> Result<Reply, ApiError> {
     Ok(data(context, StatusCode::OK, |json| forms::pool(json, &pool.id, &pool.name, &members)))
 }
 
+/// The body of a request to create a pool, or to add the account `account` to one.
 #[derive(Default)]
 struct Body<'a> {
     name: Text<'a>,
@@ -120,7 +121,8 @@ pub(super) async fn create(context: &Context<'_>) -> Result<Reply, ApiError> {
     Ok(data(context, StatusCode::OK, |json| forms::pool(json, &created.id, &created.name, &accounts)))
 }
 
-/// Deletes members of a pool, and the pool if no other member is left. Returns whether the pool is deleted.
+/// Deletes up to [`MEMBERS_MAX`] members of a pool in one commit, and the pool if it has no more. Returns whether the
+/// pool is deleted.
 fn delete_part(payments: &Payments, id: &Uuid) -> Result<bool, ApiError> {
     payments.write(|snapshot| {
         let Versioned { value: pool, version } = find(snapshot, id)?;
@@ -144,7 +146,7 @@ fn delete_part(payments: &Payments, id: &Uuid) -> Result<bool, ApiError> {
 pub(super) async fn delete(context: &Context<'_>) -> Result<Reply, ApiError> {
     let id = uuid(context, 0)?;
     let payments = context.app.payments().clone();
-    // One commit, unless the pool has more members than fit. The last commit contains the pool, so that no member
+    // Use as many commits as the members need. The last one deletes the pool, too, so that no member
     // remains without it.
     let write = move |_: &ledger_store::Store| {
         while !delete_part(&payments, &id)? {}
@@ -173,7 +175,7 @@ async fn change_member(
     context: &Context<'_>,
     id: Uuid,
     account: AccountId,
-    is_added: bool,
+    adds: bool,
 ) -> Result<Reply, ApiError> {
     let payments = context.app.payments().clone();
     let write = move |_: &ledger_store::Store| {
@@ -182,7 +184,7 @@ async fn change_member(
             let mut members = pool::members(snapshot, &id)?;
             let is_member = members.contains(&account);
             let member = Member { pool: id, account: account.clone() };
-            let change = if is_added {
+            let change = if adds {
                 check_account(snapshot, &account)?;
                 if is_member {
                     return Err(ApiError::validation("the account is in the pool already"));
@@ -197,8 +199,8 @@ async fn change_member(
                 record::delete::<Member>(member.key(), Expected::Anything)
             };
             let mut changes = payments.event_changes(&[Event::Pool(&pool, &members)], log::now());
-            // Write the unchanged pool, so that concurrent changes and deletions of the pool conflict. Each event then
-            // contains all earlier changes.
+            // Write the unchanged pool, so that concurrent changes and deletions of the pool conflict. The event of
+            // each change then lists the members after all earlier changes.
             changes.extend([record::put(&pool, Expected::Version(version)), change]);
             Ok((changes, ()))
         })
