@@ -197,7 +197,8 @@ impl App {
         &self.0.description
     }
 
-    /// Returns the v1 rules of a ledger.
+    /// Returns the rules of API v1 for the transactions of a ledger: the contracts of its mapping, and whether a
+    /// transaction may be dated before the last one.
     ///
     /// # Errors
     ///

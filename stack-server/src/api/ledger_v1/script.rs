@@ -1,4 +1,5 @@
-//! `POST /script`. Every outcome of a script has status 200. A refusal carries a transaction of zeros.
+//! `POST /script`. The response has status 200 even if the script is refused. A refusal contains the error and an empty
+//! transaction, whose id is 0.
 
 use hyper::StatusCode;
 use ledger_core::{Command, Rejection};
@@ -13,13 +14,13 @@ use crate::http::json::{self, Object};
 use crate::http::response::{self, Reply};
 
 pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let ledger = ledger::view(context)?;
+    let view = ledger::view(context)?;
     let Object(body) =
         json::first::<Object<RunBody<'_>>>(&context.body).map_err(|error| malformed(&error))?;
     if body.is_empty() {
         return Ok(refusal(context, &error::script_refused(Code::NoScript, "no script to execute")));
     }
-    let create = match body.into_create(context.app.legacy_rules(ledger.as_ref())?) {
+    let create = match body.into_create(context.app.legacy_rules(view.as_ref())?) {
         Ok(create) => create,
         Err(error) => return Ok(refusal(context, &error)),
     };
@@ -27,7 +28,7 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
     let mode = write::mode(context);
     let receipts = match write::outcome(context, vec![command], mode, Detail::Entry).await? {
         Ok(receipts) => receipts,
-        // The script was not run, so this error has its ordinary status.
+        // The request is refused before its script runs, so this error has its own status instead of 200.
         Err(mismatch @ Rejection::IdempotencyMismatch { .. }) => return Err(error::refused(mismatch)),
         Err(rejection) => return Ok(refusal(context, &error::refused(rejection))),
     };
@@ -40,7 +41,8 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
     Ok(write::mark_replays(json.reply(StatusCode::OK), &receipts))
 }
 
-/// Builds the response for a refused script. Here its text does not start with the code.
+/// Builds the response for a refused script. Its error text lacks the code in brackets with which other routes begin
+/// the text. Every error except [`Code::Validation`] has a link to a page that shows the text.
 fn refusal(context: &Context<'_>, refused: &ApiError) -> Reply {
     let text = error::script_text(refused).unwrap_or(&refused.message);
     let has_link = !matches!(refused.code, Code::Validation);
