@@ -11,13 +11,13 @@ use crate::progress::{Progress, ProgressWatcher};
 
 /// The clock for insertion dates.
 ///
-/// It may step back: the dates in a ledger's log never decrease.
+/// It may step back. The store then repeats the last date of a ledger, so the dates in a ledger's log never decrease.
 pub trait TimeSource: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// A closure tells the time, for tests.
+/// A closure that returns the current time, for tests.
 ///
 /// ```
 /// use ledger_store::prelude::*;
@@ -77,7 +77,8 @@ pub struct Options {
     /// Temporary buffers of a flush or a merge stay within the budget as long as no single entry is larger than a few
     /// megabytes.
     pub memory_budget: usize,
-    /// The clock for insertion dates, and for the effective dates of transactions that state none. The default is the clock of the operating system.
+    /// The clock for insertion dates, and for the effective dates of transactions that state none. The default is the
+    /// clock of the operating system.
     pub clock: Arc<dyn TimeSource>,
     /// Size in bytes at which a file of the journal is sealed. The default is 1 GiB. Bounds how much is checked when a
     /// store is opened after a crash.
@@ -128,19 +129,19 @@ impl fmt::Debug for Options {
 pub(crate) struct Shares {
     /// The writer's table of accounts.
     pub(crate) accounts: usize,
-    /// Rows in memory, and the keys to find them, at which a flush begins. Up to twice as much may be in memory while
-    /// a flush is running.
+    /// Unflushed rows and recent keys. A flush begins when they fill the share. Up to twice the share may be in memory
+    /// while a flush is running.
     pub(crate) memtable: usize,
     /// The page cache of the index.
     pub(crate) index_cache: usize,
-    /// Filters of runs. The writer's filters of keys, which are resident, and the readers' cache of filter pages may
-    /// take this much each.
+    /// Filters, which tell whether a run of the index may contain a key. Counts twice: once for the writer's filters,
+    /// which stay in memory, and once for the readers' cache of filter pages.
     pub(crate) filters: usize,
     /// The newest chunks of the journal.
     pub(crate) journal_cache: usize,
     /// Queued commands.
     pub(crate) queue: usize,
-    /// Entries, or their texts, that wait to be hashed.
+    /// Entries, as requests or as canonical texts, that wait for the hashing thread.
     pub(crate) hash_texts: usize,
     /// The cache of account addresses for readers.
     pub(crate) addresses: usize,
@@ -151,7 +152,8 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Returns the shares divided by `by`. The journal cache keeps its size.
+    /// Returns shares for work beside the open store, such as a verification: these shares divided by `by`, except that
+    /// the journal cache keeps its size.
     pub(crate) fn divided(self, by: usize) -> Self {
         Self {
             accounts: self.accounts / by,
