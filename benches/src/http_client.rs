@@ -13,20 +13,22 @@ pub struct Connection {
     received: Vec<u8>,
 }
 
-/// The status and body of an answer. The connection owns the body until the next request.
+/// The status and body of an answer. The body is in the buffer of the connection, which the next request overwrites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer<'a> {
     /// The status code.
     pub status: u16,
-    /// The body, without its transfer encoding.
+    /// The body. Its length is the `Content-Length` of the answer; the client does not support other encodings.
     pub body: &'a [u8],
 }
 
+/// The status line and headers of an answer, parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
     status: u16,
     /// Offset of the body.
     end: usize,
+    /// Length of the body.
     length: usize,
 }
 
@@ -84,7 +86,7 @@ impl Connection {
     }
 }
 
-/// Parses the head of an answer once it is complete.
+/// Parses the head of an answer. Returns `None` while the head is not complete.
 fn parse_head(received: &[u8]) -> Result<Option<Head>, Failure> {
     let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let text = std::str::from_utf8(&received[..end])?;
