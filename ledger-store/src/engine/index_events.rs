@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Maximum number of events that are kept until the application registers a watcher.
+/// Maximum number of events that are kept until the application registers a watcher, and of the reasons in
+/// [`IndexStatus::rebuilt`].
 const EVENTS_KEPT: usize = 32;
+
 /// A change in the health of the index while the store is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -40,12 +42,12 @@ pub enum IndexEvent {
 /// The health of the index of an open store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexStatus {
-    /// The reason why a new index is being built, while one is.
+    /// The reason why a new index is being built, or `None` if none is.
     pub rebuilding: Option<String>,
     /// The reasons of the rebuilds since the store was opened, oldest first. Only the latest are kept.
     pub rebuilt: Vec<String>,
-    /// The reason why the index cannot be written, while it cannot. Writes go on until memory is full, and are then
-    /// refused with errors that can be retried.
+    /// The reason why the index cannot be written, or `None` if it can. Writes to the store go on until memory is full,
+    /// and are then refused with errors that can be retried.
     pub unavailable: Option<String>,
 }
 
@@ -54,7 +56,8 @@ type Watcher = Box<dyn Fn(&IndexEvent) + Send>;
 /// State shared by the threads that notice a fault and the thread that repairs it.
 #[derive(Default)]
 pub(crate) struct RepairState {
-    wanted: Mutex<bool>,
+    /// Whether a thread has asked for a check that has not begun.
+    is_check_requested: Mutex<bool>,
     wake: Condvar,
     report: Mutex<Report>,
 }
@@ -67,26 +70,27 @@ struct Report {
 }
 
 impl RepairState {
-    /// Asks the repair thread to examine the index.
+    /// Asks the repair thread to check the index.
     pub(crate) fn request_check(&self) {
-        *self.wanted.lock() = true;
+        *self.is_check_requested.lock() = true;
         self.wake.notify_all();
     }
 
-    /// Waits until a thread asks for an examination, but at most this long.
+    /// Waits until a thread asks for a check, but at most this long.
     pub(super) fn wait(&self, at_most: Duration) {
-        let mut wanted = self.wanted.lock();
-        if !*wanted {
-            self.wake.wait_for(&mut wanted, at_most);
+        let mut is_requested = self.is_check_requested.lock();
+        if !*is_requested {
+            self.wake.wait_for(&mut is_requested, at_most);
         }
-        *wanted = false;
+        *is_requested = false;
     }
 
     pub(super) fn status(&self) -> IndexStatus {
         self.report.lock().status.clone()
     }
 
-    /// Calls `watcher` for every event. Earlier events come first.
+    /// Calls `watcher` for the kept events now, and for every later event. Each call holds the lock of the report, so
+    /// the watcher must not use the store.
     pub(crate) fn watch(&self, watcher: impl Fn(&IndexEvent) + Send + 'static) {
         let mut report = self.report.lock();
         for event in report.events.drain(..) {
@@ -95,6 +99,7 @@ impl RepairState {
         report.watcher = Some(Box::new(watcher));
     }
 
+    /// Updates the status, and passes the event to the watcher. Keeps the event if there is no watcher yet.
     pub(super) fn emit(&self, event: IndexEvent) {
         let mut report = self.report.lock();
         let status = &mut report.status;
