@@ -1,7 +1,8 @@
-//! Schedules as cron expressions with seconds, in the form of this API's deployment files.
+//! Schedules as cron expressions with seconds, such as the one by which the server removes deleted buckets.
 //!
-//! The original servers parse these files with Go's `robfig/cron`. No crate accepts the same expressions
-//! (`docs/decisions/cron.md` lists those that were tried). The tests hold the results of that parser.
+//! Deployment files of the original servers contain such expressions, which those servers parse with Go's
+//! `robfig/cron`. This server accepts the same expressions. No crate does
+//! (`docs/decisions/cron.md` lists those that were tried). The tests contain the results of the original parser.
 
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ enum ScheduleFault {
     Period(DurationError),
 }
 
-/// Schedules as cron expressions with seconds, in the form of this API's deployment files.
+/// A schedule: a cron expression with seconds, in UTC, or a period. See [`Schedule::parse`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule(Kind);
 
@@ -68,7 +69,8 @@ struct Calendar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Set {
     bits: u64,
-    /// Whether the field is `*` or `?`. The other field of days then decides the day alone.
+    /// Whether the field contains `*` or `?`, without a step or with step 1. If this is a field of days, the other
+    /// field of days decides the day alone.
     is_any: bool,
 }
 
@@ -85,20 +87,20 @@ impl Set {
 impl Schedule {
     /// Parses the fields second, minute, hour, day of the month, month and day of the week (0 is Sunday). Each is
     /// `*`, `?`, a number, a name of three letters, a range `a-b`, a step `*/n`, or a list of these. Without the
-    /// field for the second there are five fields, and the second is 0. A day must be allowed by both fields of
-    /// days; if both are restricted, one of them is enough. Also accepts `@hourly`, `@daily`, `@weekly`,
-    /// `@monthly`, `@yearly`, and `@every` with a duration of whole seconds, at least one. `TZ=UTC` or
-    /// `CRON_TZ=UTC` may precede the expression.
+    /// field for the second there are five fields, and the second is 0. If both the day of the month and the day of
+    /// the week are restricted, a day needs to match only one of them. Also accepts `@hourly`, `@daily`, `@weekly`,
+    /// `@monthly`, `@yearly`, and `@every` with a duration, which is rounded down to whole seconds, but not below one.
+    /// `TZ=UTC` or `CRON_TZ=UTC` may precede the expression.
     ///
     /// # Errors
     ///
     /// Fails if the text has another form, names another time zone, or never matches a day.
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
-        let none = |reason| ScheduleError { text: text.to_owned(), reason };
+        let refused = |reason| ScheduleError { text: text.to_owned(), reason };
         let expression = match text.split_once(char::is_whitespace) {
             Some((zone, expression)) if zone.starts_with("TZ=") || zone.starts_with("CRON_TZ=") => {
                 if !zone.ends_with("=UTC") {
-                    return Err(none(ScheduleFault::Zone));
+                    return Err(refused(ScheduleFault::Zone));
                 }
                 expression
             }
@@ -113,7 +115,7 @@ impl Schedule {
             other => match other.strip_prefix("@every ") {
                 Some(period) => {
                     let period = duration::parse(period.trim());
-                    let period = period.map_err(|error| none(ScheduleFault::Period(error)))?;
+                    let period = period.map_err(|error| refused(ScheduleFault::Period(error)))?;
                     return Ok(Self(Kind::Every(Duration::from_secs(period.as_secs().max(1)))));
                 }
                 None => other,
@@ -126,11 +128,11 @@ impl Schedule {
                 [seconds, minutes, hours, days, months, weekdays]
             }
             _ => {
-                return Err(none(ScheduleFault::FieldCount));
+                return Err(refused(ScheduleFault::FieldCount));
             }
         };
         let field = |name, text, range, names| {
-            field(text, range, names).ok_or_else(|| none(ScheduleFault::Field(name)))
+            field(text, range, names).ok_or_else(|| refused(ScheduleFault::Field(name)))
         };
         let calendar = Calendar {
             seconds: field("the second", seconds, (0, 59), &[])?,
@@ -141,7 +143,7 @@ impl Schedule {
             weekdays: field("the day of the week", weekdays, (0, 6), &WEEKDAYS)?,
         };
         if calendar.next(Timestamp::from_micros(0)).is_none() {
-            return Err(none(ScheduleFault::NeverDue));
+            return Err(refused(ScheduleFault::NeverDue));
         }
         Ok(Self(Kind::Calendar(calendar)))
     }
@@ -192,14 +194,19 @@ impl Calendar {
         let (_, month, day_of_month) = begin.date();
         // The first of January 1970 was a Thursday.
         let weekday = (day + 4).rem_euclid(7);
-        let (by_month, by_week) = (self.days.has(day_of_month.into()), self.weekdays.has(weekday));
-        let is_meant =
-            if self.days.is_any || self.weekdays.is_any { by_month && by_week } else { by_month || by_week };
-        self.months.has(month.into()) && is_meant
+        let has_date = self.days.has(day_of_month.into());
+        let has_weekday = self.weekdays.has(weekday);
+        let has_day = if self.days.is_any || self.weekdays.is_any {
+            has_date && has_weekday
+        } else {
+            has_date || has_weekday
+        };
+        self.months.has(month.into()) && has_day
     }
 }
 
-/// Parses a field with values in a range. The first name means the least value.
+/// Parses a field with values in a range. Returns `None` if the text is not valid. `names` are the names of the values,
+/// from the least value on.
 fn field(text: &str, (least, greatest): (i64, i64), names: &[&str]) -> Option<Set> {
     let number = |text: &str| -> Option<i64> {
         let named = names.iter().position(|name| name.eq_ignore_ascii_case(text));
