@@ -34,13 +34,13 @@ pub struct Program {
     pub(super) profile: Profile,
     /// The features that the script itself turns on.
     pub(super) flags: Flags,
-    /// A feature in the directive that does not exist.
+    /// The name in the script's feature directive that is no feature, if there is one.
     pub(super) unknown_feature: Option<(Span, SmolStr)>,
     pub(super) variables: Vec<Variable>,
     pub(super) statements: Vec<Statement>,
     pub(super) accounts: Names<AccountAddress>,
     pub(super) assets: Names<SmolStr>,
-    /// Whether the script reads balances outside the `vars` block.
+    /// Whether the script calls a function outside the `vars` block. The call may read a balance.
     pub(super) reads_mid_script: bool,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Variable {
     /// Position of the name in the declaration.
     pub(super) span: Span,
     pub(super) name: SmolStr,
-    /// The declared type, or the word that is no type with its position.
+    /// The declared type. If the word in its place is no type: that word, with its position.
     pub(super) declared: Result<Type, (Span, SmolStr)>,
     pub(super) origin: Option<Origin>,
 }
@@ -118,7 +118,7 @@ pub(super) enum ExprKind {
     Monetary(AssetId, IBig),
     /// A use of a variable, by its slot.
     Variable(u32),
-    /// A name that is not declared, or only further below.
+    /// A use of a variable that is not declared, or is declared only after this use.
     Unbound(SmolStr),
     Interpolated(Box<[Part]>),
     MonetaryOf(Box<(Expr, Expr)>),
@@ -140,7 +140,7 @@ pub(super) enum Part {
 pub(super) struct Call {
     pub(super) span: Span,
     pub(super) name: SmolStr,
-    /// The function, or `None` if no function with a value has this name.
+    /// The function, or `None` if no function that returns a value has this name.
     pub(super) function: Option<Function>,
     pub(super) arguments: Box<[Expr]>,
     /// Whether the call is outside the `vars` block, where it needs a feature flag.
