@@ -1,4 +1,5 @@
-//! Filters of lists: a JSON object with one operator, as clients of the payments API send them.
+//! Filters of lists, as clients of the payments API send them: a JSON object with one operator, which may contain
+//! further filters.
 
 use ledger_core::{
     Balance, Comparison, FilterNode, FilterSyntaxError, FilterValue, Json, JsonCondition, Operator,
@@ -12,7 +13,7 @@ const NODES_MAX: usize = 200;
 /// The type of the values of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KeyKind {
-    /// A text with order.
+    /// A text that can be compared by order, too.
     OrderedText,
     /// An integer.
     Number,
@@ -38,7 +39,7 @@ pub(crate) enum Value {
     Number(Balance),
 }
 
-/// Access of a filter to the values of a row.
+/// A row of a list, whose values a filter compares.
 pub(crate) trait Row {
     /// Returns the value of this key.
     fn value(&self, key: &str) -> Option<Value>;
@@ -59,7 +60,7 @@ enum Test {
         value: Value,
     },
     Metadata(String, String),
-    /// No row fulfils it.
+    /// A condition on an id that no record can have. No row fulfils it.
     Nothing,
 }
 
@@ -95,12 +96,13 @@ impl Filter {
         accepts(&self.0, row)
     }
 
-    /// Returns whether the filter matches no row, whatever the rows contain. May return `false` for such a filter.
+    /// Returns `true` only if the filter can match no row. May miss this, and return `false`.
     pub(crate) fn matches_nothing(&self) -> bool {
         matches_nothing(&self.0)
     }
 
-    /// Returns the text that this key has in every matching row, if the filter requires one.
+    /// Returns the text that the filter requires of this key in every row, if it finds one. A list can then find the
+    /// rows by an index.
     pub(crate) fn required_text(&self, wanted: &str) -> Option<&str> {
         required_text(&self.0, wanted)
     }
