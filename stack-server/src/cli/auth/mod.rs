@@ -81,6 +81,7 @@ fn usage_error(reason: impl Into<String>) -> Failure {
 /// The parsed command line.
 #[derive(Default)]
 struct CommandLine {
+    /// The arguments that are not options: the command, and the id of a client if the command takes one.
     words: Vec<String>,
     data: Option<PathBuf>,
     key_file: Option<PathBuf>,
@@ -99,6 +100,8 @@ struct CommandLine {
 }
 
 impl CommandLine {
+    /// Parses the arguments. Variables of the environment supply the options that have one and are missing. Returns
+    /// `None` if the user asks for help.
     fn read(
         arguments: Vec<OsString>,
         variable: impl Fn(&str) -> Option<String>,
@@ -153,9 +156,9 @@ impl CommandLine {
                 "scope" => command_line.scopes.extend(text()?.split([' ', ',']).map(str::to_owned)),
                 "redirect-uri" => command_line.redirect_uris.push(text()?),
                 other => {
-                    let meant = suggestion(other, OPTIONS);
+                    let hint = suggestion(other, OPTIONS);
                     return Err(usage_error(format!(
-                        "unknown option --{other}{meant}; see stack-server help auth"
+                        "unknown option --{other}{hint}; see stack-server help auth"
                     )));
                 }
             }
@@ -197,6 +200,7 @@ impl CommandLine {
         Ok(Local::open(&data, source, address, self.allow_shared_directory)?)
     }
 
+    /// Returns the running server. Requests to it need the id and secret of a client.
     fn remote(&self) -> Result<Remote, Failure> {
         let (Some(id), Some(secret)) = (&self.client_id, &self.client_secret) else {
             return Err(usage_error(
@@ -242,7 +246,7 @@ impl CommandLine {
     }
 }
 
-/// The place of the clients and keys: a stopped store or a running server.
+/// The stopped store or the running server whose clients and keys a command manages.
 enum Target {
     Local(Local),
     Remote(Remote),
@@ -292,7 +296,8 @@ impl Target {
     }
 }
 
-/// Executes the command in the arguments after `auth`. The output is for other programs, and contains secrets.
+/// Executes the command in the arguments after `auth`. Writes its result to `out`, in forms that shells and other
+/// programs can read. The result may contain secrets.
 ///
 /// # Errors
 ///
@@ -345,8 +350,8 @@ fn unknown_command(words: &[&str]) -> Failure {
         _ => &["init", "client", "token", "keys"],
     };
     let word = if matches!(words, ["client" | "keys", _, ..]) { words[1] } else { words[0] };
-    let meant = if known.contains(&word) { String::new() } else { suggestion(word, known.iter().copied()) };
-    usage_error(format!("unknown command {:?}{meant}; see stack-server help auth", words.join(" ")))
+    let hint = if known.contains(&word) { String::new() } else { suggestion(word, known.iter().copied()) };
+    usage_error(format!("unknown command {:?}{hint}; see stack-server help auth", words.join(" ")))
 }
 
 /// Creates the first client of a store. A second call fails, because there are clients by then.
@@ -362,7 +367,7 @@ fn init(command_line: &CommandLine, out: &mut dyn Write) -> Result<(), Failure> 
     print(out, &exports(&id, Some(&secret)))
 }
 
-/// Returns a client as lines for a shell.
+/// Returns shell commands that set the variables with which later commands log in as a client.
 fn exports(id: &str, secret: Option<&str>) -> String {
     // Users can choose ids. Inside single quotes, only the quote itself has a meaning.
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
