@@ -55,7 +55,8 @@ impl Program {
         self.profile
     }
 
-    /// Lists the variables whose values the caller must give, with their types, in order of declaration.
+    /// Lists the variables whose values the caller must give, with their types, in order of declaration. Omits
+    /// variables whose declared type does not exist.
     pub fn needed_variables(&self) -> impl Iterator<Item = (&str, Type)> {
         let of_caller = |variable: &&Variable| variable.origin.is_none();
         self.variables
