@@ -369,17 +369,19 @@ mod tests {
         let clock = Arc::new(SetClock::default());
         let mut options = Options::default();
         options.clock = clock.clone();
-        let settings = AuthorizationSettings::new(KeySource::Given(MasterKey::random().expect("a key")));
+        let settings = AuthorizationSettings::new(KeySource::Given(
+            MasterKey::random().expect("the system has random bytes"),
+        ));
         let period = settings.key_rotation;
         let authority = Authority::new(&Store::in_memory_with(&options), settings, "http://127.0.0.1:1");
         let authority = authority.expect("an authorization server");
         let keep_house_at = |time: Duration| {
             let micros = i64::try_from(time.as_micros()).expect("a date");
             clock.set(Timestamp::from_micros(micros));
-            authority.run_housekeeping().expect("no fault");
-            authority.open().expect("keys").keys
+            authority.run_housekeeping().expect("housekeeping finishes");
+            authority.open().expect("the keys can be opened").keys
         };
-        let first = authority.open().expect("keys").keys;
+        let first = authority.open().expect("the keys can be opened").keys;
         let next = first.all().find(|key| key.state == State::Next).expect("it is published").id.clone();
         let signer = &first.current().id;
         assert_eq!(keep_house_at(period.saturating_sub(Duration::from_micros(1))).current().id, *signer);

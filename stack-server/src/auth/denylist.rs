@@ -127,16 +127,16 @@ mod tests {
             Denied::Assertion { issuer: "a", id: "b" },
             Denied::Assertion { issuer: "ab", id: "" },
         ];
-        let is_there = |what| is_denied(&store.snapshot(), what).expect("no error");
+        let is_there = |what| is_denied(&store.snapshot(), what).expect("the store can be read");
         for (at, what) in things.into_iter().enumerate() {
             assert!(!is_there(what), "{what:?}");
             let change = deny(what, 100 + at as u64, Expected::Absent);
-            store.change_documents(vec![change.clone()]).expect("refused");
+            store.change_documents(vec![change.clone()]).expect("the store takes the change");
             assert!(is_there(what), "{what:?}");
             assert!(store.change_documents(vec![change]).is_err(), "a second time");
         }
-        assert_eq!(sweep(&store, 100).expect("swept"), 0, "what expires now is not over yet");
-        assert_eq!(sweep(&store, 102).expect("swept"), 2);
+        assert_eq!(sweep(&store, 100).expect("the sweep finishes"), 0, "what expires now is not over yet");
+        assert_eq!(sweep(&store, 102).expect("the sweep finishes"), 2);
         assert_eq!(things.map(is_there), [false, false, true, true]);
     }
 
@@ -146,9 +146,9 @@ mod tests {
         for part in 0..3 {
             let names: Vec<String> = (0..SWEEP_DOCUMENTS).map(|number| format!("{part}-{number}")).collect();
             let refused = names.iter().map(|name| deny(Denied::Token(name), 7, Expected::Anything));
-            store.change_documents(refused.collect()).expect("refused");
+            store.change_documents(refused.collect()).expect("the store takes the change");
         }
-        assert_eq!(sweep(&store, 8).expect("swept"), 3 * SWEEP_DOCUMENTS);
-        assert_eq!(sweep(&store, 8).expect("swept"), 0);
+        assert_eq!(sweep(&store, 8).expect("the sweep finishes"), 3 * SWEEP_DOCUMENTS);
+        assert_eq!(sweep(&store, 8).expect("the sweep finishes"), 0);
     }
 }

@@ -72,7 +72,7 @@ impl Acknowledged {
 /// Returns the client with this id as authenticated.
 pub(super) fn caller(authority: &Authority, id: &str) -> Option<Caller> {
     let snapshot = authority.store().snapshot();
-    let client = clients::client(&snapshot, id).expect("no error")?;
+    let client = clients::client(&snapshot, id).expect("the store can be read")?;
     Some(client.value.into())
 }
 
@@ -91,7 +91,7 @@ pub(super) fn log_in(authority: &Authority, caller: &Caller, user: &str) -> Opti
         stage: Stage::Login,
     };
     authority.store().change_documents(vec![begun.put(Expected::Absent)]).ok()?;
-    let found = pending::pending(&authority.store().snapshot(), &begun.id).expect("no error")?;
+    let found = pending::pending(&authority.store().snapshot(), &begun.id).expect("the store can be read")?;
     finish_login(authority, &found, user, authority.now()).ok()
 }
 
@@ -108,7 +108,7 @@ fn assertion(authority: &Authority, id: &str) -> String {
 }
 
 fn use_assertion(authority: &Authority, text: &str) -> Result<AccessToken, OAuthError> {
-    authority.accept_assertion(None, &Token::parse(text).expect("a token"), "", false)
+    authority.accept_assertion(None, &Token::parse(text).expect("the token is well formed"), "", false)
 }
 
 /// Rotates a secret, and revokes a token.
@@ -180,16 +180,19 @@ fn work(authority: &Authority, acknowledged: &mut Acknowledged) -> Option<()> {
 }
 
 fn judge(authority: &Authority, acknowledged: &Acknowledged, place: &str) {
-    let vault = authority.open().expect("the keys").vault;
+    let vault = authority.open().expect("the keys can be opened").vault;
     let snapshot = authority.store().snapshot();
     let has_secret = |(id, clear): &(String, String)| {
-        let client = clients::client(&snapshot, id).expect("no error").expect("the client");
+        let client = clients::client(&snapshot, id).expect("the store can be read").expect("the client");
         client.value.has_secret(&vault, clear)
     };
     assert!(acknowledged.secrets.iter().all(has_secret), "{place}: a secret is lost");
     assert!(!acknowledged.removed.iter().any(has_secret), "{place}: a removed secret is good");
     for user in &acknowledged.users {
-        assert!(users::user(&snapshot, user).expect("no error").is_some(), "{place}: a user is lost");
+        assert!(
+            users::user(&snapshot, user).expect("the store can be read").is_some(),
+            "{place}: a user is lost"
+        );
     }
     let is_good = |text: &String| authority.valid_token(text).is_some();
     assert!(acknowledged.kept.iter().all(is_good), "{place}: a token is lost");
@@ -220,13 +223,13 @@ fn answers_hold_after_a_power_cut_at_every_sync() {
     let with_keys = SimDisk::new();
     let authority = open(&with_keys, &key);
     authority.open().expect("new keys");
-    authority.store().close().expect("closed");
+    authority.store().close().expect("the store can be closed");
     drop(authority);
     let mut counts = Vec::new();
     for cut in 1.. {
         let disk = with_keys.copy();
         let authority = open(&disk, &key);
-        authority.open().expect("the keys");
+        authority.open().expect("the keys can be opened");
         let mut acknowledged = Acknowledged::default();
         disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cut), ..Faults::default() });
         let is_done = work(&authority, &mut acknowledged).is_some();
@@ -256,7 +259,7 @@ fn the_first_start_survives_power_cuts() {
         let signed = authority.open().ok().map(|opened| opened.keys.current().id.clone());
         drop(authority);
         let authority = open(&disk.after_power_cut(cut), &key);
-        let keys = authority.open().expect("keys").keys;
+        let keys = authority.open().expect("the keys can be opened").keys;
         assert_eq!(keys.all().count(), 2, "cut {cut}");
         // Every key that may have signed a token must exist.
         assert!(signed.is_none_or(|id| keys.get(&id).is_some()), "cut {cut}");

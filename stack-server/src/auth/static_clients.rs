@@ -368,7 +368,8 @@ mod tests {
         let store = ledger_store::Store::in_memory();
         let key = KeySource::Given(MasterKey::random().expect("random bytes"));
         let vault = Vault::open(&store, &key).expect("a vault");
-        let clients = StaticClients::new(StaticClient::parse(FILE).expect("clients")).expect("hashes");
+        let clients = StaticClients::new(StaticClient::parse(FILE).expect("the file is well formed"))
+            .expect("the secrets can be hashed");
         let global = clients.get("global").expect("a client");
         assert!(!clients.knows(&vault, global, "other"));
         assert!(!clients.check(&vault, Some(global), "wrong") && !clients.check(&vault, None, "other"));

@@ -176,7 +176,7 @@ mod tests {
     fn authority(file: &str, wrong_secrets_per_minute: u32) -> Arc<Authority> {
         let key = KeySource::Given(MasterKey::random().expect("random bytes"));
         let mut settings = AuthorizationSettings::new(key);
-        settings.clients = StaticClient::parse(file).expect("clients");
+        settings.clients = StaticClient::parse(file).expect("the file is well formed");
         settings.wrong_secrets_per_minute = wrong_secrets_per_minute;
         Arc::new(Authority::new(&Store::in_memory(), settings, "http://127.0.0.1:1").expect("an issuer"))
     }

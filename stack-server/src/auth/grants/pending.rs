@@ -288,11 +288,13 @@ mod tests {
         let value = br#"{"client":"a","clientCreated":7,"redirectUri":"https://a/cb","scopes":["openid"],
             "state":null,"nonce":null,"challenge":null,"isHash":false,"maxAge":300,"expires":10000}"#;
         let change = put(AUTH_PENDING, b"old", value.to_vec(), vec![expiry_key(10_000)], Expected::Absent);
-        store.change_documents(vec![change]).expect("stored");
-        let found = pending(&store.snapshot(), "old").expect("no error").expect("a record");
+        store.change_documents(vec![change]).expect("the store takes the change");
+        let found = pending(&store.snapshot(), "old").expect("the store can be read").expect("a record");
         assert_eq!(found.value.login_since, Some(10_000 - LOGIN_SECONDS - 300));
-        store.change_documents(vec![found.value.put(Expected::Anything)]).expect("stored");
-        let again = pending(&store.snapshot(), "old").expect("no error").expect("a record");
+        store
+            .change_documents(vec![found.value.put(Expected::Anything)])
+            .expect("the store takes the change");
+        let again = pending(&store.snapshot(), "old").expect("the store can be read").expect("a record");
         assert!(again.value == found.value);
     }
 }

@@ -74,10 +74,10 @@ mod tests {
 
     #[test]
     fn allows_each_key_and_nothing_else() {
-        let keys = FixedKeys::parse(KEYS).expect("two keys");
+        let keys = FixedKeys::parse(KEYS).expect("the keys are well formed");
         let allows = |value: &str| {
             let mut headers = HeaderMap::new();
-            headers.insert(AUTHORIZATION, HeaderValue::from_str(value).expect("a value"));
+            headers.insert(AUTHORIZATION, HeaderValue::from_str(value).expect("the value is visible ASCII"));
             keys.allow(&headers)
         };
         assert!(allows("Bearer 0123456789abcdef") && allows("Bearer fedcba9876543210"));

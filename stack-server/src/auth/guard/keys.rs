@@ -274,7 +274,7 @@ impl Keys {
 impl Keys {
     /// Increases the age of the keys.
     pub(super) fn age(&self, by: Duration) {
-        let mut known = self.0.known.lock().expect("no panic");
+        let mut known = self.0.known.lock().expect("no thread panicked with the lock");
         known.fetched = known.fetched.and_then(|at| at.checked_sub(by));
         known.failed = known.failed.and_then(|at| at.checked_sub(by));
     }
@@ -298,7 +298,7 @@ mod tests {
                {{"kty":"RSA","alg":"PS256","n":"AQ","e":"AQAB"}},{{"kty":"RSA","n":"!","e":"AQAB"}},
                {{"kty":"oct","k":"AQ"}},7,{rsa}"#
         ));
-        let found = found.expect("one key");
+        let found = found.expect("the set can be read");
         assert_eq!(found.keys.len(), 1);
         assert_eq!((found.keys[0].id.as_deref(), found.keys[0].modulus.as_slice()), (Some("a"), &[4_u8][..]));
         for keys in [

@@ -70,7 +70,10 @@ mod tests {
 
     fn allows(guard: &Guard, token: &str) -> bool {
         let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).expect("a header"));
+        headers.insert(
+            AUTHORIZATION,
+            HeaderValue::from_str(&format!("Bearer {token}")).expect("a token is visible ASCII"),
+        );
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let admitted =
             runtime.block_on(guard.admit(&headers, &LastToken::default(), Service::Ledger, Scope::Write));
@@ -90,8 +93,9 @@ mod tests {
             check_management_scopes: false,
         };
         let guard = Guard::new(&settings, authority.store(), Some(&authority)).expect("a guard");
-        let opened = authority.open().expect("keys");
-        let sign = |kind: &str, claims: &Value| opened.keys.current().sign(kind, claims).expect("signed");
+        let opened = authority.open().expect("the keys can be opened");
+        let sign =
+            |kind: &str, claims: &Value| opened.keys.current().sign(kind, claims).expect("the key can sign");
         let good = json!({"iss": authority.issuer(), "aud": ["c"], "exp": now + 60, "nbf": now, "jti": "j"});
         assert!(allows(&guard, &sign(ACCESS, &good)));
         let with = |name: &str, value: Value| {
@@ -127,15 +131,15 @@ mod tests {
     #[test]
     fn a_verified_token_ends_with_its_session() {
         let authority = authority();
-        let opened = authority.open().expect("keys");
+        let opened = authority.open().expect("the keys can be opened");
         let claims = json!({"iss": authority.issuer(), "aud": "c", "exp": authority.now() + 60, "jti": "j", "sid": "s"});
-        let text = opened.keys.current().sign(ACCESS, &claims).expect("signed");
-        let token = Token::parse(&text).expect("a token");
+        let text = opened.keys.current().sign(ACCESS, &claims).expect("the key can sign");
+        let token = Token::parse(&text).expect("the token is well formed");
         let epoch = check(&authority, &token).expect("a valid token");
         assert!(epoch.is_current());
         let session = denylist::Denied::Session("s");
         let change = denylist::deny(session, authority.now() + 60, ledger_store::Expected::Absent);
-        authority.store().change_documents(vec![change]).expect("stored");
+        authority.store().change_documents(vec![change]).expect("the store takes the change");
         authority.end_epoch();
         assert!(!epoch.is_current() && check(&authority, &token).is_none());
     }

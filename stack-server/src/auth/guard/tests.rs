@@ -23,7 +23,7 @@ fn signer() -> Arc<Authority> {
 }
 
 fn public(signer: &Authority) -> Value {
-    signer.open().expect("keys").keys.current().public()
+    signer.open().expect("the keys can be opened").keys.current().public()
 }
 
 /// An external issuer. Without keys, its responses are invalid.
@@ -43,9 +43,9 @@ impl Issuer {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("a connection");
                 let mut head = [0; 4_096];
-                let read = stream.read(&mut head).expect("a head");
+                let read = stream.read(&mut head).expect("the request can be read");
                 let base = format!("http://{address}");
-                let body = match &*served.lock().expect("no panic") {
+                let body = match &*served.lock().expect("no thread panicked with the lock") {
                     None => json!(null),
                     Some(_) if head[..read].starts_with(b"GET /.well-known/") => {
                         json!({"issuer": base, "jwks_uri": format!("{base}/keys")})
@@ -66,7 +66,7 @@ impl Issuer {
     }
 
     fn give(&self, key: Option<Value>) {
-        *self.keys.lock().expect("no panic") = key;
+        *self.keys.lock().expect("no thread panicked with the lock") = key;
     }
 
     fn asked(&self) -> usize {
@@ -88,9 +88,18 @@ impl Issuer {
     /// Returns the headers of a request with a token that is valid for this number of seconds.
     fn request(&self, signer: &Authority, audience: &Value, seconds: u64) -> HeaderMap {
         let claims = json!({"iss": format!("http://{}", self.address), "aud": audience, "exp": signer.now() + seconds});
-        let token = signer.open().expect("keys").keys.current().sign("JWT", &claims).expect("signed");
+        let token = signer
+            .open()
+            .expect("the keys can be opened")
+            .keys
+            .current()
+            .sign("JWT", &claims)
+            .expect("the key can sign");
         let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).expect("a header"));
+        headers.insert(
+            AUTHORIZATION,
+            HeaderValue::from_str(&format!("Bearer {token}")).expect("a token is visible ASCII"),
+        );
         headers
     }
 }
@@ -132,10 +141,10 @@ fn refreshes_keys_before_they_are_old() {
     run(async {
         let guard = issuer.guard(&[]);
         let request = issuer.request(&signer, &Value::Null, 600);
-        verified(&guard, &request).await.expect("a pass");
+        verified(&guard, &request).await.expect("the token is accepted");
         guard.issuers[0].keys.age(KEYS_FRESH / 2);
         for _ in 0..20 {
-            verified(&guard, &request).await.expect("a pass");
+            verified(&guard, &request).await.expect("the token is accepted");
         }
         assert_eq!(issuer.asked(), 1, "nobody waits for the answer");
         let refreshed = async {
@@ -145,7 +154,7 @@ fn refreshes_keys_before_they_are_old() {
         };
         tokio::time::timeout(Duration::from_secs(30), refreshed).await.expect("a refresh");
         guard.issuers[0].keys.settled().await;
-        verified(&guard, &request).await.expect("a pass");
+        verified(&guard, &request).await.expect("the token is accepted");
         assert_eq!(issuer.asked(), 2, "one refresh for all");
     });
 }
@@ -157,7 +166,7 @@ fn outlives_an_issuer_that_is_down_for_an_hour() {
     run(async {
         let guard = issuer.guard(&[]);
         let request = issuer.request(&signer, &Value::Null, 600);
-        verified(&guard, &request).await.expect("a pass");
+        verified(&guard, &request).await.expect("the token is accepted");
         issuer.give(None);
         guard.issuers[0].keys.age(KEYS_FRESH * 2);
         assert!(verified(&guard, &request).await.is_some());
@@ -172,9 +181,10 @@ fn a_pass_ends_with_its_token() {
     let issuer = Issuer::start(&signer);
     run(async {
         let guard = issuer.guard(&[]);
-        let short = verified(&guard, &issuer.request(&signer, &Value::Null, 1)).await.expect("a pass");
+        let short =
+            verified(&guard, &issuer.request(&signer, &Value::Null, 1)).await.expect("the token is accepted");
         let request = issuer.request(&signer, &Value::Null, 600);
-        let long = verified(&guard, &request).await.expect("a pass");
+        let long = verified(&guard, &request).await.expect("the token is accepted");
         tokio::select! {
             () = short.ended(signer.now()) => {}
             () = long.ended(signer.now()) => panic!("it lasts ten minutes"),

@@ -132,7 +132,7 @@ mod tests {
             r#"{"alg":"RS256","kid":"k","typ":"JWT","jku":"http://evil"}"#,
             r#"{"iss":"http://i","exp":1718003600,"scope":"openid ledger:read","aud":["x"]}"#,
         );
-        let token = Token::parse(&text).expect("a token");
+        let token = Token::parse(&text).expect("the token is well formed");
         assert_eq!(token.key.as_deref(), Some("k"));
         assert_eq!((token.issuer.as_str(), token.expires), ("http://i", 1_718_003_600));
         assert_eq!(token.scopes, ["openid", "ledger:read"]);

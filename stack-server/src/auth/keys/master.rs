@@ -143,11 +143,13 @@ mod tests {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("auth.key");
         let source = KeySource::File(path.clone());
-        assert!(source.resolve(false).expect_err("no file").to_string().contains("bring it back"));
+        assert!(
+            source.resolve(false).expect_err("the file is missing").to_string().contains("bring it back")
+        );
         let key = source.resolve(true).expect("a new key");
         assert_eq!(std::fs::metadata(&path).expect("a file").mode() & 0o777, 0o600);
-        assert_eq!(source.resolve(false).expect("the key"), key);
-        std::fs::write(&path, "nonsense").expect("written");
+        assert_eq!(source.resolve(false).expect("the file is there"), key);
+        std::fs::write(&path, "nonsense").expect("the file can be written");
         assert!(source.resolve(true).is_err(), "a damaged file is never replaced");
     }
 }

@@ -165,7 +165,7 @@ mod tests {
     use crate::auth::keys::master::{KeySource, MasterKey};
 
     fn vault(store: &Store) -> Vault {
-        let source = KeySource::Given(MasterKey::parse(&"07".repeat(32)).expect("a key"));
+        let source = KeySource::Given(MasterKey::parse(&"07".repeat(32)).expect("the key is well formed"));
         Vault::open(store, &source).expect("a vault")
     }
 
@@ -173,7 +173,7 @@ mod tests {
     fn rotates_through_keys_that_were_published_before() {
         let store = Store::in_memory();
         let vault = vault(&store);
-        let first = KeyRing::open(&store, &vault).expect("two keys");
+        let first = KeyRing::open(&store, &vault).expect("the ring can be opened");
         assert_eq!(first.all().count(), 2);
         let signer = first.current().id.clone();
         let next = first.all().find(|key| key.id != signer).expect("a second key").id.clone();
@@ -183,9 +183,9 @@ mod tests {
         assert_eq!(second.current().id, next);
         assert_eq!(second.get(&signer).map(|key| key.state), Some(State::Retired));
         assert_eq!(second.all().count(), 3);
-        assert!(!second.sweep(&store, store.now()).expect("swept"), "its tokens are good yet");
-        assert!(second.sweep(&store, after(store.now(), RETIRED_KEY_KEPT)).expect("swept"));
-        let third = KeyRing::open(&store, &vault).expect("two keys");
+        assert!(!second.sweep(&store, store.now()).expect("the sweep finishes"), "its tokens are good yet");
+        assert!(second.sweep(&store, after(store.now(), RETIRED_KEY_KEPT)).expect("the sweep finishes"));
+        let third = KeyRing::open(&store, &vault).expect("the ring can be opened");
         assert_eq!((third.get(&signer).is_none(), third.all().count()), (true, 2));
     }
 
@@ -193,18 +193,18 @@ mod tests {
     fn replaces_a_revoked_key_at_once() {
         let store = Store::in_memory();
         let vault = vault(&store);
-        let first = KeyRing::open(&store, &vault).expect("two keys");
+        let first = KeyRing::open(&store, &vault).expect("the ring can be opened");
         let signer = first.current().id.clone();
         assert_eq!(first.revoke(&store, &vault, "nosuch"), Ok(false));
         assert_eq!(first.revoke(&store, &vault, &signer), Ok(true));
-        let second = KeyRing::open(&store, &vault).expect("two keys");
+        let second = KeyRing::open(&store, &vault).expect("the ring can be opened");
         assert_eq!((second.get(&signer).is_none(), second.all().count()), (true, 2));
     }
 
     #[test]
     fn knows_when_a_rotation_is_due() {
         let store = Store::in_memory();
-        let ring = KeyRing::open(&store, &vault(&store)).expect("keys");
+        let ring = KeyRing::open(&store, &vault(&store)).expect("the ring can be opened");
         let period = Duration::from_hours(1);
         assert!(!ring.is_due(period, store.now()));
         assert!(ring.is_due(period, after(store.now(), period)));

@@ -150,7 +150,7 @@ mod tests {
         let store = Store::in_memory();
         let source = given();
         let vault = Vault::open(&store, &source).expect("a new vault");
-        let sealed = vault.seal(b"a", b"private").expect("sealed");
+        let sealed = vault.seal(b"a", b"private").expect("the vault can seal");
         let again = Vault::open(&store, &source).expect("the same vault");
         assert_eq!(again.unseal(b"a", &sealed).as_deref(), Some(&b"private"[..]));
         assert_eq!(again.unseal(b"b", &sealed), None, "of another name");
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn refuses_changed_seals() {
         let vault = Vault::open(&Store::in_memory(), &given()).expect("a vault");
-        let sealed = vault.seal(b"a", b"private").expect("sealed");
+        let sealed = vault.seal(b"a", b"private").expect("the vault can seal");
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[at] ^= 1;

@@ -24,8 +24,8 @@ impl Run {
     }
 
     fn keep_token(&mut self, text: String, client: &str, session: Option<usize>) -> usize {
-        let token = Token::parse(&text).expect("a token");
-        let (key, expires) = (token.key.clone().expect("a key"), token.expires);
+        let token = Token::parse(&text).expect("the token is well formed");
+        let (key, expires) = (token.key.clone().expect("a token names its key"), token.expires);
         let client = client.to_owned();
         self.model.tokens.push(ModelToken { text, client, key, session, expires, is_revoked: false });
         self.model.tokens.len() - 1
@@ -42,14 +42,14 @@ impl Run {
         if self.is_in_doubt(found.is_err()) {
             return;
         }
-        let user = found.expect("a user").id;
+        let user = found.expect("the user is found or created").id;
         self.keep_user(identity, &user, email);
         let caller = caller(&self.authority, &client).expect("the client");
         let code = log_in(&self.authority, &caller, &user);
         if self.is_in_doubt(code.is_none()) {
             return;
         }
-        let (text, expires) = (code.expect("a code"), self.clock.seconds() + CODE);
+        let (text, expires) = (code.expect("the login ends with a code"), self.clock.seconds() + CODE);
         self.model.codes.push(ModelCode { text, client, user, expires, use_of: CodeUse::Unused });
     }
 
@@ -96,7 +96,11 @@ impl Run {
         let session = self.model.sessions.len();
         (code.use_of, code.expires) = (CodeUse::Used(session), now + USED_CODE);
         let (client, user) = (code.client.clone(), code.user.clone());
-        let id = Token::parse(&tokens.access.text).expect("a token").claim("sid").expect("a sid").to_owned();
+        let id = Token::parse(&tokens.access.text)
+            .expect("the token is well formed")
+            .claim("sid")
+            .expect("a token of a login names its session")
+            .to_owned();
         let token = self.keep_token(tokens.access.text, &client, Some(session));
         self.model.sessions.push(ModelSession {
             id,
@@ -151,7 +155,7 @@ impl Run {
         let session = &self.model.sessions[number];
         let ended = self.authority.revoke_refresh_token(&session.client, &session.refresh_token);
         if !self.is_in_doubt(ended.is_err()) {
-            assert_eq!(ended.expect("no error"), self.model.sessions[number].is_there);
+            assert_eq!(ended.expect("the token can be revoked"), self.model.sessions[number].is_there);
             self.model.end_session(number);
         }
     }
@@ -163,7 +167,7 @@ impl Run {
         self.changed = Some(ChangedObject::LogOut(user.clone(), client.clone()));
         let done = self.authority.log_out(&user, &client);
         if !self.is_in_doubt(done.is_err()) {
-            done.expect("logged out");
+            done.expect("the user can be logged out");
             self.note_log_out(&user, &client);
         }
     }
@@ -187,7 +191,7 @@ impl Run {
             scopes: &[],
             seconds: issue::CLIENT_TOKEN_SECONDS,
         };
-        let token = issue::access(&self.authority, &access).expect("a token").text;
+        let token = issue::access(&self.authority, &access).expect("a token is issued").text;
         self.keep_token(token, &client, None);
     }
 
@@ -203,7 +207,8 @@ impl Run {
     }
 
     pub(super) fn rotate_keys(&mut self) {
-        let is_full = self.authority.open().expect("keys").keys.all().count() >= SIGNING_KEYS_MAX;
+        let is_full =
+            self.authority.open().expect("the keys can be opened").keys.all().count() >= SIGNING_KEYS_MAX;
         let rotated = self.authority.rotate();
         if !self.is_in_doubt(rotated.is_err()) {
             assert_eq!(rotated.is_ok(), !is_full);
@@ -212,7 +217,7 @@ impl Run {
 
     /// Revokes a signing key.
     pub(super) fn remove_key(&mut self) {
-        let keys = self.authority.open().expect("keys").keys;
+        let keys = self.authority.open().expect("the keys can be opened").keys;
         let at = self.rng.below(keys.all().count());
         let id = keys.all().nth(at).expect("a key").id.clone();
         self.changed = Some(ChangedObject::Key(id.clone()));
@@ -234,7 +239,7 @@ impl Run {
         self.changed = Some(ChangedObject::Expired);
         let kept = self.authority.run_housekeeping();
         if !self.is_in_doubt(kept.is_err()) {
-            kept.expect("no error");
+            kept.expect("housekeeping finishes");
             self.model.sweep(self.clock.seconds());
         }
     }
@@ -245,7 +250,7 @@ impl Run {
             ChangedObject::User(identity, email) => {
                 let known = ProviderIdentity { issuer: &identity.0, subject: &identity.1 };
                 let user = users::found_or_created(self.authority.store(), &known, &email, true);
-                self.keep_user(identity, &user.expect("a user").id, email);
+                self.keep_user(identity, &user.expect("the user is found or created").id, email);
             }
             ChangedObject::Code(number) => {
                 let exchanged = self.exchange(number);
@@ -260,11 +265,11 @@ impl Run {
                 let session = &self.model.sessions[number];
                 self.authority
                     .revoke_refresh_token(&session.client, &session.refresh_token)
-                    .expect("ended, or it was before");
+                    .expect("the token can be revoked");
                 self.model.end_session(number);
             }
             ChangedObject::LogOut(user, client) => {
-                self.authority.log_out(&user, &client).expect("logged out");
+                self.authority.log_out(&user, &client).expect("the user can be logged out");
                 self.note_log_out(&user, &client);
             }
             ChangedObject::Issued(number) => {
@@ -278,7 +283,7 @@ impl Run {
                 self.model.removed_keys.insert(id);
             }
             ChangedObject::Expired => {
-                self.authority.run_housekeeping().expect("no error");
+                self.authority.run_housekeeping().expect("housekeeping finishes");
                 self.model.sweep(self.clock.seconds());
             }
             ChangedObject::Client(_) | ChangedObject::Scope(_) | ChangedObject::Refused(_) => {

@@ -117,7 +117,7 @@ fn open(disk: &SimDisk, key: &KeySource, clock: &Time) -> Authority {
     options.clock = clock.0.clone();
     let store = Store::open_on_disk(disk, Path::new("data"), &options).expect("an open store");
     let authority = authority_of(&store, key);
-    authority.open().expect("keys");
+    authority.open().expect("the keys can be opened");
     authority
 }
 
@@ -136,7 +136,7 @@ impl Run {
                 redirect_uris: vec![REDIRECT.into()],
                 ..Draft::default()
             };
-            clients::create(authority.store(), &draft).expect("a client");
+            clients::create(authority.store(), &draft).expect("the client can be created");
             model
                 .clients
                 .insert(id.to_owned(), ModelClient { name: id.to_owned(), ..ModelClient::default() });
@@ -212,7 +212,7 @@ impl Run {
             self.settle();
             self.counters.cuts += 1;
         } else if self.rng.below(30) == 0 {
-            self.store().close().expect("closed");
+            self.store().close().expect("the store can be closed");
             // The directory is unlocked when its store is dropped.
             self.authority = authority_of(&Store::in_memory(), &self.key);
             self.authority = open(&self.disk, &self.key, &self.clock);

@@ -152,14 +152,14 @@ impl Model {
         self.compare_keys(authority, place);
         for number in 0..12 {
             let id = format!("t{number}");
-            let is_refused =
-                denylist::is_denied(&authority.store().snapshot(), Denied::Token(&id)).expect("no error");
+            let is_refused = denylist::is_denied(&authority.store().snapshot(), Denied::Token(&id))
+                .expect("the store can be read");
             assert_eq!(is_refused, self.refused.contains(&id), "{place}: {id}");
         }
     }
 
     fn compare_scopes(&self, authority: &Authority, place: &str) {
-        let stored = Scopes::of(&authority.store().snapshot()).expect("no error");
+        let stored = Scopes::of(&authority.store().snapshot()).expect("the store can be read");
         let found: BTreeMap<String, (String, BTreeSet<String>)> = stored
             .iter()
             .map(|scope| (scope.id.clone(), (scope.label.clone(), scope.transient.iter().cloned().collect())))
@@ -170,8 +170,8 @@ impl Model {
     fn compare_clients(&self, authority: &Authority, place: &str) {
         let vault = authority.open().expect("a vault").vault;
         let snapshot = authority.store().snapshot();
-        let stored = Scopes::of(&snapshot).expect("no error");
-        let found = clients::clients(&snapshot).expect("no error");
+        let stored = Scopes::of(&snapshot).expect("the store can be read");
+        let found = clients::clients(&snapshot).expect("the store can be read");
         assert_eq!(found.len(), self.clients.len(), "{place}");
         for client in found {
             let model = &self.clients[&client.id];
@@ -191,13 +191,14 @@ impl Model {
     fn compare_logins(&self, authority: &Authority, place: &str) {
         let snapshot = authority.store().snapshot();
         let found: BTreeMap<Identity, (String, String)> = users::users(&snapshot)
-            .expect("no error")
+            .expect("the store can be read")
             .into_iter()
             .map(|user| ((user.issuer.unwrap_or_default(), user.subject), (user.id, user.email)))
             .collect();
         assert_eq!(found, self.users, "{place}");
         for model in &self.sessions {
-            let found = session(&snapshot, &model.id).expect("no error").map(|found| found.value);
+            let found =
+                session(&snapshot, &model.id).expect("the store can be read").map(|found| found.value);
             let seen = found.map(|found| (found.client, found.user, found.expires, found.generation));
             let generation = model.used_refresh_tokens.len() as u64;
             let expected = (model.client.clone(), model.user.clone(), model.expires, generation);
@@ -206,7 +207,7 @@ impl Model {
     }
 
     fn compare_keys(&self, authority: &Authority, place: &str) {
-        let keys = authority.open().expect("keys").keys;
+        let keys = authority.open().expect("the keys can be opened").keys;
         let count = |state| keys.all().filter(|key| key.state == state).count();
         assert_eq!((count(State::Current), count(State::Next)), (1, 1), "{place}");
         assert!(

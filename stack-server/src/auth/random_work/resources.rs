@@ -64,7 +64,7 @@ impl Run {
         self.changed = Some(ChangedObject::Client(id.clone()));
         let deleted = clients::delete(self.store(), &id);
         if !self.is_in_doubt(deleted.is_err()) {
-            deleted.expect("deleted, or never there");
+            deleted.expect("the client can be deleted");
             self.model.remove_client(&id);
         }
     }
@@ -192,18 +192,18 @@ impl Run {
     pub(super) fn settle_resource(&mut self, changed: ChangedObject) {
         match changed {
             ChangedObject::Client(id) => {
-                clients::delete(self.store(), &id).expect("deleted, or never there");
+                clients::delete(self.store(), &id).expect("the client can be deleted");
                 self.model.remove_client(&id);
             }
             ChangedObject::Scope(name) => {
-                let stored = Scopes::of(&self.store().snapshot()).expect("no error");
+                let stored = Scopes::of(&self.store().snapshot()).expect("the store can be read");
                 let found: Vec<String> = stored
                     .iter()
                     .filter(|scope| scope.id == name || scope.label == name)
                     .map(|scope| scope.id.clone())
                     .collect();
                 for id in found {
-                    scopes::delete(self.store(), &id).expect("deleted");
+                    scopes::delete(self.store(), &id).expect("the scope can be deleted");
                     self.model.remove_scope(&id);
                 }
                 // The power cut may have followed the deletion.
@@ -211,7 +211,7 @@ impl Run {
             }
             ChangedObject::Refused(id) => {
                 let change = denylist::deny(Denied::Token(&id), u64::MAX, Expected::Anything);
-                self.store().change_documents(vec![change]).expect("refused");
+                self.store().change_documents(vec![change]).expect("the store takes the change");
                 self.model.refused.insert(id);
             }
             _ => unreachable!("no resource"),

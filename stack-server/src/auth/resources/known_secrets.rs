@@ -106,19 +106,19 @@ mod tests {
         let key = KeySource::Given(MasterKey::random().expect("random bytes"));
         let vault = Vault::open(&store, &key).expect("a vault");
         let draft = |public| Draft { name: "shop".into(), public, ..Draft::default() };
-        let shop = clients::create(&store, &draft(false)).expect("a client");
+        let shop = clients::create(&store, &draft(false)).expect("the client can be created");
         let (_, before) =
             clients::add_secret(&store, &vault, &shop.id, "first", &Metadata::EMPTY).expect("a secret");
-        let known = KnownSecrets::of(&store.snapshot()).expect("read");
+        let known = KnownSecrets::of(&store.snapshot()).expect("the store can be read");
         let may = |id: &str, secret| known.may_be_right(&vault, id, secret);
         assert!(may(&shop.id, Some(&before)) && may("nosuch", Some(&before)), "the stored client decides");
         assert!(!may(&shop.id, Some("wrong")) && !may(&shop.id, Some("")) && !may(&shop.id, None));
         let (secret, after) =
             clients::add_secret(&store, &vault, &shop.id, "second", &Metadata::EMPTY).expect("a secret");
         assert!(!may(&shop.id, Some(&after)));
-        known.add_secret(&secret, &store.snapshot()).expect("read");
+        known.add_secret(&secret, &store.snapshot()).expect("the store can be read");
         assert!(may(&shop.id, Some(&after)));
-        let page = clients::create(&store, &draft(true)).expect("a client");
+        let page = clients::create(&store, &draft(true)).expect("the client can be created");
         assert!(!may(&page.id, None));
         known.add_client(&page);
         assert!(may(&page.id, None));

@@ -212,23 +212,26 @@ mod tests {
     #[test]
     fn a_subject_of_an_issuer_stays_one_user() {
         let store = Store::in_memory();
-        let first = found_or_created(&store, &ONE, "a@example.com", false).expect("a user");
-        let again = found_or_created(&store, &ONE, "a@example.com", false).expect("the user");
+        let first =
+            found_or_created(&store, &ONE, "a@example.com", false).expect("the user is found or created");
+        let again =
+            found_or_created(&store, &ONE, "a@example.com", false).expect("the user is found or created");
         assert_eq!(first, again);
-        let changed = found_or_created(&store, &ONE, "b@example.com", true).expect("the user");
+        let changed =
+            found_or_created(&store, &ONE, "b@example.com", true).expect("the user is found or created");
         assert_eq!((&changed.id, changed.email.as_str()), (&first.id, "b@example.com"));
-        let subject =
-            found_or_created(&store, &ProviderIdentity { subject: "s|2", ..ONE }, "", false).expect("a user");
+        let subject = found_or_created(&store, &ProviderIdentity { subject: "s|2", ..ONE }, "", false)
+            .expect("the user is found or created");
         let issuer = found_or_created(&store, &ProviderIdentity { issuer: "https://two", ..ONE }, "", false)
-            .expect("a user");
+            .expect("the user is found or created");
         // Issuer and subject of these two users are the same text when joined.
         let joined =
             found_or_created(&store, &ProviderIdentity { issuer: "https://ones", subject: "|1" }, "", false)
-                .expect("a user");
-        let all = users(&store.snapshot()).expect("users");
+                .expect("the user is found or created");
+        let all = users(&store.snapshot()).expect("the store can be read");
         assert_eq!(all, [changed, subject, issuer, joined]);
         assert!(found_or_created(&store, &ProviderIdentity { subject: "", ..ONE }, "", false).is_err());
-        assert_eq!(user(&store.snapshot(), "nosuch").expect("no error"), None);
+        assert_eq!(user(&store.snapshot(), "nosuch").expect("the store can be read"), None);
     }
 
     #[test]
@@ -240,15 +243,16 @@ mod tests {
         let subject = DocumentKey { index: USER_BY_SUBJECT, key: b"s|1".to_vec(), unique: true };
         let keys = vec![date_key(USER_BY_DATE, created), subject];
         let change = put(AUTH_USERS, b"old", value.to_vec(), keys, Expected::Absent);
-        store.change_documents(vec![change]).expect("stored");
-        let old = user(&store.snapshot(), "old").expect("no error").expect("the user");
+        store.change_documents(vec![change]).expect("the store takes the change");
+        let old = user(&store.snapshot(), "old").expect("the store can be read").expect("the user");
         assert_eq!((old.issuer.as_deref(), old.subject.as_str(), old.created_at), (None, "s|1", created));
-        let found = found_or_created(&store, &ONE, "a@example.com", true).expect("the user");
+        let found =
+            found_or_created(&store, &ONE, "a@example.com", true).expect("the user is found or created");
         assert_eq!((found.id.as_str(), found.issuer.as_deref()), ("old", Some("https://one")));
         // Another issuer no longer finds the user by the subject alone.
         let other = found_or_created(&store, &ProviderIdentity { issuer: "https://two", ..ONE }, "", false)
-            .expect("a user");
+            .expect("the user is found or created");
         assert_ne!(other.id, "old");
-        assert_eq!(users(&store.snapshot()).expect("users").len(), 2);
+        assert_eq!(users(&store.snapshot()).expect("the store can be read").len(), 2);
     }
 }
