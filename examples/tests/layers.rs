@@ -126,7 +126,7 @@ const LAYERS: &[Layers] = &[
             &["opening"],
             &["engine"],
             &["store"],
-            &["backup", "import", "json", "ledger", "removal", "testing", "verify"],
+            &["json", "ledger", "testing"],
             &["transfer"],
         ],
     },

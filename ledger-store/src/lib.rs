@@ -35,7 +35,6 @@ mod projection;
 mod quantity;
 
 // Removed ledgers.
-mod removal;
 mod sections;
 mod tombstones;
 
@@ -47,15 +46,12 @@ mod opening;
 mod recovery;
 
 // Exports and imports.
-mod import;
 mod imported_log;
 pub mod json;
 mod transfer;
 
-// Verification and backups.
-mod backup;
+// Verification.
 mod comparison_index;
-mod verify;
 mod violation;
 
 // Errors.
@@ -66,7 +62,6 @@ mod error;
 pub mod testing;
 
 pub use atomic::{AtomicWrite, LedgerCommand};
-pub use backup::{BackupError, BackupReport, RestorePoint, RestorePointError};
 pub use cause::Cause;
 pub use commit_watch::CommitWatch;
 pub use documents::{
@@ -77,7 +72,6 @@ pub use documents::{
 pub use engine::{IndexEvent, IndexStatus};
 pub use error::{OpenError, ReadError, WriteError};
 pub use feature::Feature;
-pub use import::{ImportError, ImportReport};
 pub use imported_log::{ImportRefusal, ImportedLog};
 pub use ledger::{
     AccountKind, AccountList, AtomicBatch, BalanceSums, Batch, ByPostings, ByScript, CommitFuture, Committed,
@@ -93,11 +87,12 @@ pub use query::*;
 pub use query_params::{QueryParams, parse_sort};
 pub use read::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize, LedgerView, Snapshot};
 pub use readers::ReadFuture;
-pub use removal::Reclaimed;
-pub use store::{Opening, Status, Store};
+pub use store::{
+    BackupError, BackupReport, ImportError, ImportReport, Opening, Reclaimed, RestorePoint,
+    RestorePointError, Status, Store, VerifyError, VerifyReport,
+};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 pub use transfer::{LogImporter, TransferError};
-pub use verify::{VerifyError, VerifyReport};
 pub use violation::{Violation, ViolationCode};
 
 /// The names that most programs need: `use ledger_store::prelude::*;`.

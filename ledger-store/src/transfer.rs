@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use ledger_core::{FilterOf, JsonWriter, LedgerName, LogId};
 
 use crate::error::WriteError;
-use crate::import::{ImportError, ImportReport};
 use crate::imported_log::ImportedLog;
 use crate::json::{
     LogBuffer, LogShape, LogTextError, read_description, read_log, write_description, write_log,
@@ -14,7 +13,7 @@ use crate::json::{
 use crate::ledger::{Ledger, LedgerError, LedgerSnapshot};
 use crate::query::{Direction, LogHashes, LogQuery, PageRequest, Start};
 use crate::readers::ReadFuture;
-use crate::store::Store;
+use crate::store::{ImportError, ImportReport, Store};
 
 /// Number of logs per read of an export.
 const PAGE_LOGS: usize = 500;

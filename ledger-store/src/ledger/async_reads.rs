@@ -10,52 +10,12 @@ use super::list::{List, ListKind, ListPage};
 use super::snapshot::LedgerSnapshot;
 use super::stored_list::StoredList;
 use crate::query::{Account, Balances, Explanation, SchemaView, Stats, TimeAxis, TransactionView};
-use crate::read::Snapshot;
 use crate::readers::ReadFuture;
-use crate::store::Store;
-
-impl Store {
-    /// Runs a read of the current snapshot on a thread of the store, and returns a future of its answer. For async
-    /// code: a read may wait for the disk, and a long list keeps its thread busy.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use std::task::{Context, Poll, Waker};
-    /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
-    /// #     let mut future = std::pin::pin!(future);
-    /// #     loop {
-    /// #         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-    /// #             Poll::Ready(value) => return value,
-    /// #             Poll::Pending => std::thread::yield_now(),
-    /// #         }
-    /// #     }
-    /// # }
-    /// # let store = ledger_store::Store::in_memory();
-    /// # store.ledger("main")?.transaction().posting("world", "users:1", 5, "USD").commit()?;
-    /// # block_on(async {
-    /// let end = store.read_async(|snapshot| snapshot.feed_end()).await;
-    /// let ledger = store.ledger("main")?;
-    /// let rich = ledger.read_async(|ledger| ledger.balances().under("users:").now()).await?;
-    /// let page = ledger.transactions().newest_first().page_async(50).await?;
-    /// assert_eq!((rich.len(), page.items.len()), (1, 1));
-    /// # Ok::<(), ledger_store::LedgerError>(())
-    /// # })?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn read_async<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Snapshot) -> T + Send + 'static,
-    ) -> ReadFuture<T> {
-        let snapshot = self.snapshot();
-        self.readers().run(move || read(&snapshot))
-    }
-}
 
 /// Reads without blocking. Each answers from the state at the time of its call.
 impl Ledger {
     /// Runs a read of the ledger's current snapshot on a thread of the store, and returns a future of its answer.
-    /// Supports every read of [`LedgerSnapshot`]. See [`Store::read_async`].
+    /// Supports every read of [`LedgerSnapshot`]. See [`Store::read_async`](crate::Store::read_async).
     pub fn read_async<T: Send + 'static>(
         &self,
         read: impl FnOnce(&LedgerSnapshot) -> T + Send + 'static,

@@ -1,50 +1,14 @@
-//! Ledgers as a whole: their creation and their list.
+//! The creation of a ledger.
 
-use ledger_core::{FilterOf, LedgerOptions};
+use ledger_core::LedgerOptions;
 
 use super::commit_future::CommitFuture;
 use super::error::LedgerError;
 use super::handle::Ledger;
 use crate::engine::WorkItem;
 use crate::error::WriteError;
-use crate::query::{Deleted, Direction, LedgerInfo, PageRequest, Start};
-use crate::store::{LEDGER_WORK_BYTES, Store};
-
-/// Number of ledgers that the list reads at once.
-const LEDGERS_PER_PAGE: usize = 1_000;
-
-impl Store {
-    /// Lists the ledgers in the order of their creation, without those whose bucket is deleted.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use ledger_store::prelude::*;
-    /// let store = Store::in_memory();
-    /// store.ledger("main")?.create(LedgerOptions::default())?;
-    /// store.ledger("audit")?.create(LedgerOptions::default())?;
-    /// let names: Vec<String> = store.ledgers()?.iter().map(|ledger| ledger.name.to_string()).collect();
-    /// assert_eq!(names, ["main", "audit"]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`LedgerError::Read`].
-    pub fn ledgers(&self) -> Result<Vec<LedgerInfo>, LedgerError> {
-        let snapshot = self.snapshot();
-        let (mut found, mut start) = (Vec::new(), Start::First);
-        loop {
-            let page = PageRequest { size: LEDGERS_PER_PAGE, direction: Direction::Ascending, start };
-            let page = snapshot.ledgers(&page, &FilterOf::all(), Deleted::Hidden)?;
-            found.extend(page.items);
-            match found.last().filter(|_| page.has_next) {
-                Some(last) => start = Start::After(last.id),
-                None => return Ok(found),
-            }
-        }
-    }
-}
+use crate::query::LedgerInfo;
+use crate::store::LEDGER_WORK_BYTES;
 
 /// The ledger itself.
 impl Ledger {

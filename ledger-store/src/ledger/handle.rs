@@ -51,19 +51,12 @@ impl fmt::Debug for Ledger {
     }
 }
 
-impl Store {
-    /// Returns a handle to the ledger with this name.
-    ///
-    /// # Errors
-    ///
-    /// [`LedgerError::Name`] if the name does not follow its grammar.
-    pub fn ledger(&self, name: impl AsRef<str>) -> Result<Ledger, LedgerError> {
-        Ok(Ledger { store: self.clone(), name: LedgerName::parse(name.as_ref())? })
-    }
-}
-
 /// Writes.
 impl Ledger {
+    pub(super) fn new(store: Store, name: LedgerName) -> Self {
+        Self { store, name }
+    }
+
     /// Returns the name of the ledger.
     pub fn name(&self) -> &LedgerName {
         &self.name

@@ -3,7 +3,6 @@
 mod account_list;
 mod answer;
 mod async_reads;
-mod async_store;
 mod balance_sums;
 mod batch;
 mod commit_future;
@@ -21,6 +20,7 @@ mod revert_builder;
 mod schema;
 mod schema_list;
 mod snapshot;
+mod store;
 mod stored_list;
 mod transaction_builder;
 mod transaction_list;

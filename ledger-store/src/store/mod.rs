@@ -1,9 +1,15 @@
-//! The public face of a store: opening and closing it, its status, snapshots, and callbacks.
+//! The public face of a store: opening and closing it, its status, snapshots, and callbacks. The files below hold the
+//! other methods by subject, except those that answer with handles, futures or errors of ledgers (`ledger::store`).
 
+mod async_calls;
+mod backup;
+mod import;
+mod removal;
 mod report;
 mod running;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod writes;
 
 use std::fmt;
@@ -14,8 +20,12 @@ use ledger_core::Timestamp;
 use ledger_journal::disk::{Disk, RealDisk};
 use ledger_journal::{ChainHash, Journal, Position, SegmentOptions};
 
+pub use self::backup::{BackupError, BackupReport, RestorePoint, RestorePointError};
+pub use self::import::{ImportError, ImportReport};
+pub use self::removal::Reclaimed;
 pub use self::report::{Opening, Status};
 use self::running::Running;
+pub use self::verify::{VerifyError, VerifyReport};
 pub(crate) use self::writes::LEDGER_WORK_BYTES;
 use crate::cause::Cause;
 use crate::commit_watch::CommitWatch;

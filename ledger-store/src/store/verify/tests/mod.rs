@@ -17,7 +17,7 @@ use self::samples::{
 use crate::flush;
 use crate::projection::{HoldingPage, StoredHolding};
 use crate::quantity::quantity_of;
-use crate::verify::VerifyReport;
+use crate::store::VerifyReport;
 use crate::violation::ViolationCode;
 
 #[test]

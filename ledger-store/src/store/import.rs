@@ -10,13 +10,13 @@ use ledger_core::{
     FilterOf, HashLogs, LedgerName, LogEntry, LogId, LogPayload, Memento, Posting, Transaction, WireHash,
 };
 
+use super::Store;
 use crate::engine::{NextLogs, WorkItem};
 use crate::error::{ReadError, WriteError};
 use crate::imported_log::{ImportRefusal, Imported, ImportedLog};
 use crate::query::{Direction, LogHashes, LogQuery, LogView, PageRequest, Start};
 use crate::read::LedgerView;
 use crate::readers::ReadFuture;
-use crate::store::Store;
 
 /// The result of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -1,23 +1,19 @@
-//! The blocking methods of a store as futures, for any executor.
+//! Blocking methods of a store as futures, for any executor.
 //!
-//! A write waits in the queue of the writer, and its future in the executor. Everything else that takes long runs on a
-//! thread of its own, so that it does not delay the short reads on the threads of the store.
+//! Short reads run on the threads of the store. Everything else that takes long runs on a thread of its own, so that it
+//! does not delay them.
 
 use std::path::Path;
 use std::time::Duration;
 
-use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata, SmolStr};
+use ledger_core::{BucketName, LedgerOptions};
 
-use super::commit_future::CommitFuture;
-use super::error::LedgerError;
-use crate::atomic::AtomicWrite;
-use crate::documents::{DocumentChange, DocumentVersion};
-use crate::engine::{LedgerEdit, WorkItem};
+use super::Store;
 use crate::error::{OpenError, ReadError, WriteError};
 use crate::options::Options;
 use crate::query::LedgerInfo;
+use crate::read::Snapshot;
 use crate::readers::{ReadFuture, Readers};
-use crate::store::{LEDGER_WORK_BYTES, Store};
 use crate::submission::{Outcome, Submission};
 
 /// Opening without blocking.
@@ -42,85 +38,42 @@ impl Store {
     }
 }
 
-/// Writes without blocking. Dropping a future does not cancel its write: see [`CommitFuture`].
+/// Reads without blocking.
 impl Store {
-    /// As [`Store::create_ledger`], without blocking.
+    /// Runs a read of the current snapshot on a thread of the store, and returns a future of its answer. For async
+    /// code: a read may wait for the disk, and a long list keeps its thread busy.
     ///
-    /// # Errors
-    ///
-    /// The future resolves to the errors of [`Store::create_ledger`], as [`LedgerError::Write`].
-    pub fn create_ledger_async(&self, name: LedgerName, options: LedgerOptions) -> CommitFuture<LedgerInfo> {
-        let (future, done) = CommitFuture::new(Ok);
-        self.queue_work(LEDGER_WORK_BYTES, |done| WorkItem::CreateLedger(name, options, done), done);
-        future
-    }
-
-    /// As [`Store::set_ledger_metadata`], without blocking.
-    ///
-    /// # Errors
-    ///
-    /// The future resolves to [`LedgerError::LedgerNotFound`], and to the errors that any write can have.
-    pub fn set_ledger_metadata_async(&self, name: &LedgerName, metadata: Metadata) -> CommitFuture<()> {
-        self.edit_async(name, LedgerEdit::Set(metadata))
-    }
-
-    /// As [`Store::delete_ledger_metadata`], without blocking.
-    ///
-    /// # Errors
-    ///
-    /// The future resolves to the errors of [`Store::set_ledger_metadata_async`].
-    pub fn delete_ledger_metadata_async(&self, name: &LedgerName, key: &str) -> CommitFuture<()> {
-        self.edit_async(name, LedgerEdit::Delete(SmolStr::new(key)))
-    }
-
-    /// As [`Store::set_mapping`], without blocking.
-    ///
-    /// # Errors
-    ///
-    /// The future resolves to the errors of [`Store::set_ledger_metadata_async`].
-    pub fn set_mapping_async(&self, name: &LedgerName, text: String) -> CommitFuture<()> {
-        self.edit_async(name, LedgerEdit::Mapping(text))
-    }
-
-    fn edit_async(&self, name: &LedgerName, edit: LedgerEdit) -> CommitFuture<()> {
-        let (future, done) = CommitFuture::new(Ok);
-        self.queue_edit(name, edit, done);
-        future
-    }
-
-    /// As [`Store::change_documents`], without blocking.
-    ///
-    /// # Errors
-    ///
-    /// The future resolves to the errors of [`Store::change_documents`], as [`LedgerError::Write`].
-    pub fn change_documents_async(&self, changes: Vec<DocumentChange>) -> CommitFuture<Vec<DocumentVersion>> {
-        let (future, done) = CommitFuture::new(Ok);
-        let bytes = changes.iter().map(DocumentChange::bytes).sum();
-        self.queue_work(bytes, |done| WorkItem::ChangeDocuments(changes, done), done);
-        future
-    }
-
-    /// As [`Store::apply`], without blocking.
-    ///
-    /// # Errors
-    ///
-    /// The future resolves to [`LedgerError::LedgerNotFound`], and to the errors that any write can have.
-    pub fn apply_async(&self, submission: Submission) -> CommitFuture<Vec<Outcome>> {
-        let (future, done) = CommitFuture::new(Ok);
-        self.submit(submission, done);
-        future
-    }
-
-    /// As [`Store::write_atomically`], without blocking.
-    ///
-    /// # Errors
-    ///
-    /// The future resolves to the errors of [`Store::write_atomically`]: [`LedgerError::LedgerNotFound`] for a ledger that
-    /// does not exist, else [`LedgerError::Write`].
-    pub fn write_atomically_async(&self, write: AtomicWrite) -> CommitFuture<Vec<Outcome>> {
-        let (future, done) = CommitFuture::new(Ok);
-        self.submit_atomically(write, done);
-        future
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::task::{Context, Poll, Waker};
+    /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    /// #             Poll::Ready(value) => return value,
+    /// #             Poll::Pending => std::thread::yield_now(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// # let store = ledger_store::Store::in_memory();
+    /// # store.ledger("main")?.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// # block_on(async {
+    /// let end = store.read_async(|snapshot| snapshot.feed_end()).await;
+    /// let ledger = store.ledger("main")?;
+    /// let rich = ledger.read_async(|ledger| ledger.balances().under("users:").now()).await?;
+    /// let page = ledger.transactions().newest_first().page_async(50).await?;
+    /// assert_eq!((rich.len(), page.items.len()), (1, 1));
+    /// # Ok::<(), ledger_store::LedgerError>(())
+    /// # })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_async<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Snapshot) -> T + Send + 'static,
+    ) -> ReadFuture<T> {
+        let snapshot = self.snapshot();
+        self.readers().run(move || read(&snapshot))
     }
 }
 
@@ -154,16 +107,6 @@ impl Store {
     ) -> ReadFuture<T> {
         let store = self.clone();
         Readers::run_alone(move || call(&store))
-    }
-
-    /// As [`Store::ledgers`], without blocking.
-    ///
-    /// # Errors
-    ///
-    /// The future resolves to the errors of [`Store::ledgers`].
-    pub fn ledgers_async(&self) -> ReadFuture<Result<Vec<LedgerInfo>, LedgerError>> {
-        let store = self.clone();
-        self.readers().run(move || store.ledgers())
     }
 
     /// As [`Store::chain_at`], without blocking.

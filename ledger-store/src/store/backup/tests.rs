@@ -8,7 +8,7 @@ use ledger_journal::disk::{Disk, Faults, SimDisk};
 use super::*;
 use crate::documents::{Collection, DocumentAction, DocumentChange, Expected};
 use crate::options::{Options, TimeSource};
-use crate::verify::VerifyReport;
+use crate::store::VerifyReport;
 
 const BACKUP: &str = "backup";
 const DATA: &str = "data";

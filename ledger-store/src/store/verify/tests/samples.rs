@@ -21,7 +21,8 @@ use crate::progress::ProgressWatcher;
 use crate::projection::Memtable;
 use crate::query::LedgerInfo;
 use crate::recovery;
-use crate::verify::{VerifyReport, check};
+use crate::store::VerifyReport;
+use crate::store::verify::check;
 use crate::view::LedgerHead;
 use crate::violation::ViolationCode;
 

@@ -21,10 +21,10 @@ use self::copy::{check_history, copy_until, verify_from};
 use self::cut::find_cut;
 pub use self::report::{BackupError, BackupReport, RestorePoint, RestorePointError};
 use self::report::{destination, source};
+use super::Store;
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::error::OpenError;
 use crate::readers::{ReadFuture, Readers};
-use crate::store::Store;
 
 /// Backups.
 impl Store {

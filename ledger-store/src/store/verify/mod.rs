@@ -29,6 +29,7 @@ use ledger_journal::{Identity, JournalReader};
 
 use self::findings::{Findings, Stop};
 pub use self::report::{VerifyError, VerifyReport};
+use super::{Opening, Store};
 use crate::comparison_index;
 use crate::error::OpenError;
 use crate::flush::Watermark;
@@ -36,11 +37,11 @@ use crate::options::Shares;
 use crate::progress::{LongWork, ProgressWatcher};
 use crate::readers::ReadFuture;
 use crate::recovery;
-use crate::store::{Opening, Store};
 use crate::violation::{Violation, ViolationCode};
 
 /// The replay gets 1/10 of the store's memory budget, in addition to that budget.
 const BUDGET_PART: usize = 10;
+
 impl Store {
     /// Reads the whole journal and compares it with the index.
     ///

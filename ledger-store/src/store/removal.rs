@@ -18,11 +18,12 @@ use std::time::Duration;
 use ledger_index::{Commit, DroppedLedgers, IndexError, IndexFile, purge_plain, purge_runs, tables};
 use ledger_journal::SectionId;
 
+use super::Store;
+use super::writes::LEDGER_WORK_BYTES;
 use crate::engine::{Engine, WorkItem, background};
 use crate::error::{ReadError, WriteError};
 use crate::query::LedgerInfo;
 use crate::readers::ReadFuture;
-use crate::store::{LEDGER_WORK_BYTES, Store};
 use crate::tombstones::{self, Tombstone, key_ranges};
 
 /// The space that [`Store::reclaim`] freed.
