@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use crate::rules::Rules;
 use crate::runtime::Runtime;
 use crate::schema::Schema;
-use ledger_numscript::Type;
+use ledger_numscript::{Language, Type};
 use ledger_values::{
     AccountAddress, Amount, Asset, Metadata, Monetary, Posting, Postings, Reference, SchemaVersion,
     Timestamp, TransactionId,
@@ -164,6 +164,8 @@ pub enum Movement {
         variables: BTreeMap<String, VariableValue>,
         /// Wording of its errors, unless the template chooses one.
         runtime: Runtime,
+        /// The language of the template.
+        language: Language,
     },
 }
 
@@ -176,13 +178,15 @@ pub struct Script {
     pub variables: BTreeMap<String, VariableValue>,
     /// Wording of its errors.
     pub runtime: Runtime,
+    /// The language of the text.
+    pub language: Language,
 }
 
 impl Script {
     /// Makes a script with variables whose values are texts.
     pub fn new(plain: String, variables: BTreeMap<String, String>) -> Self {
         let variables = variables.into_iter().map(|(name, text)| (name, VariableValue::Text(text)));
-        Self { plain, variables: variables.collect(), runtime: Runtime::default() }
+        Self { plain, variables: variables.collect(), ..Self::default() }
     }
 }
 

@@ -32,7 +32,7 @@ pub fn resolve(
             (Movement::Template { name, .. }, None) => {
                 return Err(Rejection::TemplateWithoutVersion { template: name.clone() });
             }
-            (Movement::Template { name, variables, runtime }, Some((version, schema))) => {
+            (Movement::Template { name, variables, runtime, language }, Some((version, schema))) => {
                 let Some(template) = schema.template(name) else {
                     return Err(Rejection::TemplateNotFound {
                         template: name.clone(),
@@ -44,6 +44,7 @@ pub fn resolve(
                     plain: template.script.to_string(),
                     variables: std::mem::take(variables),
                     runtime: template.runtime.unwrap_or(*runtime),
+                    language: *language,
                 });
             }
             (_, Some((version, schema))) if schema.has_templates() => {
@@ -126,6 +127,7 @@ mod tests {
     use crate::command::{CreateTransaction, InsertSchema, RevertDate, RevertTransaction};
     use crate::runtime::Runtime;
     use crate::{Overdraft, Rules};
+    use ledger_numscript::Language;
     use ledger_values::{Postings, TransactionId};
 
     const CHART: &str = r#""chart":{"a":{},"b":{"$x":{".metadata":{"k":{"default":"v"}}}}}"#;
@@ -154,6 +156,7 @@ mod tests {
             name: name.into(),
             variables: BTreeMap::new(),
             runtime: Runtime::Machine,
+            language: Language::NUMSCRIPT,
         })
     }
 

@@ -152,7 +152,7 @@ impl Encoder {
                 self.tag(1).text(&script.plain).tag(u8::from(script.runtime == Runtime::Interpreter));
                 self.variables(&script.variables);
             }
-            Movement::Template { name, variables, runtime } => {
+            Movement::Template { name, variables, runtime, .. } => {
                 self.tag(2).text(name).tag(u8::from(*runtime == Runtime::Interpreter));
                 self.variables(variables);
             }

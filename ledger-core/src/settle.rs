@@ -6,8 +6,8 @@ use crate::command::{CreateTransaction, Movement, Overdraft, VariableValue};
 use crate::rejection::Rejection;
 use crate::rules::Rules;
 use ledger_numscript::{
-    EmptySends, ErrorKind, Flags, Options, Profile, Program, Progress, Reads, Run, Scratch, ScriptError,
-    Tracing, Variables,
+    Compiled, CompiledScript, EmptySends, ErrorKind, Flags, Options, Profile, Reads, ScriptEffects,
+    ScriptError, Tracing, Variables,
 };
 use ledger_values::{Metadata, Postings};
 
@@ -21,7 +21,7 @@ const fn options(rules: &Rules) -> Options {
 }
 
 /// Runs the script of a command, and replaces it by the resulting postings and metadata. From then on the
-/// command is decided, recorded and replayed like any other, without its script. `program` is the result of
+/// command is decided, recorded and replayed like any other, without its script. `compiled` is the result of
 /// compiling the script. A command without a script stays as it is.
 ///
 /// The run ensures that the sources pay only what their clauses allow, so the rules do not check the funds of
@@ -33,8 +33,7 @@ const fn options(rules: &Rules) -> Options {
 /// the command, which must not be used any more.
 pub fn settle<R: Reads>(
     create: &mut CreateTransaction,
-    program: &Result<Program, ScriptError>,
-    scratch: &mut Scratch,
+    compiled: &Compiled,
     reads: &mut R,
 ) -> Result<Result<(), Rejection>, R::Error> {
     if !matches!(create.movement, Movement::Script(_)) {
@@ -47,34 +46,30 @@ pub fn settle<R: Reads>(
     };
     let runtime = script.runtime;
     let refused = |error: ScriptError| Ok(Err(Rejection::Script { error: Box::new(error), runtime }));
-    let program = match program {
-        Ok(program) => program,
+    let compiled = match compiled {
+        Ok(compiled) => &**compiled,
         Err(error) => return refused(error.clone()),
     };
-    let variables = match texts(script.variables, program) {
+    let variables = match texts(script.variables, compiled) {
         Ok(variables) => variables,
         Err(error) => return refused(error),
     };
-    let mut run = Run::new(program, &variables, options(&create.rules), scratch);
-    loop {
-        match run.advance() {
-            Ok(Progress::Needs) => run.answer(reads)?,
-            Ok(Progress::Done) => break,
-            Err(error) => return refused(error),
-        }
+    match compiled.run(&variables, options(&create.rules), reads)? {
+        Ok(effects) => Ok(replace_by(effects, create)),
+        Err(error) => refused(error),
     }
-    let postings = match run.ledger_postings() {
-        Ok(postings) => postings,
-        Err(error) => return refused(error),
-    };
+}
+
+/// Puts the effects of its script into a command.
+fn replace_by(effects: ScriptEffects, create: &mut CreateTransaction) -> Result<(), Rejection> {
+    let ScriptEffects { postings, metadata, account_metadata } = effects;
     if postings.is_empty() {
-        return Ok(Err(Rejection::NoPostings));
+        return Err(Rejection::NoPostings);
     }
-    let (metadata, account_metadata) = run.take_metadata();
     for (key, value) in metadata.iter() {
         // An empty text counts as unset.
         if !value.text().is_empty() && create.metadata.get(key).is_some() {
-            return Ok(Err(Rejection::MetadataOverride { key: key.into() }));
+            return Err(Rejection::MetadataOverride { key: key.into() });
         }
     }
     // The metadata of the request overrides that of the script.
@@ -85,7 +80,7 @@ pub fn settle<R: Reads>(
     }
     create.movement = Movement::Postings(postings);
     create.overdraft = Overdraft::Allow;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Joins two sets of metadata. If both have a key, the value of `over` counts. Takes time in proportion to
@@ -115,13 +110,14 @@ fn joined(under: Metadata, over: Metadata) -> Metadata {
 
 /// Returns the texts of variables whose values fit the types in the script. Unknown variables are left for
 /// the run to refuse.
-fn texts(values: BTreeMap<String, VariableValue>, program: &Program) -> Result<Variables, ScriptError> {
-    for (name, declared) in program.needed_variables() {
-        if values.get(name).is_some_and(|value| !value.fits(declared)) {
-            let reason = "a value of another type";
-            let kind = ErrorKind::InvalidVariable { name: name.into(), reason };
-            return Err(ScriptError { kind, range: None });
-        }
+fn texts(
+    values: BTreeMap<String, VariableValue>,
+    compiled: &dyn CompiledScript,
+) -> Result<Variables, ScriptError> {
+    let fits = |name: &str, declared| values.get(name).is_none_or(|value| value.fits(declared));
+    if let Some(name) = compiled.unfit_variable(&fits) {
+        let kind = ErrorKind::InvalidVariable { name: name.into(), reason: "a value of another type" };
+        return Err(ScriptError { kind, range: None });
     }
     Ok(values.into_iter().map(|(name, value)| (name, value.into_text())).collect())
 }

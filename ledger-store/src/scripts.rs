@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use ledger_core::script::{Profile, Program, ScriptError};
-use ledger_core::{Command, Movement};
+use ledger_core::{Command, Movement, Script, script};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::submission::{Request, Submission};
 
 /// The result of compiling a script.
-pub(crate) type Compiled = Arc<Result<Program, ScriptError>>;
+pub(crate) type Compiled = Arc<script::Compiled>;
 
 /// The compiled scripts of the requests in a submission, by index. Empty if no request has a script.
 pub(crate) type Programs = SmallVec<[Option<Compiled>; 1]>;
@@ -35,8 +34,12 @@ struct CachedScript {
     bytes: usize,
 }
 
-/// Memory of an entry apart from its program and its text, in bytes.
-const ENTRY_BYTES: usize = 128;
+/// Estimates the memory of an entry in bytes.
+fn entry_bytes(text: &str, compiled: &Compiled) -> usize {
+    /// Memory apart from the program and its text.
+    const OVERHEAD: usize = 128;
+    OVERHEAD + text.len() + compiled.as_ref().as_ref().map_or(0, |script| script.memory())
+}
 
 impl Scripts {
     /// Creates an empty cache of up to `bytes_max` bytes.
@@ -58,19 +61,20 @@ impl Scripts {
                 && let Movement::Script(script) = &create.movement
             {
                 programs.resize(count, None);
-                programs[at] = Some(self.compile(&script.plain));
+                programs[at] = Some(self.compile(script));
             }
         }
         programs
     }
 
     /// Returns the compiled form of a script.
-    pub(crate) fn compile(&self, text: &str) -> Compiled {
+    pub(crate) fn compile(&self, script: &Script) -> Compiled {
+        let text = script.plain.as_str();
         if let Some(kept) = self.kept.lock().find(text) {
             return kept;
         }
-        let compiled = Arc::new(Program::compile(text, Profile::Default));
-        let bytes = ENTRY_BYTES + text.len() + compiled.as_ref().as_ref().map_or(0, Program::memory);
+        let compiled = Arc::new(script.language.compile(text));
+        let bytes = entry_bytes(text, &compiled);
         // Do not keep a script that would evict most of the others.
         if bytes <= self.bytes_max / 8 {
             self.kept.lock().keep(text, &compiled, bytes, self.bytes_max);
@@ -85,7 +89,7 @@ impl CachedScript {
             return Some(found.clone());
         }
         let (text, found) = self.old.remove_entry(text)?;
-        self.bytes += ENTRY_BYTES + text.len() + found.as_ref().as_ref().map_or(0, Program::memory);
+        self.bytes += entry_bytes(&text, &found);
         self.young.insert(text, found.clone());
         Some(found)
     }
@@ -104,15 +108,19 @@ impl CachedScript {
 mod tests {
     use super::*;
 
+    fn compile(scripts: &Scripts, text: &str) -> Compiled {
+        scripts.compile(&Script { plain: text.to_owned(), ..Script::default() })
+    }
+
     #[test]
     fn evicts_scripts_that_are_not_used() {
         let scripts = Scripts::new(64 << 10);
-        let popular = scripts.compile("print 0");
+        let popular = compile(&scripts, "print 0");
         assert!(popular.is_ok());
         for n in 1..1_000 {
-            let other = scripts.compile(&format!("print {n}"));
+            let other = compile(&scripts, &format!("print {n}"));
             assert!(other.is_ok());
-            assert!(Arc::ptr_eq(&popular, &scripts.compile("print 0")), "{n}");
+            assert!(Arc::ptr_eq(&popular, &compile(&scripts, "print 0")), "{n}");
         }
         let kept = scripts.kept.lock();
         assert!(kept.young.len() + kept.old.len() < 500 && kept.bytes <= 40 << 10, "{}", kept.bytes);
@@ -121,8 +129,8 @@ mod tests {
     #[test]
     fn a_text_that_is_no_script_is_remembered_as_such() {
         let scripts = Scripts::new(64 << 10);
-        let wrong = scripts.compile("sned");
+        let wrong = compile(&scripts, "sned");
         assert!(wrong.is_err());
-        assert!(Arc::ptr_eq(&wrong, &scripts.compile("sned")));
+        assert!(Arc::ptr_eq(&wrong, &compile(&scripts, "sned")));
     }
 }

@@ -15,6 +15,7 @@
 //!   constants, so that each run costs little. A program is immutable; share it and keep it.
 //! - [`Run`] executes a program. It reads nothing itself: it lists the balances and account metadata that it
 //!   needs, takes the answers, and goes on until nothing is missing. Equal answers give equal outcomes.
+//! - [`CompiledScript`] does all of this for a host that takes scripts in any [`Language`].
 //! - [`format()`] prints a script in its canonical layout.
 //!
 //! Failures are [`ScriptError`]s: a closed set of kinds, each with its fields and its position in the text.
@@ -30,6 +31,7 @@ pub mod cli;
 
 mod check;
 mod compile;
+mod compiled;
 mod diagnostic;
 mod error;
 mod fault;
@@ -50,6 +52,7 @@ pub(crate) mod types;
 mod value;
 
 pub use check::{Checked, TypedRange, check, check_as_interpreter};
+pub use compiled::{Compiled, CompiledScript, Language, ReadFailed, ScriptEffects};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Misplaced, Severity, Version};
 pub use error::{ErrorClass, ErrorKind, Fields, PortionFault, ScriptError};
 pub use format::format;

@@ -10,7 +10,6 @@ use crate::log::LogPayload;
 use crate::rejection::Rejection;
 use crate::schema::version_of;
 use crate::settle::settle;
-use ledger_numscript::{Profile, Program, Scratch};
 use ledger_values::{Amount, Balance, Metadata, Posting, Postings, Timestamp, Transaction, TransactionId};
 
 impl Book {
@@ -57,8 +56,8 @@ impl Book {
         let Movement::Script(script) = &create.movement else {
             unreachable!("the caller passes only scripts");
         };
-        let program = Program::compile(&script.plain, Profile::Default);
-        match settle(&mut create, &program, &mut Scratch::default(), &mut BookReads(self)) {
+        let compiled = script.language.compile(&script.plain);
+        match settle(&mut create, &compiled, &mut BookReads(self)) {
             Ok(settled) => settled?,
             Err(impossible) => match impossible {},
         }

@@ -74,7 +74,7 @@ impl Book {
     ) -> Result<(Command, Option<Rejection>), Rejection> {
         let mut command = command.clone();
         if let Command::CreateTransaction(create) = &mut command {
-            if let Movement::Template { name, variables, runtime } = create.movement.clone() {
+            if let Movement::Template { name, variables, runtime, language } = create.movement.clone() {
                 let Some((version, schema)) = named else {
                     let is_schema =
                         |entry: &LogEntry| matches!(entry.payload, LogPayload::InsertedSchema { .. });
@@ -90,6 +90,7 @@ impl Book {
                     plain: template.script.to_string(),
                     variables,
                     runtime: template.runtime.unwrap_or(runtime),
+                    language,
                 });
                 create.template = Some(name.as_str().into());
             } else if let Some((version, schema)) = named

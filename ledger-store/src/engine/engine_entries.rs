@@ -1,6 +1,6 @@
 //! Lets the writer read back decided entries, including those that are not published yet.
 
-use ledger_core::TransactionId;
+use ledger_core::{Script, TransactionId};
 use ledger_journal::Position;
 use ledger_journal::entry::{PriorRequest, Record, find_in_chunk};
 use smol_str::SmolStr;
@@ -63,7 +63,7 @@ impl EngineEntries<'_> {
 }
 
 impl WrittenEntries for EngineEntries<'_> {
-    fn compile(&self, script: &str) -> Compiled {
+    fn compile(&self, script: &Script) -> Compiled {
         self.engine.scripts.compile(script)
     }
 

@@ -57,7 +57,7 @@ impl LedgerSnapshot {
         let missing = |what: String| LedgerError::Schema(SchemaError::new(what));
         let stored = view.schema(&version)?;
         let stored = stored.ok_or_else(|| missing(format!("schema version '{version}' not found")))?;
-        let schema = Schema::parse(&stored.text)?;
+        let schema = Schema::parse_recorded(&stored.text)?;
         let query = schema.query(name);
         let query = query.ok_or_else(|| missing(format!("schema version '{version}' has no such query")))?;
         Ok(StoredList {

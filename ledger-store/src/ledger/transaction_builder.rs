@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
+use ledger_core::script::Language;
 use ledger_core::{
     AccountAddress, Asset, Command, CreateTransaction, IntoAmount, Metadata, Movement, NameError, Overdraft,
     OverdraftLimit, Posting, Postings, Reference, Runtime, SchemaVersion, Script, SmolStr, Timestamp,
@@ -44,8 +45,8 @@ impl Ledger {
     /// ```
     pub fn template(&self, name: impl AsRef<str>) -> TransactionBuilder<'_, ByScript> {
         let name = SmolStr::new(name.as_ref());
-        let (variables, runtime) = (BTreeMap::new(), Runtime::default());
-        TransactionBuilder::of_movement(self, Movement::Template { name, variables, runtime })
+        let (variables, runtime, language) = (BTreeMap::new(), Runtime::default(), Language::NUMSCRIPT);
+        TransactionBuilder::of_movement(self, Movement::Template { name, variables, runtime, language })
     }
 }
 

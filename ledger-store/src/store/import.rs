@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use ledger_core::schema::Schema;
 use ledger_core::{
     FilterOf, HashLogs, LedgerName, LogEntry, LogId, LogPayload, Memento, Posting, Transaction, WireHash,
 };
@@ -157,9 +158,9 @@ impl Store {
         self.run_async(move |store| store.import_new(&ledger, &logs))
     }
 
-    /// Compares the hashes, and imports the logs before the first one with a wrong hash. Returns the writer's result,
-    /// and the error for the log with the wrong hash, if there is one. The caller returns that error only if the writer
-    /// imported all logs before it.
+    /// Compares the hashes, reads new schemas, and imports the logs before the first one with a fault. Returns the writer's
+    /// result, and the error for the log with the fault, if there is one. The caller returns that error only if the
+    /// writer imported all logs before it.
     fn try_import(
         &self,
         ledger: &LedgerName,
@@ -173,10 +174,7 @@ impl Store {
         let mut chain = if hashed { Some(view.chain()?) } else { None };
         for log in logs {
             let computed = chain.as_mut().map(|chain| chain.append(&log.entry));
-            if let Some(computed) = computed
-                && log.hash != Some(computed)
-            {
-                let refusal = ImportRefusal::WrongHash { computed, given: log.hash };
+            if let Some(refusal) = fault(log, computed) {
                 refused = Some(ImportError::Refused { log: log.entry.id, refusal });
                 break;
             }
@@ -195,6 +193,19 @@ impl Store {
         let imported = self.run(bytes, |done| WorkItem::Import(ledger.clone(), new, done))?;
         Ok((imported, refused))
     }
+}
+
+/// Returns the reason to refuse a log without a look at the ledger: its hash is not the computed one, or it adds a schema
+/// that is not valid.
+fn fault(log: &ImportedLog, computed: Option<WireHash>) -> Option<ImportRefusal> {
+    if let Some(computed) = computed
+        && log.hash != Some(computed)
+    {
+        return Some(ImportRefusal::WrongHash { computed, given: log.hash });
+    }
+    let LogPayload::InsertedSchema { schema } = &log.entry.payload else { return None };
+    let error = Schema::parse(schema).err()?;
+    Some(ImportRefusal::Inconsistent { reason: format!("invalid schema: {error}") })
 }
 
 /// Tells whether an imported log equals the stored one. Does not compare volumes: the store computes its own.

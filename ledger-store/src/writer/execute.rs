@@ -240,7 +240,7 @@ fn run_script(
 ) -> Result<(), Stop<Rejection>> {
     let Command::CreateTransaction(create) = &*command else { return Ok(()) };
     let Movement::Script(script) = &create.movement else { return Ok(()) };
-    let of_template = if program.is_none() { Some(context.written.compile(&script.plain)) } else { None };
+    let of_template = if program.is_none() { Some(context.written.compile(script)) } else { None };
     let program =
         program.or(of_template.as_ref()).expect("a script comes with the request or from its template");
     if matches!(create.rules, Rules::Legacy(_)) {
@@ -252,11 +252,5 @@ fn run_script(
     }
     let Command::CreateTransaction(create) = command else { return Ok(()) };
     let LedgerContext { state, ledger, .. } = context;
-    let mut scratch = std::mem::take(&mut state.scratch);
-    let settled = settle(create, program, &mut scratch, &mut ScriptReads { state, ledger: *ledger });
-    // Do not keep the memory of an unusually large script.
-    if scratch.is_small() {
-        state.scratch = scratch;
-    }
-    Ok(settled??)
+    Ok(settle(create, program, &mut ScriptReads { state, ledger: *ledger })??)
 }

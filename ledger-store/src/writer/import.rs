@@ -190,7 +190,7 @@ fn import_schema(
     entry: &LogEntry,
     schema: &str,
 ) -> Result<(), Stop<ImportRefusal>> {
-    let version = match Schema::parse(schema) {
+    let version = match Schema::parse_recorded(schema) {
         Ok(_) => version_of(schema),
         Err(error) => return Err(inconsistent(format!("invalid schema: {error}"))),
     };

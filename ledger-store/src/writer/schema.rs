@@ -33,7 +33,7 @@ pub(super) fn named(
         };
         let text =
             String::from_utf8_lossy(decode_value(&stored).map_err(ReadError::from)?.bytes).into_owned();
-        let schema = Arc::new(Schema::parse(&text));
+        let schema = Arc::new(Schema::parse_recorded(&text));
         state.schemas.keep(ledger, version.as_str(), &schema);
         schema
     };

@@ -7,7 +7,7 @@ use ledger_core::SmolStr;
 use ledger_core::schema::{Schema, SchemaError};
 
 /// A parsed schema. Recorded schemas are valid. If a later release refuses one, it refuses the requests that name it,
-/// and everything else works.
+/// and everything else works. If it refuses only the script of a template, it refuses the transactions of that template.
 pub(super) type ReadSchema = Arc<Result<Schema, SchemaError>>;
 
 /// A cache of parsed schemas. Versions never change, so the cache is never out of date.

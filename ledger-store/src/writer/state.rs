@@ -8,7 +8,6 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use ledger_core::schema::Enforcement;
-use ledger_core::script::Scratch;
 use ledger_index::{IndexSnapshot, KeyRow, KnownKeys, Row, SharedBytes, TableView, VersionRow};
 use ledger_journal::Position;
 use smallvec::SmallVec;
@@ -65,8 +64,6 @@ pub(crate) struct State {
     /// Number of rows and commands in the last batch, from which the capacity for the next is estimated.
     pub(crate) last_rows: MemtableSizes,
     pub(crate) last_commands: usize,
-    /// Reusable memory for running scripts.
-    pub(crate) scratch: Scratch,
     pub(super) index: StoredState,
     /// Present while entries are replayed.
     pub(super) replay: Option<Box<ReplayState>>,
@@ -122,7 +119,6 @@ impl State {
             flush,
             last_rows: MemtableSizes::default(),
             last_commands: 0,
-            scratch: Scratch::default(),
             index,
             replay: None,
             used_numbers: UsedNumbers::default(),

@@ -1,6 +1,6 @@
 //! Lookups of decided entries that may not be published yet.
 
-use ledger_core::TransactionId;
+use ledger_core::{Script, TransactionId};
 use ledger_journal::Position;
 use ledger_journal::entry::PriorRequest;
 use smol_str::SmolStr;
@@ -22,7 +22,7 @@ pub(crate) trait WrittenEntries {
     ) -> Result<Option<RecordedTransaction>, ReadError>;
 
     /// Returns the compiled form of a script.
-    fn compile(&self, script: &str) -> Compiled;
+    fn compile(&self, script: &Script) -> Compiled;
 
     /// Returns the reference of a transaction.
     fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<SmolStr>, ReadError>;

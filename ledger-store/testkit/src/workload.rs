@@ -5,6 +5,7 @@ mod scripts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use ledger_core::script::Language;
 use ledger_core::{
     AccountAddress, Amount, BucketName, Command, CreateTransaction, Idempotency, IdempotencyKey,
     InsertSchema, LedgerName, LedgerOptions, Metadata, MetadataValue, Movement, Overdraft, Posting, Postings,
@@ -414,8 +415,9 @@ impl<'a> Workload<'a> {
             ("to".to_owned(), VariableValue::Text(self.address().to_string())),
             ("amount".to_owned(), VariableValue::Text(format!("COIN {}", self.rng.below(100)))),
         ];
-        let name = if self.rng.one_in(6) { "refund" } else { "pay" };
-        Movement::Template { name: name.into(), variables: variables.into(), runtime: Runtime::default() }
+        let name = if self.rng.one_in(6) { "refund" } else { "pay" }.into();
+        let (runtime, language) = (Runtime::default(), Language::NUMSCRIPT);
+        Movement::Template { name, variables: variables.into(), runtime, language }
     }
 
     fn posting(&mut self) -> Posting {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ledger_core::limits::{ADDRESS_BYTES_MAX, METADATA_BYTES_MAX, POSTINGS_MAX, PRECONDITIONS_MAX};
 use ledger_core::schema::{Enforcement, Schema};
+use ledger_core::script::Language;
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Idempotency, IdempotencyKey, InsertSchema,
     LedgerName, LedgerOptions, LegacyRules, Mapping, Metadata, Movement, Overdraft, PastDates, Posting,
@@ -76,13 +77,13 @@ fn with_postings(postings: impl IntoIterator<Item = Posting>) -> CreateTransacti
 }
 
 fn with_script(text: &str) -> CreateTransaction {
-    let script = Script { plain: text.to_owned(), variables: BTreeMap::default(), runtime: Runtime::Machine };
+    let script = Script { plain: text.to_owned(), ..Script::default() };
     CreateTransaction { movement: Movement::Script(script), ..with_postings([]) }
 }
 
 fn by_template(name: &str) -> CreateTransaction {
-    let movement =
-        Movement::Template { name: name.into(), variables: BTreeMap::default(), runtime: Runtime::Machine };
+    let (variables, runtime, language) = (BTreeMap::default(), Runtime::Machine, Language::NUMSCRIPT);
+    let movement = Movement::Template { name: name.into(), variables, runtime, language };
     CreateTransaction { movement, ..with_postings([]) }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_core::schema::{Enforcement, Schema};
+use ledger_core::script::Language;
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, FilterOf, InsertSchema, LedgerName,
     LedgerOptions, LogEntry, LogId, LogPayload, Metadata, Movement, Posting, Postings, Rejection, Runtime,
@@ -70,6 +71,7 @@ fn by_template(name: &str, to: &str) -> Command {
             name: name.into(),
             variables: [("to".to_owned(), VariableValue::Text(to.to_owned()))].into(),
             runtime: Runtime::Machine,
+            language: Language::NUMSCRIPT,
         },
         ..CreateTransaction::of(Postings::new())
     })
@@ -336,7 +338,9 @@ fn import_refuses_malformed_or_missing_schema() {
         let outcome = store.import(&name(), &logs);
         (store, outcome)
     };
-    let edits: [Edit<'_>; 4] = [
+    let unfit_script = r#"{"chart":{},"transactions":{"t":{"script":"sned"}},"version":"v1"}"#;
+    let edits: [Edit<'_>; 5] = [
+        &|entries| entries[0].payload = LogPayload::InsertedSchema { schema: unfit_script.into() },
         &|entries| drop(entries.remove(0)),
         &|entries| entries[0].payload = LogPayload::InsertedSchema { schema: r#"{"version":"v1"}"#.into() },
         &|entries| entries[0].payload = LogPayload::InsertedSchema { schema: r#"{"chart":{}}"#.into() },

@@ -42,7 +42,8 @@ impl ScriptBody<'_> {
             };
             (name.into_owned(), value)
         });
-        Script { variables: variables.collect(), plain: self.plain.0.into_owned(), runtime }
+        let (variables, plain) = (variables.collect(), self.plain.0.into_owned());
+        Script { variables, plain, runtime, ..Script::default() }
     }
 }
 

@@ -32,7 +32,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// The first error of the reader. The run keeps the answers before it.
-    pub fn answer<R: Reads>(&mut self, reads: &mut R) -> Result<(), R::Error> {
+    pub fn answer<R: Reads + ?Sized>(&mut self, reads: &mut R) -> Result<(), R::Error> {
         self.scratch.rounds += 1;
         let mut needed = std::mem::take(&mut self.scratch.needed);
         for need in &needed {

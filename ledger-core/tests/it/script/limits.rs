@@ -8,11 +8,11 @@ use ledger_core::limits::{
     SCRIPT_TEXT_BYTES_MAX,
 };
 use ledger_core::script::{
-    ErrorKind, Options, Outcome, Profile, Program, Progress, Reads, Run, Scratch, ScriptError, Variables,
+    ErrorKind, Language, Options, Outcome, Profile, Program, Progress, Reads, Run, Scratch, ScriptError,
+    Variables,
 };
 use ledger_core::{
-    AccountAddress, Balance, CreateTransaction, Metadata, MetadataValue, Movement, Runtime, Script, SmolStr,
-    settle,
+    AccountAddress, Balance, CreateTransaction, Metadata, MetadataValue, Movement, Script, SmolStr, settle,
 };
 
 /// A ledger in which every account holds 1,000 of every asset, in a number of precisions. `metadata` answers every key.
@@ -85,15 +85,15 @@ fn last_value_of_each_metadata_key_counts() {
 fn joins_metadata_of_request_and_script() {
     let plain = "send [PEAR 1] (source = @world destination = @a) set_tx_meta(\"b\", 1) set_tx_meta(\"d\", \"\")
         set_tx_meta(\"f\", 2) set_account_meta(@a, \"b\", 3) set_account_meta(@a, \"c\", 4) set_account_meta(@b, \"k\", 5)";
-    let script = Script { plain: plain.into(), variables: BTreeMap::new(), runtime: Runtime::Machine };
+    let script = Script { plain: plain.into(), ..Script::default() };
     let mut create = CreateTransaction::of([].into_iter().collect());
     create.movement = Movement::Script(script);
     create.metadata = ["a", "d", "e", "g"].into_iter().map(|key| (key, "request")).collect();
     let account = |text: &str| AccountAddress::parse(text).expect("an address");
     let own: Metadata = [("a", "request"), ("b", "request")].into_iter().collect();
     create.account_metadata.insert(account("a"), own);
-    let program = Program::compile(plain, Profile::Default);
-    let Ok(settled) = settle(&mut create, &program, &mut Scratch::default(), &mut RICH_LEDGER.clone());
+    let compiled = Language::NUMSCRIPT.compile(plain);
+    let Ok(settled) = settle(&mut create, &compiled, &mut RICH_LEDGER.clone());
     settled.expect("it is settled");
     assert_eq!(
         texts(&create.metadata),

@@ -1,8 +1,8 @@
 //! Runs of scripts: their needs, traces, profiles, and their effect as commands.
 
 use ledger_core::script::{
-    Bound, EmptyLedger, ErrorKind, Need, Options, Profile, Program, Progress, Run, Scratch, Tracing,
-    Variables, parse,
+    Bound, EmptyLedger, ErrorKind, Language, Need, Options, Profile, Program, Progress, Run, Scratch,
+    Tracing, Variables, parse,
 };
 use ledger_core::{
     AccountAddress, Amount, Asset, Balance, Command, CreateTransaction, Facts, Movement, Overdraft, Posting,
@@ -111,8 +111,8 @@ fn settles_a_command_into_postings() {
         let mut create = CreateTransaction::of([].into_iter().collect());
         create.movement = Movement::Script(script);
         create.metadata.insert_text("k", "request");
-        let program = Program::compile(plain, Profile::Default);
-        let Ok(settled) = settle(&mut create, &program, &mut Scratch::default(), &mut FixedLedger::of(books));
+        let compiled = Language::NUMSCRIPT.compile(plain);
+        let Ok(settled) = settle(&mut create, &compiled, &mut FixedLedger::of(books));
         settled.map(|()| create)
     };
     let create = settled(

@@ -1,6 +1,6 @@
 //! Values of scripts: their text forms, their types, and the origins of variables.
 
-use ledger_core::script::{Options, Profile, Program, Scratch, Type, Variables};
+use ledger_core::script::{Language, Options, Profile, Program, Type, Variables};
 use ledger_core::{
     AccountAddress, CreateTransaction, MetadataValue, Movement, Script, VariableValue, settle,
 };
@@ -75,11 +75,11 @@ fn typed_values_fit_only_their_type() {
         let plain =
             format!("vars {{ {declared} $v }} send [PEAR 1] (source = @world destination = @b) print $v");
         let mut create = CreateTransaction::of([].into_iter().collect());
-        let program = Program::compile(&plain, Profile::Default);
+        let compiled = Language::NUMSCRIPT.compile(&plain);
         let mut script = Script::new(plain, Variables::new());
         script.variables.insert("v".to_owned(), value.clone());
         create.movement = Movement::Script(script);
-        let Ok(settled) = settle(&mut create, &program, &mut Scratch::default(), &mut FixedLedger::of(""));
+        let Ok(settled) = settle(&mut create, &compiled, &mut FixedLedger::of(""));
         settled.is_ok()
     };
     let types = ["account", "string", "number", "monetary"];

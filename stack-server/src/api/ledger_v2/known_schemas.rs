@@ -40,7 +40,7 @@ impl KnownSchemas {
         }
         let Some(stored) = ledger.schema(version)? else { return Ok(None) };
         let unreadable = |error: SchemaError| ApiError::validation(format!("invalid schema: {error}"));
-        let schema = Arc::new(Schema::parse(&stored.text).map_err(unreadable)?);
+        let schema = Arc::new(Schema::parse_recorded(&stored.text).map_err(unreadable)?);
         let bytes = schema.memory();
         let mut known = lock();
         if known.bytes + bytes > SCHEMA_CACHE_BYTES_MAX {

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use ledger_core::{
     AccountAddress, Amount, AmountError, Asset, Command, CreateTransaction, Metadata, Movement, Overdraft,
-    Posting, Postings, Reference, RevertDate, RevertTransaction, Runtime, Target, Timestamp, TransactionId,
+    Posting, Postings, Reference, RevertDate, RevertTransaction, Runtime, Script, Target, Timestamp,
+    TransactionId,
 };
 use serde::de::{Deserialize, Deserializer, Error, MapAccess};
 use serde_json::value::RawValue;
@@ -127,7 +128,8 @@ impl CreateBody<'_> {
             let script = self.script.script.into_script(runtime, Forms::Texts);
             if has_template {
                 let name = self.script.template.0.as_ref().into();
-                Movement::Template { name, variables: script.variables, runtime }
+                let Script { variables, language, .. } = script;
+                Movement::Template { name, variables, runtime, language }
             } else {
                 Movement::Script(script)
             }

@@ -136,7 +136,8 @@ impl<'a> Planner<'a> {
             .map_err(|error| ApiError::validation(error.to_string()))?;
         let variables =
             variables::values(&self.program, payment, &self.rule.account_prefix, &self.connector_name);
-        let script = Script { plain: self.rule.script.clone(), variables, runtime: Runtime::Machine };
+        let plain = self.rule.script.clone();
+        let script = Script { plain, variables, runtime: Runtime::Machine, ..Script::default() };
         Ok(Command::CreateTransaction(CreateTransaction {
             movement: Movement::Script(script),
             metadata: payment_metadata(&payment.id),
