@@ -4,6 +4,8 @@
 //! allow. Then the command is decided like any other. Finally, [`check`] compares the decision with
 //! the chart, and [`defaults`] returns the default metadata of new accounts.
 
+use std::collections::BTreeMap;
+
 use crate::command::{Command, Movement, Script, Target};
 use crate::decide::Decision;
 use crate::rejection::Rejection;
@@ -106,10 +108,7 @@ pub fn defaults<'a>(
         let defaults = schema.chart().find(account)?.defaults();
         (!defaults.is_empty()).then(|| (account.clone(), defaults.clone()))
     });
-    let mut given: Vec<_> = given.collect();
-    given.sort_by(|(one, _), (two, _)| one.cmp(two));
-    given.dedup_by(|(one, _), (two, _)| one == two);
-    given
+    given.collect::<BTreeMap<_, _>>().into_iter().collect()
 }
 
 fn by(enforcement: Enforcement, violation: Rejection) -> Result<Option<Rejection>, Rejection> {
@@ -121,8 +120,6 @@ fn by(enforcement: Enforcement, violation: Rejection) -> Result<Option<Rejection
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::command::{CreateTransaction, InsertSchema, RevertDate, RevertTransaction};
     use crate::runtime::Runtime;

@@ -17,6 +17,7 @@ use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
 use crate::projection::{
     ACCOUNT_PLACES, AccountPage, HoldingPage, Memtable, NewAccount, NewHolding, StoredAccount, UsagePage,
+    accounts_of, holdings_of, order_of,
 };
 use crate::tombstones::Tombstone;
 use crate::view::{Counters, LedgerHead};
@@ -157,9 +158,7 @@ pub(crate) fn write(
 ) -> Result<(), IndexError> {
     let write = index.begin_write(Commit::Durable)?;
     let before = index.snapshot()?;
-    let mut new_holdings: Vec<NewHolding> =
-        memtables.iter().flat_map(|memtable| memtable.holdings.iter().copied()).collect();
-    new_holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
+    let new_holdings = holdings_of(memtables);
     write_history(&write, memtables, &new_holdings)?;
     write_run::<BackdatedRow, _>(
         &write,
@@ -322,10 +321,7 @@ fn write_accounts(
         }
         table.put(&key, &page.encode())?;
     }
-    let mut accounts: Vec<&NewAccount> =
-        memtables.iter().flat_map(|memtable| memtable.accounts.iter()).collect();
-    accounts.sort_unstable_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
-    let addresses: Vec<_> = accounts.into_iter().map(address_entry).collect();
+    let addresses: Vec<_> = accounts_of(memtables).iter().map(address_entry).collect();
     let addresses = addresses.iter().map(|(key, account)| (key.as_slice(), account.as_slice()));
     write.table(tables::ADDRESSES)?.put_ascending(addresses)
 }
@@ -350,8 +346,9 @@ fn write_first_usages(write: &IndexWrite, memtables: &[Arc<Memtable>]) -> Result
             }
         }
     }
-    // The memtables are in order of age and the sort is stable, so the last row of an account is the newest.
-    usages.sort_by_key(|(ledger, account, _)| (*ledger, *account));
+    // The memtables are in order of age, so the last row of an account is the newest.
+    let order = order_of(usages.iter().map(|usage| u128::from(usage.0) << 32 | u128::from(usage.1)));
+    let usages: Vec<_> = order.iter().map(|at| usages[*at as usize]).collect();
     let mut table = write.table(tables::USAGES)?;
     for usages in usages.chunk_by(|a, b| UsagePage::key(a.0, a.1) == UsagePage::key(b.0, b.1)) {
         let key = UsagePage::key(usages[0].0, usages[0].1);

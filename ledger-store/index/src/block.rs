@@ -13,7 +13,6 @@
 //! damaged tree hides, notices the gap. A search halves the list of complete rows, so finding one row decodes up to 64
 //! rows and not the whole block.
 
-use std::marker::PhantomData;
 use std::ops::Range;
 
 use ledger_codec::{Corrupt, Output, Reader};
@@ -132,14 +131,13 @@ impl BlockBuilder {
 }
 
 /// A stored block whose checksum was verified and removed.
-pub(crate) struct Block<'a, R> {
+pub(crate) struct Block<'a> {
     rows: &'a [u8],
     restarts: &'a [[u8; 2]],
     next: Option<KeyBytes>,
-    kind: PhantomData<R>,
 }
 
-impl<'a, R: Row> Block<'a, R> {
+impl<'a> Block<'a> {
     /// Decodes everything except the rows.
     ///
     /// # Errors
@@ -158,7 +156,7 @@ impl<'a, R: Row> Block<'a, R> {
                 (rows, Some(KeyBytes::from_slice(next)?))
             }
         };
-        Ok(Self { rows, restarts: restarts.as_chunks().0, next, kind: PhantomData })
+        Ok(Self { rows, restarts: restarts.as_chunks().0, next })
     }
 
     /// Returns the first key of the run's next block, or `None` in the last block.
@@ -193,22 +191,22 @@ impl<'a, R: Row> Block<'a, R> {
     /// # Errors
     ///
     /// [`Corrupt`] if one of the decoded rows is malformed.
-    pub(crate) fn rows_in(
+    pub(crate) fn rows_in<R: Row>(
         &self,
         from: &R::Key,
         to: &R::Key,
         direction: Direction,
     ) -> Result<BlockRows<R>, Corrupt> {
-        let first = self.segment_of(from)?;
+        let first = self.segment_of::<R>(from)?;
         let last = match &self.next {
             Some(next) if *next <= KeyBytes::of::<R>(to) => self.restarts.len(),
-            _ => self.segment_of(to)?,
+            _ => self.segment_of::<R>(to)?,
         };
         let (left, decoded) = match direction {
             Direction::Ascending => (first + 1..last + 1, first),
             Direction::Descending => (first..last, last),
         };
-        let decoded = segment_rows(self.segment(decoded)?, from, to)?.into_iter();
+        let decoded = segment_rows::<R>(self.segment(decoded)?, from, to)?.into_iter();
         let begin = self.place(left.start);
         let bytes = if left.is_empty() { None } else { self.rows.get(begin..self.place(left.end)) };
         let ends = left.clone().map(|segment| self.place(segment + 1).saturating_sub(begin)).collect();
@@ -217,7 +215,7 @@ impl<'a, R: Row> Block<'a, R> {
     }
 
     /// Returns the index of the last segment that begins at or before `key`, or the first one.
-    fn segment_of(&self, key: &R::Key) -> Result<usize, Corrupt> {
+    fn segment_of<R: Row>(&self, key: &R::Key) -> Result<usize, Corrupt> {
         let (mut found, mut end) = (0, self.restarts.len() + 1);
         while end - found > 1 {
             let middle = usize::midpoint(found, end);
@@ -235,9 +233,9 @@ impl<'a, R: Row> Block<'a, R> {
     /// # Errors
     ///
     /// [`Corrupt`] if one of the decoded rows is malformed.
-    pub(crate) fn last_at_or_before(&self, key: &R::Key) -> Result<Option<R>, Corrupt> {
-        let mut reader = self.segment(self.segment_of(key)?)?;
-        let mut found = None;
+    pub(crate) fn last_at_or_before<R: Row>(&self, key: &R::Key) -> Result<Option<R>, Corrupt> {
+        let mut reader = self.segment(self.segment_of::<R>(key)?)?;
+        let mut found: Option<R> = None;
         while !reader.is_empty() {
             let row = R::decode(found.as_ref(), &mut reader)?;
             if row.key() > *key {
@@ -253,11 +251,11 @@ impl<'a, R: Row> Block<'a, R> {
     /// # Errors
     ///
     /// [`Corrupt`] if one of the decoded rows is malformed.
-    pub(crate) fn first_at_or_after(&self, key: &R::Key) -> Result<Option<R>, Corrupt> {
-        let start = self.segment_of(key)?;
+    pub(crate) fn first_at_or_after<R: Row>(&self, key: &R::Key) -> Result<Option<R>, Corrupt> {
+        let start = self.segment_of::<R>(key)?;
         for number in start..=self.restarts.len() {
             let mut reader = self.segment(number)?;
-            let mut previous = None;
+            let mut previous: Option<R> = None;
             while !reader.is_empty() {
                 let row = R::decode(previous.as_ref(), &mut reader)?;
                 if row.key() >= *key {
@@ -341,7 +339,7 @@ impl<R: Row> BlockRows<R> {
                 return Ok(Some(row.key()));
             }
             let Some(segment) = self.undecoded.take(direction) else { return Ok(None) };
-            self.decoded = segment_rows(segment?, &self.from, &self.to)?.into_iter();
+            self.decoded = segment_rows::<R>(segment?, &self.from, &self.to)?.into_iter();
         }
     }
 
@@ -363,14 +361,11 @@ pub(super) fn corrupt<R: Row>(corrupt: Corrupt) -> IndexError {
     IndexError::corrupt(TABLES[usize::from(R::TABLE)], corrupt)
 }
 
-/// Decodes a stored entry of a run. Returns the first key of the block, the first key of the next block, and the rows.
-pub(super) fn load<R: Row, T>(
-    stored_key: &[u8],
-    stored: &[u8],
-    use_block: impl FnOnce(Block<'_, R>) -> Result<T, Corrupt>,
-) -> Result<T, IndexError> {
-    let block = Block::parse(verified(TABLES[usize::from(R::TABLE)], stored_key, stored)?);
-    block.and_then(use_block).map_err(corrupt::<R>)
+/// Verifies a stored entry of a run, and decodes everything except the rows.
+pub(super) fn load<'a>(table: u8, stored_key: &[u8], stored: &'a [u8]) -> Result<Block<'a>, IndexError> {
+    let name = TABLES[usize::from(table)];
+    let block = verified(name, stored_key, stored)?;
+    Block::parse(block).map_err(|corrupt| IndexError::corrupt(name, corrupt))
 }
 
 #[cfg(test)]
@@ -409,7 +404,7 @@ mod tests {
     #[test]
     fn ranges_are_read_from_either_end() {
         let stored = block();
-        let block = Block::<TermRow>::parse(&stored).expect("a block");
+        let block = Block::parse(&stored).expect("a block");
         let key = |id| (1, 7, id, u64::MAX);
         let near = |segment: u64| [0, 1, 2, 3].map(|more| 2 * segment * SEGMENT_ROWS as u64 + more);
         let ids: Vec<u64> = (0..=4).flat_map(near).chain([2 * ROWS - 1, 1_000]).collect();
@@ -418,7 +413,8 @@ mod tests {
                 let mut expected: Vec<u64> =
                     (0..ROWS).map(|number| 2 * number).filter(|id| id > from && id <= to).collect();
                 for direction in [Direction::Ascending, Direction::Descending] {
-                    let rows = block.rows_in(&key(*from), &key(*to), direction).expect("it decodes");
+                    let rows =
+                        block.rows_in::<TermRow>(&key(*from), &key(*to), direction).expect("it decodes");
                     assert_eq!(taken(rows, direction), expected, "{from} to {to}, {direction:?}");
                     expected.reverse();
                 }
@@ -432,14 +428,16 @@ mod tests {
         let mut whole = Output::default();
         whole.make_room();
         row(SEGMENT_ROWS as u64).encode(None, &mut whole);
-        let damaged = Block::<TermRow>::parse(&stored).expect("a block").place(1) + whole.len();
+        let damaged = Block::parse(&stored).expect("a block").place(1) + whole.len();
         // Writes invalid flags into the second row of the second segment.
         stored[damaged] = u8::MAX;
-        let block = Block::<TermRow>::parse(&stored).expect("a block");
+        let block = Block::parse(&stored).expect("a block");
         let (first, last) = (TermRow::first_key(), row(SEGMENT_ROWS as u64 - 1).key());
-        let rows = block.rows_in(&first, &last, Direction::Ascending).expect("the first segment is whole");
+        let rows = block
+            .rows_in::<TermRow>(&first, &last, Direction::Ascending)
+            .expect("the first segment is whole");
         assert_eq!(taken(rows, Direction::Ascending).len(), SEGMENT_ROWS);
-        let rows = block.rows_in(&first, &TermRow::last_key(), Direction::Ascending);
+        let rows = block.rows_in::<TermRow>(&first, &TermRow::last_key(), Direction::Ascending);
         let mut rows = rows.expect("the first segment is whole");
         for _ in 0..SEGMENT_ROWS {
             assert!(rows.peek(Direction::Ascending).is_ok_and(|key| key.is_some()));

@@ -9,10 +9,9 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Creates a scale for the numbers from the smallest to the largest of `ends`.
-    pub(super) fn of(ends: impl Iterator<Item = u128> + Clone) -> Self {
-        let least = ends.clone().min().unwrap_or(0);
-        let width = ends.max().unwrap_or(0) - least;
+    /// Creates a scale for the numbers from the smallest to the largest.
+    pub(super) fn between(least: u128, greatest: u128) -> Self {
+        let width = greatest.saturating_sub(least);
         Self { least, shift: (u128::BITS - width.leading_zeros()).saturating_sub(u64::BITS) }
     }
 
@@ -44,21 +43,18 @@ pub(super) struct LoserTree {
 
 impl LoserTree {
     /// Creates the tree from the rank of each source's first row, or `None` for a source without rows.
-    pub(super) fn new(
-        first: impl ExactSizeIterator<Item = Option<u64>>,
-        is_before: impl Fn(usize, usize) -> bool,
-    ) -> Self {
-        let width = first.len().next_power_of_two() as u32;
-        let ranks = first.map(|rank| rank.unwrap_or(u64::MAX)).chain(std::iter::repeat(u64::MAX));
+    pub(super) fn new(first: &[Option<u64>], is_before: &dyn Fn(usize, usize) -> bool) -> Self {
+        let width = first.len().next_power_of_two();
+        let rank = |source: usize| first.get(source).copied().flatten().unwrap_or(u64::MAX);
         // The sources that reach the next level, starting from the leaves.
         let mut left: Vec<Source> =
-            (0..width).zip(ranks).map(|(source, rank)| Source { rank, source }).collect();
+            (0..width).map(|source| Source { rank: rank(source), source: source as u32 }).collect();
         let mut nodes = left.clone();
         while left.len() > 1 {
             let level = left.len() / 2;
             for place in 0..level {
                 let (one, other) = (left[2 * place], left[2 * place + 1]);
-                let other_wins = beats(other, one, &is_before);
+                let other_wins = beats(other, one, is_before);
                 left[place] = if other_wins { other } else { one };
                 nodes[level + place] = if other_wins { one } else { other };
             }
@@ -130,8 +126,8 @@ mod tests {
                 (Some(one), Some(other)) => one < other,
                 (one, _) => one.is_some(),
             };
-            let first = sources.iter().map(|rows| rows.first().map(|row| row.0));
-            let mut loser_tree = LoserTree::new(first, |one, other| is_before(&next, one, other));
+            let first: Vec<_> = sources.iter().map(|rows| rows.first().map(|row| row.0)).collect();
+            let mut loser_tree = LoserTree::new(&first, &|one, other| is_before(&next, one, other));
             let mut rows = Vec::new();
             while let Some(row) = peek(&next, loser_tree.winner()) {
                 let source = loser_tree.winner();
@@ -151,12 +147,12 @@ mod tests {
             let least = u128::from(rng.any()) << rng.below(40);
             let width = (1_u128 << bits) - 1;
             let numbers = [0, width / 5, width / 4, width / 3, width / 2, width].map(|more| least + more);
-            let scale = Scale::of(numbers.iter().copied());
+            let scale = Scale::between(numbers[0], numbers[5]);
             let ranks = numbers.map(|number| scale.rank(number));
             assert!(ranks.is_sorted() && ranks[0] == 0);
             let kept = if bits <= 64 { width } else { width >> (bits - 64) };
             assert_eq!(u128::from(ranks[5]), kept);
         }
-        assert_eq!(Scale::of([0, u128::MAX].into_iter()).rank(u128::MAX), u64::MAX);
+        assert_eq!(Scale::between(0, u128::MAX).rank(u128::MAX), u64::MAX);
     }
 }

@@ -254,11 +254,13 @@ struct MergedRuns<R: Row> {
 
 impl<R: Row> MergedRuns<R> {
     fn open(snapshot: &IndexSnapshot, runs: &[RunMeta]) -> Result<Self, IndexError> {
-        let ends = runs.iter().flat_map(|run| [&run.first, &run.last]);
-        let scale = Scale::of(ends.map(|key| R::rank(&R::read_key(key.as_slice()))));
+        let rank = |key: &KeyBytes| R::rank(&R::read_key(key.as_slice()));
+        let least = runs.iter().map(|run| rank(&run.first)).min().unwrap_or(0);
+        let greatest = runs.iter().map(|run| rank(&run.last)).max().unwrap_or(0);
+        let scale = Scale::between(least, greatest);
         let runs = runs.iter().map(|run| RunStream::open(snapshot, run)).collect::<Result<Vec<_>, _>>()?;
-        let first = runs.iter().map(|run| Self::next_rank(run, scale));
-        let loser_tree = LoserTree::new(first, |one, other| is_before(&runs, one, other));
+        let first: Vec<_> = runs.iter().map(|run| Self::next_rank(run, scale)).collect();
+        let loser_tree = LoserTree::new(&first, &|one, other| is_before(&runs, one, other));
         Ok(Self { runs, scale, loser_tree })
     }
 

@@ -27,10 +27,11 @@ pub fn merged<'a, R: Row>(memtables: impl IntoIterator<Item = &'a MemtableRows<R
     let order = if rests.windows(2).all(in_sequence) {
         Order::InSequence(0)
     } else {
-        let ends = rests.iter().flat_map(|rest| [&rest[0], &rest[rest.len() - 1]]);
-        let scale = Scale::of(ends.map(Row::key_rank));
-        let first = rests.iter().map(|rest| next_rank(rest, scale));
-        Order::Mixed(LoserTree::new(first, |one, other| is_before(&rests, one, other)), scale)
+        let least = rests.iter().map(|rest| rest[0].key_rank()).min().unwrap_or(0);
+        let greatest = rests.iter().map(|rest| rest[rest.len() - 1].key_rank()).max().unwrap_or(0);
+        let scale = Scale::between(least, greatest);
+        let first: Vec<_> = rests.iter().map(|rest| next_rank(rest, scale)).collect();
+        Order::Mixed(LoserTree::new(&first, &|one, other| is_before(&rests, one, other)), scale)
     };
     Merged { rests, order }
 }

@@ -40,7 +40,7 @@ pub(super) fn block_at<R: Row, T>(
     snapshot: &IndexSnapshot,
     run: &RunMeta,
     key: &KeyBytes,
-    use_block: impl FnOnce(Block<'_, R>) -> Result<T, Corrupt>,
+    use_block: impl FnOnce(Block<'_>) -> Result<T, Corrupt>,
 ) -> Result<(T, Option<KeyBytes>), IndexError> {
     let (blocks, place) = (snapshot.blocks(R::TABLE), BlockKey::new(run.id, key));
     let Some((stored_key, stored)) = entry_at_or_before(blocks, place.as_slice(), &run.id.to_be_bytes())?
@@ -48,7 +48,8 @@ pub(super) fn block_at<R: Row, T>(
         return Err(damaged::<R>("a block is missing"));
     };
     let (next, result) = catch_redb_panic("reading a block", || {
-        load::<R, _>(stored_key.value(), stored.value(), |block| Ok((block.next_key(), use_block(block)?)))
+        let block = load(R::TABLE, stored_key.value(), stored.value())?;
+        Ok((block.next_key(), use_block(block).map_err(corrupt::<R>)?))
     })?;
     if next.as_ref().is_some_and(|next| next <= key) {
         return Err(damaged::<R>("a block is missing"));
@@ -82,7 +83,7 @@ impl<R: Row> RunCursor<R> {
             // The block that may contain `from` begins before it, so look it up separately.
             Direction::Ascending => {
                 let (rows, next) = block_at::<R, _>(snapshot, run, &from_bytes, |block| {
-                    block.rows_in(&cursor.from, &cursor.to, direction)
+                    block.rows_in::<R>(&cursor.from, &cursor.to, direction)
                 })?;
                 cursor.rows = rows;
                 if let Some(next) = next.filter(|next| *next <= to_bytes) {
@@ -122,10 +123,10 @@ impl<R: Row> RunCursor<R> {
             return Err(damaged::<R>("a block is missing"));
         };
         let (first, next, rows) = catch_redb_panic("reading a block", || {
-            load::<R, _>(key.value(), stored.value(), |block| {
-                let first = KeyBytes::from_slice(BlockKey::first_of(key.value()))?;
-                Ok((first, block.next_key(), block.rows_in(&self.from, &self.to, direction)?))
-            })
+            let block = load(R::TABLE, key.value(), stored.value())?;
+            let first = KeyBytes::from_slice(BlockKey::first_of(key.value())).map_err(corrupt::<R>)?;
+            let rows = block.rows_in::<R>(&self.from, &self.to, direction).map_err(corrupt::<R>)?;
+            Ok((first, block.next_key(), rows))
         })?;
         let to = KeyBytes::of::<R>(&self.to);
         let fits = match &self.link {

@@ -39,6 +39,11 @@ struct RunBlocks {
     block: BlockBuilder,
     /// The first key of the current block, once it has a row.
     block_first: Option<KeyBytes>,
+    rows: u64,
+    removals: u64,
+    /// The keys for the filter, if they do not ascend. They are sorted when the run ends: 16 bytes for each of up to
+    /// a gigabyte of documents.
+    probe_keys: Vec<ProbeKey>,
 }
 
 impl RunBlocks {
@@ -55,6 +60,9 @@ impl RunBlocks {
             closed: Vec::new(),
             block: BlockBuilder::new(0),
             block_first: None,
+            rows: 0,
+            removals: 0,
+            probe_keys: Vec::new(),
         }
     }
 
@@ -81,6 +89,20 @@ impl RunBlocks {
         self.bytes += (self.buffer.len() - start) as u64;
         self.blocks += 1;
         self.closed.push((key, start..self.buffer.len()));
+    }
+
+    /// Ends the run, whose last row has the key `last`. Returns `None` if the run has no rows.
+    fn finish(&mut self, tier: u8, last: Option<KeyBytes>) -> Option<RunMeta> {
+        self.close(None);
+        let mut probe_keys = std::mem::take(&mut self.probe_keys);
+        probe_keys.sort_unstable();
+        for key in probe_keys {
+            self.filter.add(key);
+        }
+        let filter_pages = self.filter.finish();
+        let (first, last) = (self.first.take()?, last?);
+        let Self { run: id, bytes, blocks, rows, removals, .. } = *self;
+        Some(RunMeta { id, tier, rows, removals, bytes, blocks, filter_pages, first, last })
     }
 
     /// Writes the closed blocks and filter pages.
@@ -131,11 +153,6 @@ pub(super) struct RunBuilder<R, H = R> {
     previous: Option<H>,
     /// The key of the last row of the copied block, if it is known and no row came after it.
     adopted_last: Option<KeyBytes>,
-    rows: u64,
-    removals: u64,
-    /// The keys for the filter, if they do not ascend. They are sorted when the run ends: 16 bytes for each of up to
-    /// a gigabyte of documents.
-    probe_keys: Vec<ProbeKey>,
     kind: PhantomData<R>,
 }
 
@@ -143,17 +160,7 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
     /// Creates a builder that uses an empty buffer.
     pub(super) fn new(run: u64, drop_removals: bool, buffer: Output) -> Self {
         let blocks = RunBlocks::new(run, R::TABLE, buffer);
-        Self {
-            blocks,
-            held: None,
-            drop_removals,
-            previous: None,
-            adopted_last: None,
-            rows: 0,
-            removals: 0,
-            probe_keys: Vec::new(),
-            kind: PhantomData,
-        }
+        Self { blocks, held: None, drop_removals, previous: None, adopted_last: None, kind: PhantomData }
     }
 
     /// Adds the next row.
@@ -219,7 +226,7 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
             if R::PROBE_KEYS_ASCEND {
                 blocks.filter.add(probe_key);
             } else {
-                self.probe_keys.push(probe_key);
+                blocks.probe_keys.push(probe_key);
             }
         }
         let previous = self.previous.as_ref().map(Borrow::borrow);
@@ -230,8 +237,8 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         if blocks.block_first.is_none() {
             blocks.begin(KeyBytes::of::<R>(&key));
         }
-        self.rows += 1;
-        self.removals += u64::from(row.is_removal());
+        blocks.rows += 1;
+        blocks.removals += u64::from(row.is_removal());
         self.previous = Some(held);
     }
 
@@ -240,17 +247,8 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         if let Some(held) = self.held.take() {
             self.encode(held);
         }
-        self.blocks.close(None);
-        let mut probe_keys = std::mem::take(&mut self.probe_keys);
-        probe_keys.sort_unstable();
-        for key in probe_keys {
-            self.blocks.filter.add(key);
-        }
-        let filter_pages = self.blocks.filter.finish();
-        let last = self.previous().map(|row| KeyBytes::of::<R>(&row.key())).or(self.adopted_last.take())?;
-        let RunBlocks { run: id, ref mut first, bytes, blocks, .. } = self.blocks;
-        let (rows, removals, first) = (self.rows, self.removals, first.take()?);
-        Some(RunMeta { id, tier, rows, removals, bytes, blocks, filter_pages, first, last })
+        let last = self.previous().map(|row| KeyBytes::of::<R>(&row.key())).or(self.adopted_last.take());
+        self.blocks.finish(tier, last)
     }
 
     /// Writes the closed blocks and filter pages.

@@ -2,16 +2,19 @@
 
 use ledger_codec::{Corrupt, Reader};
 
-use super::block::{Block, STORED_BYTES_MAX, corrupt, damaged, load};
+use super::block::{STORED_BYTES_MAX, corrupt, load};
 use super::error::{IndexError, catch_redb_panic};
 use super::order::Direction;
 use super::row::{KeyBytes, Row};
+use super::rows::TABLES;
 use super::run_list::{BlockKey, RunMeta};
 use super::snapshot::IndexSnapshot;
 use super::stored::{RawRange, entries, take_entry};
 
-/// A run that is read once from its first row to its last.
-pub(super) struct RunStream<R: Row> {
+/// The blocks of a run, which are loaded one after the other. Not generic, so that this code is not compiled for each
+/// type of rows.
+struct BlockStream {
+    table: u8,
     /// The blocks that are not loaded yet, if there are any.
     blocks: Option<RawRange<'static>>,
     /// The first key of the loaded block.
@@ -25,15 +28,93 @@ pub(super) struct RunStream<R: Row> {
     /// The offsets of its complete rows, except the first. Each row between them is stored as a difference from the
     /// row before.
     restarts: Vec<u16>,
+}
+
+impl BlockStream {
+    /// Starts before the first block of a run.
+    fn open(table: u8, snapshot: &IndexSnapshot, run: &RunMeta) -> Result<Self, IndexError> {
+        let (first, last) = (BlockKey::new(run.id, &run.first), BlockKey::new(run.id, &run.last));
+        let blocks = entries(snapshot.blocks(table), first.as_slice(), last.as_slice())?;
+        Ok(Self {
+            table,
+            blocks: Some(blocks),
+            first: run.first.clone(),
+            next: Some(run.first.clone()),
+            last: run.last.clone(),
+            bytes: Vec::new(),
+            restarts: Vec::new(),
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        TABLES[usize::from(self.table)]
+    }
+
+    /// Loads the next block. Returns whether there is one.
+    fn load(&mut self) -> Result<bool, IndexError> {
+        let Some(expected) = self.next.take() else {
+            self.blocks = None;
+            return Ok(false);
+        };
+        let Some(blocks) = &mut self.blocks else {
+            return Ok(false);
+        };
+        let Some((key, stored)) = take_entry(blocks, Direction::Ascending)? else {
+            return Err(IndexError::damaged(self.name(), "a block is missing"));
+        };
+        let (first, next) = catch_redb_panic("reading a block", || {
+            let block = load(self.table, key.value(), stored.value())?;
+            block.copy_to(&mut self.bytes, &mut self.restarts);
+            let first = KeyBytes::from_slice(BlockKey::first_of(key.value()));
+            Ok((first.map_err(|corrupt| IndexError::corrupt(self.name(), corrupt))?, block.next_key()))
+        })?;
+        if first != expected {
+            return Err(IndexError::damaged(self.name(), "a block is missing"));
+        }
+        (self.first, self.next) = (first, next);
+        Ok(true)
+    }
+
+    /// Returns the rows of a segment of the loaded block, and the offset of their end.
+    fn segment(&self, segment: usize) -> Result<(&[u8], usize), Corrupt> {
+        let place = |segment: usize| self.restarts.get(segment).map(|place| usize::from(*place));
+        let start = segment.checked_sub(1).and_then(place).unwrap_or(0);
+        let end = place(segment).unwrap_or(self.bytes.len());
+        let rows = self.bytes.get(start..end).ok_or(Corrupt { what: "a part of a block has no rows" })?;
+        Ok((rows, end))
+    }
+
+    /// Returns the loaded block if all of its rows come before another key, and it is at least half full. Merging smaller
+    /// blocks by rows turns many into few.
+    fn whole_before(&self, other: Option<&KeyBytes>) -> Option<WholeBlock<'_>> {
+        if self.bytes.len() < STORED_BYTES_MAX / 2 {
+            return None;
+        }
+        let is_before = match (other, &self.next) {
+            (None, _) => true,
+            (Some(other), Some(next)) => next <= other,
+            (Some(other), None) => self.last < *other,
+        };
+        is_before.then(|| WholeBlock {
+            first: self.first.clone(),
+            last: if self.next.is_none() { Some(self.last.clone()) } else { None },
+            rows: &self.bytes,
+            restarts: &self.restarts,
+        })
+    }
+}
+
+/// A run that is read once from its first row to its last.
+pub(super) struct RunStream<R: Row> {
+    blocks: BlockStream,
     /// The index of the segment from which rows are currently decoded: a complete row and the differences after it.
     segment: usize,
-    /// The offset of the rows of the segment that are not decoded yet.
+    /// The start of the remaining rows in that segment, and their end.
     at: usize,
-    /// The end of the segment.
     end: usize,
     /// The next row, or `None` at the end.
     row: Option<R>,
-    /// Whether no row of the loaded block was taken, so that `row` is its first.
+    /// Whether that is the first row of the block.
     is_at_block_start: bool,
 }
 
@@ -45,7 +126,7 @@ pub(super) struct WholeBlock<'a> {
     pub(super) last: Option<KeyBytes>,
     /// The rows.
     pub(super) rows: &'a [u8],
-    /// The offsets of the complete rows, except the first. The other rows are differences.
+    /// The offsets of the complete rows, except the first.
     pub(super) restarts: &'a [u16],
 }
 
@@ -56,21 +137,8 @@ impl<R: Row> RunStream<R> {
     ///
     /// The errors of [`take`](Self::take).
     pub(super) fn open(snapshot: &IndexSnapshot, run: &RunMeta) -> Result<Self, IndexError> {
-        let (first, last) = (BlockKey::new(run.id, &run.first), BlockKey::new(run.id, &run.last));
-        let blocks = entries(snapshot.blocks(R::TABLE), first.as_slice(), last.as_slice())?;
-        let mut stream = Self {
-            blocks: Some(blocks),
-            first: run.first.clone(),
-            next: Some(run.first.clone()),
-            last: run.last.clone(),
-            bytes: Vec::new(),
-            restarts: Vec::new(),
-            segment: 0,
-            at: 0,
-            end: 0,
-            row: None,
-            is_at_block_start: false,
-        };
+        let blocks = BlockStream::open(R::TABLE, snapshot, run)?;
+        let mut stream = Self { blocks, segment: 0, at: 0, end: 0, row: None, is_at_block_start: false };
         stream.load()?;
         Ok(stream)
     }
@@ -95,7 +163,7 @@ impl<R: Row> RunStream<R> {
             self.next_segment()?;
             return Ok(row);
         }
-        let mut reader = Reader::new(&self.bytes[self.at..self.end]);
+        let mut reader = Reader::new(&self.blocks.bytes[self.at..self.end]);
         let next = R::decode(self.row.as_ref(), &mut reader).map_err(corrupt::<R>)?;
         self.at = self.end - reader.remaining();
         Ok(self.row.replace(next))
@@ -107,23 +175,10 @@ impl<R: Row> RunStream<R> {
         self.is_at_block_start
     }
 
-    /// Returns the loaded block if none of its rows was taken and all of them come before another key. A block that
-    /// is less than half full does not qualify: a merge by rows combines several of them into one.
+    /// Returns the loaded block if none of its rows was taken, all of them come before another key, and copying it is
+    /// better than merging its rows.
     pub(super) fn whole_before(&self, other: Option<&KeyBytes>) -> Option<WholeBlock<'_>> {
-        if !self.is_at_block_start || self.bytes.len() < STORED_BYTES_MAX / 2 {
-            return None;
-        }
-        let is_before = match (other, &self.next) {
-            (None, _) => true,
-            (Some(other), Some(next)) => next <= other,
-            (Some(other), None) => self.last < *other,
-        };
-        is_before.then(|| WholeBlock {
-            first: self.first.clone(),
-            last: if self.next.is_none() { Some(self.last.clone()) } else { None },
-            rows: &self.bytes,
-            restarts: &self.restarts,
-        })
+        if self.is_at_block_start { self.blocks.whole_before(other) } else { None }
     }
 
     /// Continues with the block after the loaded one.
@@ -134,15 +189,15 @@ impl<R: Row> RunStream<R> {
     pub(super) fn skip_block(&mut self) -> Result<(), IndexError> {
         self.row = None;
         self.is_at_block_start = false;
-        // If this was the last block, `load` changes nothing more, and `take` must find neither rows nor segments.
-        self.restarts.clear();
+        // After the last block, no rows are left.
+        self.blocks.restarts.clear();
         (self.segment, self.at, self.end) = (0, 0, 0);
         self.load()
     }
 
     #[cold]
     fn next_segment(&mut self) -> Result<(), IndexError> {
-        if self.segment == self.restarts.len() {
+        if self.segment == self.blocks.restarts.len() {
             return self.load();
         }
         self.segment += 1;
@@ -151,10 +206,7 @@ impl<R: Row> RunStream<R> {
 
     /// Decodes the complete row at the start of the segment.
     fn decode_first(&mut self) -> Result<(), Corrupt> {
-        let place = |segment: usize| self.restarts.get(segment).map(|place| usize::from(*place));
-        let start = self.segment.checked_sub(1).and_then(place).unwrap_or(0);
-        let end = place(self.segment).unwrap_or(self.bytes.len());
-        let rows = self.bytes.get(start..end).ok_or(Corrupt { what: "a part of a block has no rows" })?;
+        let (rows, end) = self.blocks.segment(self.segment)?;
         let mut reader = Reader::new(rows);
         self.row = Some(R::decode(None, &mut reader)?);
         (self.at, self.end) = (end - reader.remaining(), end);
@@ -163,26 +215,10 @@ impl<R: Row> RunStream<R> {
 
     /// Loads the next block, if there is one, and decodes its first row.
     fn load(&mut self) -> Result<(), IndexError> {
-        let Some(expected) = self.next.take() else {
-            self.blocks = None;
+        if !self.blocks.load()? {
             return Ok(());
-        };
-        let Some(blocks) = &mut self.blocks else {
-            return Ok(());
-        };
-        let (bytes, restarts) = (&mut self.bytes, &mut self.restarts);
-        let entry = take_entry(blocks, Direction::Ascending)?;
-        let (key, stored) = entry.ok_or_else(|| damaged::<R>("a block is missing"))?;
-        let (first, next) = catch_redb_panic("reading a block", || {
-            load::<R, _>(key.value(), stored.value(), |block: Block<'_, R>| {
-                block.copy_to(bytes, restarts);
-                Ok((KeyBytes::from_slice(BlockKey::first_of(key.value()))?, block.next_key()))
-            })
-        })?;
-        if first != expected {
-            return Err(damaged::<R>("a block is missing"));
         }
-        (self.first, self.next, self.segment, self.is_at_block_start) = (first, next, 0, true);
+        (self.segment, self.is_at_block_start) = (0, true);
         self.decode_first().map_err(corrupt::<R>)
     }
 }

@@ -214,7 +214,7 @@ impl<R: Row> TableView<R> {
                     return Ok(None);
                 }
                 let key = KeyBytes::of::<R>(to).min(run.last.clone());
-                block_at::<R, _>(&self.snapshot, run, &key, |block| block.last_at_or_before(to))?.0
+                block_at::<R, _>(&self.snapshot, run, &key, |block| block.last_at_or_before::<R>(to))?.0
             }
         };
         Ok(found.filter(|row| row.key() >= *from))
@@ -246,7 +246,7 @@ impl<R: Row> TableView<R> {
                     return Ok(None);
                 }
                 let key = KeyBytes::of::<R>(from).max(run.first.clone());
-                let first = |block: Block<'_, R>| block.first_at_or_after(from);
+                let first = |block: Block<'_>| block.first_at_or_after::<R>(from);
                 match block_at::<R, _>(&self.snapshot, run, &key, first)? {
                     (None, Some(next)) if next <= KeyBytes::of::<R>(to) => {
                         block_at::<R, _>(&self.snapshot, run, &next, first)?.0

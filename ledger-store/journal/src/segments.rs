@@ -201,11 +201,10 @@ impl SegmentedJournal {
         let segments = self.segments.read();
         let Some((_, sealed)) = segments.split_last() else { return };
         let mut open: Vec<_> = sealed.iter().filter(|segment| segment.is_open()).collect();
-        if open.len() > self.options.open_sealed {
-            open.sort_by_key(|segment| segment.last_used());
-            for segment in &open[..open.len() - self.options.open_sealed] {
-                segment.close_if_idle();
-            }
+        while open.len() > self.options.open_sealed {
+            let uses = open.iter().map(|segment| segment.last_used()).enumerate();
+            let Some((oldest, _)) = uses.min_by_key(|(_, last_used)| *last_used) else { return };
+            open.swap_remove(oldest).close_if_idle();
         }
     }
 

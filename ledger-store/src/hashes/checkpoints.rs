@@ -10,14 +10,12 @@ use parking_lot::{Condvar, Mutex};
 use super::chain::ChainId;
 use super::feed::Feed;
 
-/// Checkpoint hashes by chain number and log.
-type Checkpoints = BTreeMap<(u32, u64), WireHash>;
-
 /// The progress of the hashing thread, shared with the writer and readers.
 pub(crate) struct Hashes {
-    pending: Mutex<Checkpoints>,
-    /// The checkpoints of the last flush. A reader with an older view does not find them in its index.
-    flushed: Mutex<Checkpoints>,
+    /// Hashes by chain number and log.
+    pending: Mutex<BTreeMap<(u32, u64), WireHash>>,
+    /// The checkpoints of the last flush, sorted. A reader with an older view does not find them in its index.
+    flushed: Mutex<Vec<((u32, u64), WireHash)>>,
     next: Mutex<Position>,
     advanced: Condvar,
     /// Whether the thread is failing to read and will try again.
@@ -82,11 +80,11 @@ impl Hashes {
         self.pending.lock().extend(flushed);
     }
 
-    /// Records that the index now holds these checkpoints.
+    /// Records that the index now holds these checkpoints, which are sorted.
     pub(crate) fn forget(&self, flushed: &[((u32, u64), WireHash)]) {
         // Fill `flushed` before removing them from `pending`, so that a reader who looks in `pending` first finds them
         // in one of the two.
-        *self.flushed.lock() = flushed.iter().copied().collect();
+        *self.flushed.lock() = flushed.to_vec();
         let mut pending = self.pending.lock();
         for (place, _) in flushed {
             pending.remove(place);
@@ -100,10 +98,13 @@ impl Hashes {
 
     /// Returns the last checkpoint of a chain at a log before `before`, of those that an index may lack.
     pub(crate) fn last_checkpoint(&self, chain: ChainId, before: u64) -> Option<(u64, WireHash)> {
-        let places = (chain.number(), 0)..(chain.number(), before);
-        let last = |checkpoints: &Mutex<Checkpoints>| {
-            checkpoints.lock().range(places.clone()).next_back().map(|((_, log), hash)| (*log, *hash))
-        };
-        last(&self.pending).or_else(|| last(&self.flushed))
+        let (first, end) = ((chain.number(), 0), (chain.number(), before));
+        let pending = self.pending.lock().range(first..end).next_back().map(|(place, hash)| (*place, *hash));
+        let ((_, log), hash) = pending.or_else(|| {
+            let flushed = self.flushed.lock();
+            let last = flushed.partition_point(|(place, _)| *place < end).checked_sub(1)?;
+            Some(flushed[last]).filter(|(place, _)| *place >= first)
+        })?;
+        Some((log, hash))
     }
 }

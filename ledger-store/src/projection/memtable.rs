@@ -1,6 +1,5 @@
 //! Memtables: sorted, immutable rows of some consecutive entries, in memory.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use ledger_index::{
@@ -23,9 +22,23 @@ pub(crate) struct NewAccount {
 }
 
 impl NewAccount {
-    fn by_address(&self, other: &Self) -> Ordering {
-        (self.ledger, &self.address).cmp(&(other.ledger, &other.address))
+    /// Returns a number that ascends with ledger and account.
+    fn number(&self) -> u128 {
+        u128::from(self.ledger) << 32 | u128::from(self.account)
     }
+}
+
+/// Sorts accounts by ledger and address. Fast for accounts that consist of a few sorted parts.
+fn sort_accounts(accounts: &mut [NewAccount]) {
+    accounts.sort_by(|one, other| (one.ledger, &one.address).cmp(&(other.ledger, &other.address)));
+}
+
+/// Returns the accounts of memtables, sorted by ledger and address.
+pub(crate) fn accounts_of(memtables: &[Arc<Memtable>]) -> Vec<NewAccount> {
+    let accounts = memtables.iter().flat_map(|memtable| memtable.accounts.iter().cloned());
+    let mut accounts: Vec<NewAccount> = accounts.collect();
+    sort_accounts(&mut accounts);
+    accounts
 }
 
 /// A holding that an entry of this memtable was the first to touch.
@@ -42,9 +55,23 @@ pub(crate) struct NewHolding {
 }
 
 impl NewHolding {
-    fn number(&self) -> (u32, u32) {
-        (self.ledger, self.holding)
+    /// Returns a number that ascends with ledger, account and asset.
+    fn of_account(&self) -> u128 {
+        u128::from(self.ledger) << 64 | u128::from(self.account) << 32 | u128::from(self.asset)
     }
+}
+
+/// Sorts holdings by ledger and number. Fast for holdings that consist of a few sorted parts.
+fn sort_holdings(holdings: &mut [NewHolding]) {
+    holdings.sort_by_key(|holding| (holding.ledger, holding.holding));
+}
+
+/// Returns the holdings of memtables, sorted by ledger and number.
+pub(crate) fn holdings_of(memtables: &[Arc<Memtable>]) -> Vec<NewHolding> {
+    let holdings = memtables.iter().flat_map(|memtable| memtable.holdings.iter().copied());
+    let mut holdings: Vec<NewHolding> = holdings.collect();
+    sort_holdings(&mut holdings);
+    holdings
 }
 
 /// Defines the memtable and its builder from one list of tables: the field of each, its rows, and the function that
@@ -115,8 +142,8 @@ macro_rules! tables {
 
             /// Sorts all rows and returns them as a memtable.
             pub(crate) fn seal(mut self) -> Memtable {
-                self.accounts.sort_unstable_by(NewAccount::by_address);
-                self.holdings.sort_unstable_by_key(NewHolding::number);
+                sort_accounts(&mut self.accounts);
+                sort_holdings(&mut self.holdings);
                 Memtable::new(Tables { $($table: $sorted(self.$table),)* }, self.accounts, self.holdings)
             }
         }
@@ -155,11 +182,9 @@ macro_rules! tables {
                         + accounts.len() * (size_of::<NewAccount>() + size_of::<u32>())
                         + holdings.len() * (size_of::<NewHolding>() + size_of::<u32>()),
                     $($table: tables.$table,)*
-                    accounts_by_number: order_by(&accounts, |account| (account.ledger, account.account)),
+                    accounts_by_number: order_of(accounts.iter().map(NewAccount::number)),
                     accounts: accounts.into(),
-                    holdings_by_account: order_by(&holdings, |holding| {
-                        (holding.ledger, holding.account, holding.asset)
-                    }),
+                    holdings_by_account: order_of(holdings.iter().map(NewHolding::of_account)),
                     holdings: holdings.into(),
                     document_table,
                 }
@@ -187,11 +212,11 @@ const fn capacity(rows: usize) -> usize {
     if rows < CAPACITY_MIN { 0 } else { rows + rows / 16 }
 }
 
-/// Returns the indexes of the items in the order of a key.
-fn order_by<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Arc<[u32]> {
-    let mut order: Vec<u32> = (0..items.len() as u32).collect();
-    order.sort_unstable_by_key(|at| key(&items[*at as usize]));
-    order.into()
+/// Returns the indexes of items in the order of their keys. Items with equal keys keep their order.
+pub(crate) fn order_of(keys: impl Iterator<Item = u128>) -> Arc<[u32]> {
+    let mut order: Vec<(u128, u32)> = keys.zip(0..).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, at)| at).collect()
 }
 
 fn merged_rows<R: Row>(
@@ -228,13 +253,7 @@ fn newest_of_each(documents: Vec<DocumentRow>) -> MemtableRows<DocumentRow> {
 impl Memtable {
     /// Merges memtables into one. `memtables` are in order of age.
     pub(crate) fn merge(memtables: &[Arc<Memtable>]) -> Self {
-        let accounts = memtables.iter().flat_map(|memtable| memtable.accounts.iter().cloned());
-        let mut accounts: Vec<NewAccount> = accounts.collect();
-        accounts.sort_by(NewAccount::by_address);
-        let holdings = memtables.iter().flat_map(|memtable| memtable.holdings.iter().copied());
-        let mut holdings: Vec<NewHolding> = holdings.collect();
-        holdings.sort_by_key(NewHolding::number);
-        Self::new(Tables::merged(memtables), accounts, holdings)
+        Self::new(Tables::merged(memtables), accounts_of(memtables), holdings_of(memtables))
     }
 
     /// Returns the account with this number, if the memtable has it.

@@ -6,7 +6,9 @@ mod pages;
 mod values;
 
 pub(crate) use document_table::DocumentHash;
-pub(crate) use memtable::{Memtable, MemtableBuilder, MemtableSizes, NewAccount, NewHolding};
+pub(crate) use memtable::{
+    Memtable, MemtableBuilder, MemtableSizes, NewAccount, NewHolding, accounts_of, holdings_of, order_of,
+};
 pub(crate) use pages::{
     ACCOUNT_PLACES, AccountPage, BEFORE_ALL, FoundHolding, HOLDING_PLACES, HoldingPage, StoredAccount,
     StoredHolding, UsagePage,

@@ -44,6 +44,6 @@ mod weight;
 pub(crate) use effective::{DryRunMoves, LaterTransactions};
 pub use feed::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize};
 pub(crate) use hash::chain_before;
-pub(crate) use reader::{LedgerReader, RecordedTransaction, idempotency_of, reference_of};
+pub(crate) use reader::{LedgerReader, RecordedTransaction, idempotency_of, reference_of, sort_volumes};
 pub(crate) use session::Session;
 pub use snapshot::{LedgerView, Snapshot};

@@ -323,7 +323,7 @@ impl LedgerReader {
                 volumes: volumes.clone(),
             });
         }
-        all.sort_unstable_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
+        sort_volumes(&mut all);
         Ok(all)
     }
 
@@ -464,6 +464,11 @@ impl LedgerReader {
         holdings.sort_unstable();
         Ok(holdings)
     }
+}
+
+/// Sorts volumes as a log lists them: by account and asset.
+pub(crate) fn sort_volumes(volumes: &mut [HoldingVolumes]) {
+    volumes.sort_unstable_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
 }
 
 fn reference_in(record: &TransactionRecord<'_>) -> Result<Option<Reference>, ReadError> {

@@ -9,6 +9,7 @@ use ledger_core::{
 use smallvec::SmallVec;
 
 use super::numbers::holding_names;
+use crate::read::sort_volumes;
 
 /// A decision without references to its command.
 pub(super) enum EntryContent {
@@ -86,6 +87,6 @@ fn post_commit_volumes(new: &NewTransaction<'_>, volumes: SmallVec<[Volumes; 4]>
         volumes,
     };
     let mut all: Vec<HoldingVolumes> = names.into_iter().zip(volumes).map(holding).collect();
-    all.sort_unstable_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
+    sort_volumes(&mut all);
     all
 }
