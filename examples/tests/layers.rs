@@ -74,7 +74,7 @@ const LAYERS: &[Layers] = &[
             &["snapshot", "write"],
             &["run_cursor", "stream", "file"],
             &["filter"],
-            &["cursor", "runs"],
+            &["cursor", "merged_runs", "runs"],
             &["dropped", "table"],
             &["merge"],
             &["purge", "resident"],

@@ -104,11 +104,14 @@ pub fn defaults<'a>(
     if !schema.chart().has_defaults() {
         return Vec::new();
     }
-    let given = new_accounts.into_iter().filter_map(|account| {
-        let defaults = schema.chart().find(account)?.defaults();
-        (!defaults.is_empty()).then(|| (account.clone(), defaults.clone()))
-    });
-    given.collect::<BTreeMap<_, _>>().into_iter().collect()
+    let mut given = BTreeMap::new();
+    for account in new_accounts {
+        let Some(found) = schema.chart().find(account) else { continue };
+        if !found.defaults().is_empty() {
+            given.insert(account.clone(), found.defaults().clone());
+        }
+    }
+    given.into_iter().collect()
 }
 
 fn by(enforcement: Enforcement, violation: Rejection) -> Result<Option<Rejection>, Rejection> {

@@ -36,6 +36,7 @@ mod health;
 mod loser_tree;
 mod merge;
 mod merged;
+mod merged_runs;
 mod open_file;
 mod order;
 mod purge;

@@ -6,7 +6,7 @@
 //! new run in the table's list. Other short transactions delete the runs that no list refers to: merged inputs, and
 //! outputs of abandoned merges.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 use ledger_codec::Output;
 use parking_lot::MutexGuard;
@@ -14,17 +14,16 @@ use parking_lot::MutexGuard;
 use super::dropped::{DroppedLedgers, holds};
 use super::error::{IndexError, storage};
 use super::file::{Commit, IndexFile};
-use super::loser_tree::{LoserTree, Scale};
-use super::row::{KeyBytes, Row};
+use super::merged_runs::MergedRuns;
+use super::row::Row;
 use super::rows::{
     BackdatedRow, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow,
     VersionRow,
 };
 use super::run_list::RunMeta;
-use super::runs::RunBuilder;
+use super::runs::{RunBlocks, RunBuilder};
 use super::snapshot::IndexSnapshot;
 use super::stored::RawTableMut;
-use super::stream::{RunStream, WholeBlock};
 use super::tables::FILTERS;
 
 /// Number of runs of a tier that become one run of the next tier.
@@ -69,7 +68,7 @@ fn has_many_removals(runs: &[RunMeta], run_bytes_max: u64) -> bool {
 }
 
 /// Returns the range of runs in the list to merge next, preferring the oldest. Returns `None` if no merge is due.
-fn select(runs: &[RunMeta], run_bytes_max: u64) -> Option<std::ops::Range<usize>> {
+fn select(runs: &[RunMeta], run_bytes_max: u64) -> Option<Range<usize>> {
     if has_many_removals(runs, run_bytes_max) {
         return Some(0..runs.len());
     }
@@ -96,21 +95,103 @@ fn select(runs: &[RunMeta], run_bytes_max: u64) -> Option<std::ops::Range<usize>
     None
 }
 
-/// A running merge. If it is dropped before it is done, the table stays unchanged.
-pub(crate) struct Merge<'a, R: Row> {
+/// The part of a merge that is the same for all tables. Not generic, so that it is not compiled for each type of rows. If
+/// it is dropped before it is done, the table stays unchanged.
+struct Job<'a> {
     file: &'a IndexFile,
+    table: u8,
     inputs: Vec<RunMeta>,
     /// The tier of the new run.
     tier: u8,
-    /// Ledgers whose rows are left out.
-    dropped: DroppedLedgers,
-    rows: MergedRuns<R>,
-    builder: RunBuilder<R>,
     run: u64,
     limits: MergeLimits,
     is_done: bool,
     /// Excludes other merges, which could take the same inputs.
     _only_one: MutexGuard<'a, ()>,
+}
+
+/// Runs to merge, by their places in the list of the table.
+struct Inputs {
+    snapshot: IndexSnapshot,
+    places: Range<usize>,
+    /// The tier of the new run.
+    tier: u8,
+}
+
+impl Inputs {
+    /// Selects runs of a table. Returns `None` if no merge is due.
+    fn select(snapshot: IndexSnapshot, table: u8, limits: MergeLimits) -> Option<Self> {
+        let runs = snapshot.runs(table);
+        let places = select(runs, limits.run_bytes_max)?;
+        let tier = runs[places.clone()].iter().map(|run| run.tier).max().unwrap_or(0).saturating_add(1);
+        Some(Self { snapshot, places, tier })
+    }
+}
+
+impl<'a> Job<'a> {
+    fn of(
+        file: &'a IndexFile,
+        table: u8,
+        limits: MergeLimits,
+        inputs: &Inputs,
+        only_one: MutexGuard<'a, ()>,
+    ) -> Self {
+        Self {
+            file,
+            table,
+            inputs: inputs.snapshot.runs(table)[inputs.places.clone()].to_vec(),
+            tier: inputs.tier,
+            run: file.allocate_run(),
+            limits,
+            is_done: false,
+            _only_one: only_one,
+        }
+    }
+
+    /// Writes what is pending of the new run in one transaction.
+    fn write_slice(&self, new: &mut RunBlocks) -> Result<(), IndexError> {
+        let write = self.file.begin_write(Commit::Visible)?;
+        new.write_pending(&write)?;
+        write.commit()
+    }
+
+    /// Writes the rest of the new run, and replaces the inputs by it in the list. `merged` is `None` if it has no rows.
+    fn finish(&mut self, new: &mut RunBlocks, merged: Option<RunMeta>) -> Result<(), IndexError> {
+        let write = self.file.begin_write(Commit::Visible)?;
+        new.write_pending(&write)?;
+        let mut runs = write.runs(self.table)?;
+        let inputs = self.inputs.len();
+        let place = runs.windows(inputs).position(|window| window == self.inputs);
+        // Only merges remove runs from a list, and no other merge is running.
+        let place = place.ok_or_else(|| {
+            IndexError::damaged(TABLES[usize::from(self.table)], "the inputs of a merge left the list")
+        })?;
+        runs.splice(place..place + inputs, merged);
+        write.set_runs(self.table, &runs)?;
+        write.commit()?;
+        for run in &self.inputs {
+            self.file.discard_run(self.table, run.id);
+        }
+        self.is_done = true;
+        Ok(())
+    }
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.file.discard_run(self.table, self.run);
+        }
+    }
+}
+
+/// A running merge. If it is dropped before it is done, the table stays unchanged.
+pub(crate) struct Merge<'a, R: Row> {
+    job: Job<'a>,
+    /// Ledgers whose rows are left out.
+    dropped: DroppedLedgers,
+    rows: MergedRuns<R>,
+    builder: RunBuilder<R>,
 }
 
 impl<'a, R: Row> Merge<'a, R> {
@@ -123,13 +204,10 @@ impl<'a, R: Row> Merge<'a, R> {
         let Some(only_one) = file.merging().try_lock() else {
             return Ok(None);
         };
-        let snapshot = file.snapshot()?;
-        let runs = snapshot.runs(R::TABLE);
-        let Some(selected) = select(runs, limits.run_bytes_max) else {
+        let Some(inputs) = Inputs::select(file.snapshot()?, R::TABLE, limits) else {
             return Ok(None);
         };
-        let tier = runs[selected.clone()].iter().map(|run| run.tier).max().unwrap_or(0).saturating_add(1);
-        Self::of(file, limits, (snapshot.clone(), selected, tier), DroppedLedgers::new(), only_one).map(Some)
+        Self::of(file, limits, &inputs, DroppedLedgers::new(), only_one).map(Some)
     }
 
     /// Begins to rewrite a run without the rows of some ledgers. Returns `None` if no run has any. Waits for a running
@@ -147,8 +225,9 @@ impl<'a, R: Row> Merge<'a, R> {
         let snapshot = file.snapshot()?;
         for (place, run) in snapshot.runs(R::TABLE).iter().enumerate() {
             if holds::<R>(&snapshot, run, dropped)? {
-                let input = (snapshot.clone(), place..place + 1, run.tier);
-                return Self::of(file, limits, input, dropped.clone(), only_one).map(Some);
+                let (places, tier) = (place..place + 1, run.tier);
+                let inputs = Inputs { snapshot: snapshot.clone(), places, tier };
+                return Self::of(file, limits, &inputs, dropped.clone(), only_one).map(Some);
             }
         }
         Ok(None)
@@ -157,26 +236,15 @@ impl<'a, R: Row> Merge<'a, R> {
     fn of(
         file: &'a IndexFile,
         limits: MergeLimits,
-        (snapshot, selected, tier): (IndexSnapshot, std::ops::Range<usize>, u8),
+        inputs: &Inputs,
         dropped: DroppedLedgers,
         only_one: MutexGuard<'a, ()>,
     ) -> Result<Self, IndexError> {
-        let drop_removals = selected.start == 0;
-        let inputs = snapshot.runs(R::TABLE)[selected].to_vec();
-        let rows = MergedRuns::open(&snapshot, &inputs)?;
-        let run = file.allocate_run();
-        Ok(Self {
-            file,
-            inputs,
-            tier,
-            dropped,
-            rows,
-            builder: RunBuilder::new(run, drop_removals, Output::default()),
-            run,
-            limits,
-            is_done: false,
-            _only_one: only_one,
-        })
+        let drop_removals = inputs.places.start == 0;
+        let job = Job::of(file, R::TABLE, limits, inputs, only_one);
+        let rows = MergedRuns::open(&inputs.snapshot, &job.inputs)?;
+        let builder = RunBuilder::new(job.run, drop_removals, Output::default());
+        Ok(Self { job, dropped, rows, builder })
     }
 
     /// Returns whether all rows are kept unchanged, so that whole blocks can be copied.
@@ -192,7 +260,7 @@ impl<'a, R: Row> Merge<'a, R> {
     /// be dropped.
     pub(crate) fn step(&mut self) -> Result<bool, IndexError> {
         let takes_blocks = self.keeps_rows() && R::probe_key(&R::first_key()).is_none();
-        while !self.is_done {
+        while !self.job.is_done {
             if takes_blocks && let Some(block) = self.rows.whole_block() {
                 self.builder.adopt(&block);
                 self.rows.skip_block()?;
@@ -206,126 +274,24 @@ impl<'a, R: Row> Merge<'a, R> {
                 self.builder.push(row);
             } else {
                 self.finish()?;
-                self.is_done = true;
             }
-            if self.builder.pending_bytes() >= self.limits.slice_bytes {
-                let write = self.file.begin_write(Commit::Visible)?;
-                self.builder.write_pending(&write)?;
-                write.commit()?;
+            if self.builder.pending_bytes() >= self.job.limits.slice_bytes {
+                self.job.write_slice(self.builder.blocks())?;
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Writes the rest, and replaces the inputs by the new run in the list.
+    /// Ends the new run, and puts it into the place of the inputs.
     fn finish(&mut self) -> Result<(), IndexError> {
-        let mut merged = self.builder.finish(self.tier);
+        let mut merged = self.builder.finish(self.job.tier);
         if let Some(run) = &mut merged
             && self.keeps_rows()
         {
-            run.rows = self.inputs.iter().map(|run| run.rows).sum();
+            run.rows = self.job.inputs.iter().map(|run| run.rows).sum();
         }
-        let write = self.file.begin_write(Commit::Visible)?;
-        self.builder.write_pending(&write)?;
-        let mut runs = write.runs(R::TABLE)?;
-        let inputs = self.inputs.len();
-        let place = runs.windows(inputs).position(|window| window == self.inputs);
-        // Only merges remove runs from a list, and no other merge is running.
-        let place = place.ok_or_else(|| {
-            IndexError::damaged(TABLES[usize::from(R::TABLE)], "the inputs of a merge left the list")
-        })?;
-        runs.splice(place..place + inputs, merged);
-        write.set_runs(R::TABLE, &runs)?;
-        write.commit()?;
-        for run in &self.inputs {
-            self.file.discard_run(R::TABLE, run.id);
-        }
-        Ok(())
-    }
-}
-
-/// The rows of several runs in key order, including superseded ones.
-struct MergedRuns<R: Row> {
-    runs: Vec<RunStream<R>>,
-    scale: Scale,
-    loser_tree: LoserTree,
-}
-
-impl<R: Row> MergedRuns<R> {
-    fn open(snapshot: &IndexSnapshot, runs: &[RunMeta]) -> Result<Self, IndexError> {
-        let rank = |key: &KeyBytes| R::rank(&R::read_key(key.as_slice()));
-        let least = runs.iter().map(|run| rank(&run.first)).min().unwrap_or(0);
-        let greatest = runs.iter().map(|run| rank(&run.last)).max().unwrap_or(0);
-        let scale = Scale::between(least, greatest);
-        let runs = runs.iter().map(|run| RunStream::open(snapshot, run)).collect::<Result<Vec<_>, _>>()?;
-        let first: Vec<_> = runs.iter().map(|run| Self::next_rank(run, scale)).collect();
-        let loser_tree = LoserTree::new(&first, &|one, other| is_before(&runs, one, other));
-        Ok(Self { runs, scale, loser_tree })
-    }
-
-    #[inline]
-    fn next_rank(run: &RunStream<R>, scale: Scale) -> Option<u64> {
-        run.peek().map(|row| scale.rank(row.key_rank()))
-    }
-
-    /// Takes the next row. Returns `None` at the end.
-    #[inline]
-    fn take(&mut self) -> Result<Option<R>, IndexError> {
-        let Some(run) = self.runs.get_mut(self.loser_tree.winner()) else {
-            return Ok(None);
-        };
-        let row = run.take()?;
-        self.replay();
-        Ok(row)
-    }
-
-    /// Returns the block with the next row if none of its rows was taken, and no row of another run comes before its
-    /// last row.
-    fn whole_block(&self) -> Option<WholeBlock<'_>> {
-        let winner = self.loser_tree.winner();
-        let run = self.runs.get(winner)?;
-        if !run.is_at_block_start() {
-            return None;
-        }
-        let others = self.runs.iter().enumerate().filter(|(number, _)| *number != winner);
-        let next = others.filter_map(|(_, other)| other.peek().map(Row::key)).min();
-        run.whole_before(next.map(|key| KeyBytes::of::<R>(&key)).as_ref())
-    }
-
-    /// Skips that block.
-    fn skip_block(&mut self) -> Result<(), IndexError> {
-        if let Some(run) = self.runs.get_mut(self.loser_tree.winner()) {
-            run.skip_block()?;
-            self.replay();
-        }
-        Ok(())
-    }
-
-    /// Updates the order after the first run has moved on to another row.
-    #[inline]
-    fn replay(&mut self) {
-        let runs = &self.runs;
-        let rank = Self::next_rank(&runs[self.loser_tree.winner()], self.scale);
-        self.loser_tree.replace(rank, |one, other| is_before(runs, one, other));
-    }
-}
-
-/// Returns whether the next row of one run comes before that of another. A run without rows comes last.
-#[cold]
-fn is_before<R: Row>(runs: &[RunStream<R>], one: usize, other: usize) -> bool {
-    let next = |run: usize| runs.get(run).and_then(RunStream::peek);
-    match (next(one), next(other)) {
-        (Some(one), Some(other)) => one.is_before(other),
-        (one, _) => one.is_some(),
-    }
-}
-
-impl<R: Row> Drop for Merge<'_, R> {
-    fn drop(&mut self) {
-        if !self.is_done {
-            self.file.discard_run(R::TABLE, self.run);
-        }
+        self.job.finish(self.builder.blocks(), merged)
     }
 }
 

@@ -26,7 +26,7 @@ const PORTION_BYTES: usize = PORTION_BLOCKS * 8192;
 
 /// The blocks and the filter of one run while it is built. Not generic, so that redb's trees are not compiled for each
 /// type of rows.
-struct RunBlocks {
+pub(super) struct RunBlocks {
     run: u64,
     table: u8,
     first: Option<KeyBytes>,
@@ -106,7 +106,7 @@ impl RunBlocks {
     }
 
     /// Writes the closed blocks and filter pages.
-    fn write_pending(&mut self, write: &IndexWrite) -> Result<(), IndexError> {
+    pub(super) fn write_pending(&mut self, write: &IndexWrite) -> Result<(), IndexError> {
         if !self.closed.is_empty() {
             let mut blocks = write.raw_table(self.name())?;
             for portion in self.closed.chunks(PORTION_BLOCKS) {
@@ -207,13 +207,6 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         self.blocks.block.start() + self.blocks.filter.pending_bytes()
     }
 
-    /// Returns the buffer for the next run, once everything is written.
-    pub(super) fn into_buffer(self) -> Output {
-        let mut buffer = self.blocks.buffer;
-        buffer.truncate(0);
-        buffer
-    }
-
     #[inline]
     fn encode(&mut self, held: H) {
         let row = held.borrow();
@@ -251,9 +244,9 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
         self.blocks.finish(tier, last)
     }
 
-    /// Writes the closed blocks and filter pages.
-    pub(super) fn write_pending(&mut self, write: &IndexWrite) -> Result<(), IndexError> {
-        self.blocks.write_pending(write)
+    /// Returns the encoded rows.
+    pub(super) fn blocks(&mut self) -> &mut RunBlocks {
+        &mut self.blocks
     }
 }
 
@@ -271,20 +264,32 @@ pub fn write_run<R: Row, H: Borrow<R>>(
     write: &IndexWrite,
     rows: impl IntoIterator<Item = H>,
 ) -> Result<Option<RunMeta>, IndexError> {
-    let mut runs = write.runs(R::TABLE)?;
+    let runs = write.runs(R::TABLE)?;
     let mut builder = RunBuilder::<R, H>::new(write.allocate_run(), runs.is_empty(), write.take_buffer());
     for row in rows {
         builder.push(row);
         if builder.pending_bytes() >= PORTION_BYTES {
-            builder.write_pending(write)?;
+            builder.blocks.write_pending(write)?;
         }
     }
     let finished = builder.finish(0);
-    builder.write_pending(write)?;
-    write.keep_buffer(builder.into_buffer());
-    if let Some(run) = &finished {
-        runs.push(run.clone());
-        write.set_runs(R::TABLE, &runs)?;
-    }
+    append_run(write, runs, builder.blocks, finished.as_ref())?;
     Ok(finished)
+}
+
+/// Writes the rest of a finished run, and appends it to the list of the table. `run` is `None` if it has no rows.
+fn append_run(
+    write: &IndexWrite,
+    mut runs: Vec<RunMeta>,
+    mut blocks: RunBlocks,
+    run: Option<&RunMeta>,
+) -> Result<(), IndexError> {
+    blocks.write_pending(write)?;
+    blocks.buffer.truncate(0);
+    write.keep_buffer(blocks.buffer);
+    if let Some(run) = run {
+        runs.push(run.clone());
+        write.set_runs(blocks.table, &runs)?;
+    }
+    Ok(())
 }
