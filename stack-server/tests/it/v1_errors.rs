@@ -10,8 +10,8 @@ fn posting(source: &str, destination: &str, amount: &str, asset: &str) -> String
     format!(r#"{{"source":"{source}","destination":"{destination}","amount":{amount},"asset":"{asset}"}}"#)
 }
 
-/// Starts a server with two transactions. Transaction 0 can be reverted and has the reference `taken`; transaction
-/// 1 cannot be reverted.
+/// Starts a server with two transactions. Transaction 0 has the reference `taken`, and cannot be reverted because
+/// transaction 1 spent its money. Transaction 1 can be reverted.
 fn server() -> TestServer {
     let server = TestServer::start();
     let first = posting("world", "till", "9", "CHF/2");
@@ -22,7 +22,8 @@ fn server() -> TestServer {
     server
 }
 
-/// Checks a refusal, whose older members must repeat the newer ones, and returns its message.
+/// Checks a refusal and returns its message. The older members `error_code` and `error_message` must repeat the newer
+/// `errorCode` and `errorMessage`.
 #[track_caller]
 fn refused(answer: Answer, status: u16, code: &str) -> String {
     let json = answer.json();
@@ -316,7 +317,7 @@ fn patterns_are_bounded_in_length_and_size() {
 }
 
 #[test]
-fn strict_dates_are_refused_with_both() {
+fn refuses_backdated_write_and_names_both_dates() {
     let mut settings = stack_server::Settings::default();
     settings.past_dates = ledger_core::PastDates::Refuse;
     let server = TestServer::with(settings);
@@ -349,7 +350,7 @@ fn taken_references_conflict_for_every_kind_of_write() {
     let twice = format!(r#"{{"transactions":[{0},{0}]}}"#, named("fresh"));
     let late = format!(r#"{{"transactions":[{},{}]}}"#, named("fresh"), named("taken"));
     for (path, body) in [
-        // The reference of a revert names the reverted transaction.
+        // Transaction 3 has the reference `mine`, so its revert would get the reference `revert_mine`.
         ("transactions/3/revert", ""),
         ("transactions/3/revert?disableChecks=true", ""),
         ("transactions/batch", twice.as_str()),
