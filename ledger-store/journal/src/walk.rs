@@ -1,4 +1,4 @@
-//! Reads the frames of a file in sequence.
+//! Reads the frames of a segment file in sequence.
 
 use std::io;
 use std::ops::Range;
@@ -16,13 +16,13 @@ pub(super) struct FrameReader<'a> {
     first: Position,
     /// The offset after the last byte to read.
     end: u64,
-    /// Number of bytes that are read at a time.
+    /// Minimum number of bytes to read at a time. A read that reaches `end` may be shorter.
     window_bytes: usize,
     window: Vec<u8>,
     window_start: u64,
 }
 
-/// A frame with a verified header.
+/// A frame with a verified header. The body is not verified: the caller does that.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub(super) header: Header,
@@ -67,7 +67,7 @@ impl<'a> FrameReader<'a> {
         Self { file, secret, first, end, window_bytes, window: Vec::new(), window_start: 0 }
     }
 
-    /// Reads the frame whose header is the first at or after `offset`.
+    /// Reads the frame at `offset`. Its header begins there, or at the next sector if it would cross a sector boundary.
     pub(super) fn at(&mut self, offset: u64) -> io::Result<FrameResult<'_>> {
         let place = header_place(offset);
         let body_start = place + HEADER_BYTES as u64;
@@ -90,7 +90,7 @@ impl<'a> FrameReader<'a> {
         Ok(FrameResult::Frame(Frame { header, body_start, body }))
     }
 
-    /// Returns a range of bytes of the file.
+    /// Returns a range of bytes of the file, which must not exceed the end of the reader.
     pub(super) fn bytes(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
         let window_end = self.window_start + self.window.len() as u64;
         if range.start < self.window_start || range.end > window_end {
