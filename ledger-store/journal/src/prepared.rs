@@ -1,4 +1,4 @@
-//! New segments before they get their name.
+//! Segment files before they get their name: new segments, and copies that replace a segment.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,13 +26,14 @@ pub(super) fn prepare(location: &JournalLocation, at: Head, len: u64) -> Result<
         file.sync()
     };
     work().map_err(|cause| {
-        // On a full disk, leave none of the prepared space behind.
+        // Free the space that the file has already taken: the disk may be full.
         let _ = location.disk.remove(&path);
         storage(&path, "create", cause)
     })
 }
 
-/// Gives a [prepared](prepare) segment its name, durably.
+/// Gives the segment that begins at `first` its name, durably. Its file is complete under the temporary name: either
+/// [prepared](prepare), or a copy that replaces the segment of this name.
 pub(super) fn publish(location: &JournalLocation, first: Position) -> Result<(), JournalError> {
     let path = path_of(&location.dir, first);
     let named = location.disk.rename(&temporary_name(&path), &path);
@@ -70,7 +71,8 @@ impl Prepared {
         })
     }
 
-    /// Gives the segment its name, durably. After a failure, only reopening the journal shows what is on disk.
+    /// Gives the segment its name, durably. After a failure, the segment may or may not have its name on disk: only
+    /// reopening the journal shows which.
     pub(super) fn publish(
         self,
         location: &JournalLocation,
