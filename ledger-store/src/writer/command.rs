@@ -19,16 +19,18 @@ pub(crate) struct SubmissionParams {
 
 /// A request with its compiled script and prefetched data.
 pub(crate) struct Prepared<'a> {
-    /// The request, by reference because it is large. It is changed in place.
+    /// The request, by reference because it is large. The writer replaces its template and its script in place by the
+    /// resulting postings.
     pub(crate) request: &'a mut Request,
     /// Its index in the submission.
     pub(crate) at: usize,
     pub(crate) program: Option<&'a Compiled>,
-    /// Whether it is one of several requests that share an idempotency key.
+    /// Whether its submission has several requests that one idempotency key covers
+    /// ([`Atomicity::AsOne`](crate::submission::Atomicity::AsOne)). Then a repetition must have the same hash.
     pub(crate) several: bool,
     /// The fingerprints of its keys, if known.
     pub(crate) prints: KeyPrints,
-    /// The prefetched accounts: source and destination of each posting.
+    /// The prefetched accounts: source and destination of each posting. Empty if nothing was prefetched.
     pub(crate) hint: &'a [AccountHint],
 }
 
@@ -41,7 +43,7 @@ pub(crate) enum Decided {
     Replay { position: Position, offset: u64 },
     /// The rules refuse the command.
     Refused(Rejection),
-    /// The command was not tried, or was undone.
+    /// The command was not tried, or was undone, because another command of its submission was refused or failed.
     Cancelled,
     /// A read that the command needs failed. The command had no effect.
     Failed(ReadError),
