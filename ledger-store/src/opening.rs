@@ -4,12 +4,14 @@
 //! |---|---|
 //! | matches the journal | it is used, and the entries that it lacks are replayed |
 //! | is absent, or of another format, store or history | it is rebuilt |
-//! | is damaged | it is kept as [`DAMAGED`] and rebuilt |
+//! | is damaged | it is rebuilt, and the damaged file is kept under the name [`DAMAGED`] |
 //! | cannot be read because the disk refuses | opening fails without changes |
 //! | is ahead of the journal | opening fails: the journal lacks acknowledged entries |
 //!
 //! A new index is built beside the old one, and takes over its name once it holds the whole journal. So if the journal
 //! turns out to be damaged, or the disk fails meanwhile, the old index survives.
+//!
+//! [`IndexHome`] also serves the repair of an index that fails while the store runs (`engine::index_repair`).
 
 use std::io;
 use std::path::PathBuf;
@@ -52,7 +54,7 @@ pub(crate) struct RebuildReason {
 
 /// The reason why an index cannot be used.
 pub(crate) enum Unusable {
-    /// It does not belong to this journal, but is not damaged.
+    /// The index is not damaged, but has another format or does not belong to this journal.
     Other(&'static str),
     /// The index is damaged, or the journal is. Rebuilding the index shows which.
     Damaged(String),
@@ -130,8 +132,8 @@ impl IndexHome {
         }
     }
 
-    /// Renames the current index, if it exists, so that no opening uses it. It replaces an index that was set aside
-    /// earlier.
+    /// Renames the current index, if it exists, to [`DAMAGED`], so that no opening uses it. It replaces an index that
+    /// was set aside earlier.
     ///
     /// # Errors
     ///
@@ -184,7 +186,7 @@ impl IndexHome {
     }
 }
 
-/// The parts that opening an index requires.
+/// The parameters of opening an index.
 struct Opening<'a> {
     home: &'a IndexHome,
     journal: &'a Arc<dyn JournalReader>,
@@ -227,7 +229,7 @@ impl Opening<'_> {
     fn existing(&self) -> Result<(IndexFile, Recovered), Unusable> {
         let index = self.home.open()?;
         let recovered = self.catch_up(&index);
-        // Closing the file normally would write to it.
+        // Closing the file normally would commit to it, which can panic on damaged pages.
         let recovered = recovered.inspect_err(|_| index.abandon())?;
         Ok((index, recovered))
     }
