@@ -1,4 +1,4 @@
-//! Engines whose journal and index are in memory. Used for stores in memory and for tests.
+//! Engines whose index is in memory. The journal of a store in memory is in memory as well; tests provide their own.
 
 use std::sync::Arc;
 
