@@ -43,16 +43,17 @@ pub struct Needs<'a> {
     pub holdings: SmallVec<[HoldingRef<'a>; 4]>,
     /// The indexes of each posting's holdings in `holdings`.
     pub slots: SlotList,
-    /// Accounts whose metadata the command changes, in the order of the changes.
+    /// Accounts whose metadata the command changes, in the order of the changes. [`Facts`] contains nothing about them:
+    /// the caller records the changes there.
     pub accounts: SmallVec<[&'a AccountAddress; 1]>,
-    /// Reference that may be taken. A transaction that reverts another one only has a reference of its own under the
-    /// rules of API v1.
+    /// Reference of the new transaction: the decision requires whether another transaction has it. A transaction that
+    /// reverts another one has a reference only under the rules of API v1.
     pub reference: Option<Cow<'a, Reference>>,
     /// Indexes of the `holdings` whose accounts have a contract that reads their metadata.
     pub metadata: SmallVec<[u32; 2]>,
     /// Whether the effective date of the last transaction is required.
     pub last_date: bool,
-    /// Schema version that may exist.
+    /// Schema version to insert: the decision requires whether it exists.
     pub schema: Option<&'a SchemaVersion>,
     /// Accounts that may exist, in the order of the [conditions](crate::Preconditions) on them.
     pub existence: Vec<&'a AccountAddress>,
@@ -131,8 +132,8 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
     needs
 }
 
-/// Checks the counts and sizes of a command before anything is loaded for it. Those of a script's transaction are
-/// checked when the script is [settled](crate::settle()).
+/// Checks the counts and sizes of a command before anything is loaded for it. A script is checked when it is
+/// [settled](crate::settle()).
 ///
 /// # Errors
 ///
@@ -184,8 +185,8 @@ pub(crate) fn paid_from(source: u32, postings: &[Posting], slots: &[Slots]) -> A
 fn add_legacy(needs: &mut Needs<'_>, rules: &Rules) {
     let Rules::Legacy(rules) = rules else { return };
     needs.last_date = rules.past_dates == PastDates::Refuse;
-    let accounts = needs.holdings.iter().zip(0..);
-    needs.metadata = accounts
+    let indexed = needs.holdings.iter().zip(0..);
+    needs.metadata = indexed
         .filter(|(holding, _)| rules.mapping.asks_metadata_of(holding.account))
         .map(|(_, at)| at)
         .collect();
