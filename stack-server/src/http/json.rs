@@ -1,8 +1,10 @@
-//! Parses JSON as leniently as the clients of this API expect.
+//! Parses JSON as leniently as the clients of this API expect. Stored documents and the answers of payment providers
+//! are read with the same types.
 //!
-//! Only the first value of a body is read. Field names match in any case, and unknown fields are ignored. The last
-//! of several equal fields counts. `null` means that the field is absent. Numbers keep their digits: an integer of
-//! any size is exact, and a number with a fraction or an exponent is refused.
+//! Only the first value of a text is read. Field names match in any case, and unknown fields are ignored. The last
+//! of several equal fields counts. A field that is `null` has the value of an absent field. Numbers keep their digits:
+//! an integer of any size is exact. A number with a fraction or an exponent is refused where an integer is expected
+//! ([`Digits`]), and kept as it is in a value of any type ([`AnyMap`]).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,12 +35,12 @@ pub(crate) struct JsonError {
 }
 
 impl JsonError {
-    /// Adds the field to the error of a text that a value of this type cannot be read from.
+    /// Adds the path of the refused field to `error`, which reading a `T` from `text` returned.
     pub(crate) fn of<'a, T: Deserialize<'a>>(error: serde_json::Error, text: &'a [u8]) -> Self {
         Self { field: field_at_fault::<T>(text), error }
     }
 
-    /// Returns the error of a value that contains the unreadable value in its field `name`.
+    /// Returns the error for the surrounding object, whose field `name` contains the refused value.
     pub(crate) fn within(self, name: &str) -> Self {
         let field = match self.field {
             None => name.to_owned(),
@@ -70,8 +72,8 @@ impl From<serde_json::Error> for JsonError {
     }
 }
 
-/// Returns the field that a value of this type cannot be read from. Reads the text again, because to note the way to
-/// each field would slow down texts that can be read.
+/// Returns the path of the field that makes reading a `T` fail. Reads the text a second time, because tracking the path
+/// during the first time would slow down valid texts.
 fn field_at_fault<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Option<String> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let error = serde_path_to_error::deserialize::<_, T>(&mut deserializer).err()?;
