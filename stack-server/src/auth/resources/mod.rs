@@ -4,6 +4,7 @@
 //! - [`clients`]: creating, reading, changing and removing clients.
 //! - [`known_secrets`]: refuses wrong secrets, with the same work for every client.
 //! - [`scopes`]: scopes with an id, and the permissions that a scope includes.
+//! - [`stored_client`]: clients as JSON documents.
 //! - [`users`]: people who logged in through the identity provider.
 
 pub(crate) mod client;
@@ -39,14 +40,18 @@ fn check_text(field: &str, text: &str, required: bool) -> Result<(), ApiError> {
 }
 
 /// Refuses a list that is too long or contains a text that is too long.
+///
+/// # Errors
+///
+/// `VALIDATION`.
 fn check_list<'a>(
     field: &str,
     items: impl ExactSizeIterator<Item = &'a Cow<'a, str>>,
-    most: usize,
+    items_max: usize,
 ) -> Result<(), ApiError> {
     let length = items.len();
-    if length > most {
-        return Err(ApiError::validation(format!("invalid {field}: {length} items, at most {most}")));
+    if length > items_max {
+        return Err(ApiError::validation(format!("invalid {field}: {length} items, at most {items_max}")));
     }
     items.into_iter().try_for_each(|item| check_text(field, item, false))
 }
@@ -57,8 +62,8 @@ fn check_list<'a>(
 ///
 /// `VALIDATION`.
 fn check_scope_name(name: &str) -> Result<(), ApiError> {
-    let is_scope = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
-    if name.is_empty() || !name.bytes().all(is_scope) {
+    let is_allowed = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+    if name.is_empty() || !name.bytes().all(is_allowed) {
         return Err(ApiError::validation(format!(
             "invalid scope {name:?}: it is empty or has a space, a quote or a backslash"
         )));
@@ -66,7 +71,7 @@ fn check_scope_name(name: &str) -> Result<(), ApiError> {
     check_text("scope", name, true)
 }
 
-/// Returns the error of the store, with `VALIDATION` for a limit of documents that the caller can avoid.
+/// Converts an error of the store. A document that is too large becomes `VALIDATION`, because the client can send less.
 fn refused(error: WriteError) -> ApiError {
     match error {
         WriteError::Document(DocumentRejection::TooLarge { .. }) => {
