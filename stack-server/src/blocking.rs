@@ -1,4 +1,4 @@
-//! Runs blocking work on the runtime's threads for it.
+//! Runs blocking work on the threads that the runtime keeps for such work.
 
 use std::any::Any;
 
@@ -11,8 +11,8 @@ type Answer = Box<dyn Any + Send>;
 
 /// Runs work on a thread that may block.
 ///
-/// Erases the types of the work and its result, so that the runtime's code for a task is compiled once. Compiled for
-/// each of more than a hundred callers, this code was a tenth of the program.
+/// Erases the types of the work and its result, so that the compiler generates the runtime's code for a task only once.
+/// When it generated that code for each of more than a hundred callers, the code was a tenth of the executable.
 ///
 /// # Errors
 ///

@@ -53,7 +53,7 @@ impl Exchange {
             .enable_time()
             .build()
             .expect("the system allows another runtime");
-        // The server counts as stopping, because an event stream would otherwise never end.
+        // The server is in the state of stopping from the start. Otherwise an event stream would never end.
         let (_, stopping) = watch::channel(true);
         let policy = ExporterPolicy { outbound: OutboundPolicy::Public, folder: None };
         // A server on this address accepts the host names that the fuzzed requests contain.
@@ -161,8 +161,8 @@ pub fn reads_as_form(body: &str, name: &str) -> Option<Option<String>> {
     Some(form.get(name).map(str::to_owned))
 }
 
-/// Checks the laws of cursors. Every text is refused, or is the cursor of the query that it is parsed as. A cursor with
-/// a changed character is refused, and so is a cursor of another list, ledger or store.
+/// Checks the laws of cursors. If a text is accepted as a cursor, then the query that it contains has this text as its
+/// cursor. A cursor with a changed character is refused, and so is a cursor of another list, ledger or store.
 ///
 /// # Panics
 ///
@@ -187,7 +187,8 @@ pub fn cursor_laws(data: &[u8]) {
         there.then(|| ledger_core::Timestamp::from_micros(micros))
     };
     let (at, from) = (date(flag(0)), date(flag(1)));
-    let changed = byte();
+    // Selects the order, and the character of the cursor to change.
+    let choice = byte();
     let text = String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned();
     let middle = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let (filter, place_text) = text.split_at(middle);
@@ -198,7 +199,7 @@ pub fn cursor_laws(data: &[u8]) {
         from,
         expand: Expand { volumes: flag(2), effective_volumes: flag(3) },
         axis: if flag(4) { TimeAxis::Inserted } else { TimeAxis::Effective },
-        order: Sort::ALL[usize::from(changed) % Sort::ALL.len()],
+        order: Sort::ALL[usize::from(choice) % Sort::ALL.len()],
         direction: if flag(6) { Direction::Descending } else { Direction::Ascending },
         group_by,
         include_deleted: flag(5),
@@ -218,7 +219,7 @@ pub fn cursor_laws(data: &[u8]) {
     }
     assert!(ListQuery::from_cursor(&cursor, &[8; 32], list_id).is_err());
     let mut tampered = cursor.into_bytes();
-    let at = usize::from(changed) * 7 % tampered.len();
+    let at = usize::from(choice) * 7 % tampered.len();
     tampered[at] = if tampered[at] == b'A' { b'B' } else { b'A' };
     let tampered = String::from_utf8(tampered).expect("one ASCII character replaces another");
     // The last character can contain unused bits. A text that changes only these is refused as well.

@@ -1,8 +1,8 @@
-//! The error of a command line.
+//! The error of a command line or of an environment variable that sets a flag.
 
 use std::fmt;
 
-/// The reason why a command line is refused. The text is for a person.
+/// The reason why the server refuses its flags or environment variables. Its text is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(pub(super) String);
 
