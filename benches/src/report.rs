@@ -14,8 +14,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds a number, rounded to six significant digits, or to a whole number if that has more. Infinite numbers and
-    /// NaN become null.
+    /// Adds a number, rounded to six significant digits. A number with a longer whole part is rounded to a whole
+    /// number. Infinite numbers and NaN become null.
     pub fn number(&mut self, name: &str, number: f64) {
         self.figures.insert(name.to_owned(), Value::from(rounded(number)));
     }
@@ -83,7 +83,7 @@ pub fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Returns the rate per second.
+/// Returns how many of `count` events happened per second of `time`.
 pub fn rate(count: u64, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64()
 }
