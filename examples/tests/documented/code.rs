@@ -1,25 +1,27 @@
-//! The examples: code in documentation, and programs.
+//! Collects the examples: Rust code in the documentation of items and in pages, and the example programs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The crates whose documentation counts.
+/// The sources of the crates whose documentation contains examples.
 const SOURCES: [&str; 3] = ["ledger-core/values/src", "ledger-core/src", "ledger-store/src"];
 
 /// Pages that are part of the documentation.
 const PAGES: [&str; 4] =
     ["README.md", "ledger-core/README.md", "ledger-store/README.md", "ledger-store/src/guide.md"];
 
-/// Languages of blocks that are no Rust.
+/// Languages of code blocks that are not Rust.
 const OTHER_LANGUAGES: [&str; 7] = ["text", "ebnf", "numscript", "console", "json", "toml", "sh"];
 
-/// An example: the names in it, and those that follow a dot or `::`.
+/// The names in an example.
 pub(crate) struct Example {
+    /// All names.
     pub(crate) names: BTreeSet<String>,
+    /// The names that follow a dot or `::`: called methods and functions, but also fields, variants and modules.
     pub(crate) calls: BTreeSet<String>,
 }
 
-/// A source file.
+/// A source file and the examples in its doc comments.
 pub(crate) struct File {
     text: String,
     examples: Vec<Example>,
@@ -27,9 +29,9 @@ pub(crate) struct File {
 
 /// All examples.
 pub(crate) struct Sources {
-    /// Those of pages and programs.
+    /// The examples of pages, and the example programs.
     pub(crate) guides: Vec<Example>,
-    /// Those of the documentation of items, by file.
+    /// The source files, with the examples in the documentation of their items.
     pub(crate) files: Vec<File>,
 }
 
