@@ -1,4 +1,4 @@
-//! Metadata with idempotency keys and in batches, and ledgers that may exist.
+//! Metadata with idempotency keys and in batches, and the creation of ledgers that exist already.
 
 use ledger_core::{Command, LedgerOptions, Metadata, Target};
 use ledger_store::{IntoRequest, LedgerError, Request, Store};
@@ -8,10 +8,10 @@ use crate::commit_future::block_on;
 #[test]
 fn key_protects_metadata_of_an_account() {
     let ledger = Store::in_memory().ledger("main").expect("a name");
-    let create = |name: &str| ledger.update_account("users:1").metadata("name", name).idempotency_key("k");
-    assert!(!create("Ann").commit().expect("recorded").replayed);
-    assert!(block_on(create("Ann").commit_async()).expect("a replay").replayed);
-    let conflict = create("Bob").commit();
+    let set_name = |name: &str| ledger.update_account("users:1").metadata("name", name).idempotency_key("k");
+    assert!(!set_name("Ann").commit().expect("recorded").replayed);
+    assert!(block_on(set_name("Ann").commit_async()).expect("a replay").replayed);
+    let conflict = set_name("Bob").commit();
     assert!(matches!(conflict, Err(LedgerError::IdempotencyConflict { .. })), "{conflict:?}");
     let account = ledger.get_account("users:1").expect("it exists");
     assert_eq!(account.metadata, Metadata::from([("name", "Ann")]));
