@@ -1,4 +1,5 @@
-//! A wallet service in axum: deposits and payments over HTTP, idempotent by a header, without blocking a worker.
+//! A wallet service in axum: deposits and payments over HTTP, idempotent by a header. A worker of the runtime serves
+//! other requests while a payment is written.
 //!
 //! ```text
 //! POST /users/1/deposits 10000 key=d1 -> 200 transaction 1
@@ -79,12 +80,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     tokio::spawn(async { axum::serve(listener, routes).await });
-    tokio::task::spawn_blocking(move || walk(address)).await??;
+    tokio::task::spawn_blocking(move || run_client(address)).await??;
     Ok(())
 }
 
 /// Calls the service as a client would.
-fn walk(address: SocketAddr) -> std::io::Result<()> {
+fn run_client(address: SocketAddr) -> std::io::Result<()> {
     for (path, amount, key) in [
         ("/users/1/deposits", 100_00, "d1"),
         ("/users/1/deposits", 100_00, "d1"),
