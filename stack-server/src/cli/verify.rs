@@ -37,6 +37,7 @@ pub fn verify(directory: &Path, kept: Option<&ExpectedHead>) -> Exit {
         eprintln!("stack-server: {}", no_store(directory));
         return Exit::CannotOpen;
     }
+    // Shows the progress of the opening and of the verification.
     let meter = SharedMeter::on_stderr();
     let verified =
         Store::open_with(directory, &meter.options()).map_err(|error| error.to_string()).and_then(|store| {
