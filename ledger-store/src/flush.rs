@@ -244,18 +244,15 @@ impl Holdings<'_> {
 
     /// Returns the page with a key, after writing the page before it.
     fn page(&mut self, key: [u8; 8]) -> Result<&mut HoldingPage, IndexError> {
-        let page = match self.open.take() {
-            Some((have, page)) if have == key => page,
-            before => {
-                self.open = before;
-                self.write_open()?;
-                match self.table.get(&key)? {
-                    Some(stored) => HoldingPage::decode(&stored).map_err(page_error(tables::HOLDINGS))?,
-                    None => HoldingPage::empty(),
-                }
-            }
-        };
-        Ok(&mut self.open.insert((key, page)).1)
+        if self.open.as_ref().is_none_or(|(have, _)| *have != key) {
+            self.write_open()?;
+            let page = match self.table.get(&key)? {
+                Some(stored) => HoldingPage::decode(&stored).map_err(page_error(tables::HOLDINGS))?,
+                None => HoldingPage::empty(),
+            };
+            self.open = Some((key, page));
+        }
+        Ok(&mut self.open.as_mut().expect("the page was opened above").1)
     }
 
     fn write_open(&mut self) -> Result<(), IndexError> {

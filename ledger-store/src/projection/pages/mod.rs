@@ -30,8 +30,5 @@ pub(crate) use holdings::{HoldingPage, StoredHolding};
 pub(crate) use usages::{BEFORE_ALL, UsagePage};
 
 fn page_key(ledger: u32, page: u32) -> [u8; 8] {
-    let mut key = [0; 8];
-    key[..4].copy_from_slice(&ledger.to_be_bytes());
-    key[4..].copy_from_slice(&page.to_be_bytes());
-    key
+    (u64::from(ledger) << 32 | u64::from(page)).to_be_bytes()
 }
