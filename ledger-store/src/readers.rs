@@ -1,6 +1,7 @@
 //! A few threads that run reads for callers who must not block, and the futures of their answers.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::Future;
@@ -23,6 +24,20 @@ const QUEUE_MAX: usize = 1024;
 const IDLE_TIME: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
+
+thread_local! {
+    /// Whether this is a thread of a pool.
+    static IS_READER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets other threads run, if this is a thread of a pool. Long reads call it between two pieces of work. Otherwise, with
+/// as many busy readers as processors, the system lets each of them work for milliseconds before the threads of the
+/// caller's runtime can handle an answer or a timer.
+pub(crate) fn give_way() {
+    if IS_READER.get() {
+        std::thread::yield_now();
+    }
+}
 
 /// A pool of threads. They are started when they are needed.
 pub(crate) struct Readers {
@@ -160,6 +175,7 @@ impl Shared {
 
     /// Runs jobs until the pool is closed or there was no job for some time.
     fn work(&self) {
+        IS_READER.set(true);
         loop {
             self.work_off();
             let mut state = self.state.lock();
