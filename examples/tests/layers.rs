@@ -42,7 +42,7 @@ const LAYERS: &[Layers] = &[
             &["value"],
             &["compile"],
             &["run"],
-            &["format"],
+            &["compiled", "format"],
             &["cli"],
         ],
     },

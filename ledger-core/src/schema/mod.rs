@@ -68,8 +68,8 @@ impl Schema {
         let schema = Self::read_members(json)?;
         for (name, template) in &schema.templates {
             if let Err(error) = Language::NUMSCRIPT.compile(&template.script) {
-                let name = chart::short(name);
-                return Err(SchemaError::new(format!("transactions '{name}': invalid 'script': {error}")));
+                let what = format!("transactions '{}': invalid 'script': {error}", chart::short(name));
+                return Err(SchemaError::new(what));
             }
         }
         Ok(schema)
