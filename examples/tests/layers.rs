@@ -148,7 +148,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "stack-server/src",
         from_the_bottom: &[
-            &["limits", "log", "descriptors", "duration", "schedule", "uuid", "collections"],
+            &["limits", "log", "descriptors", "duration", "schedule", "uuid", "collections", "background"],
             &["http", "documents"],
             &["blocking", "shapes", "outbound", "sealing"],
             &["auth"],

@@ -10,6 +10,7 @@ pub mod log;
 
 mod api;
 mod auth;
+mod background;
 mod blocking;
 mod collections;
 mod connectors;

@@ -23,7 +23,8 @@ pub(crate) use self::respond::{Connection, answer};
 use crate::api::app::App;
 use crate::auth::authority::{Authority, AuthorityError};
 use crate::auth::guard::{AuthSettings, Guard, LastToken};
-use crate::auth::housekeeping::Housekeeping;
+use crate::auth::housekeeping;
+use crate::background::BackgroundThread;
 use crate::connectors::engine::Worker as ConnectorWorker;
 use crate::descriptors;
 use crate::http::connection::{ClientTimeouts, Progress, TimedStream, limit_unsent};
@@ -31,7 +32,7 @@ use crate::http::memory::Pool;
 use crate::http::slots::Slots;
 use crate::http::strict_lines::StrictLines;
 use crate::http::tls::Tls;
-use crate::integrations::cleanup::Cleanup;
+use crate::integrations::cleanup;
 use crate::integrations::pipelines::Worker;
 use crate::integrations::pipelines::exporter::ExporterPolicy;
 use crate::limits::{
@@ -52,8 +53,8 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
     connections: usize,
     worker: Option<Worker>,
-    cleanup: Option<Cleanup>,
-    housekeeping: Option<Housekeeping>,
+    cleanup: Option<BackgroundThread>,
+    housekeeping: Option<BackgroundThread>,
     connectors: Option<ConnectorWorker>,
 }
 
@@ -153,10 +154,10 @@ impl Server {
         let worker = worker.transpose()?;
         // A read-only server removes no buckets and runs no connectors.
         let may_write = app.settings().worker && !app.settings().read_only;
-        let cleanup = may_write.then(|| Cleanup::start(store, app.settings(), app.pipelines().clone()));
+        let cleanup = may_write.then(|| cleanup::start(store, app.settings(), app.pipelines().clone()));
         let cleanup = cleanup.transpose()?;
         let authority_to_sweep = app.authority().filter(|_| !app.settings().read_only).cloned();
-        let housekeeping = authority_to_sweep.map(Housekeeping::start).transpose()?;
+        let housekeeping = authority_to_sweep.map(housekeeping::start).transpose()?;
         let tls = app.settings().tls.clone().map(Tls::new).transpose();
         let tls = tls.map_err(invalid_input)?.map(Arc::new);
         app.connectors().check_key().map_err(invalid_input)?;

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 
+use crate::background::stop_signal;
 use crate::connectors::clock::Clock;
 use crate::connectors::config::Values;
 use crate::connectors::definition::Definition;
@@ -235,13 +236,10 @@ impl Worker {
         let _ = engine.0.runtime.set(runtime.handle().clone());
         // Start the installations before a request can install or remove one, so that each has one runner.
         engine.start_all();
-        let (stop, mut stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(false);
         let thread = std::thread::Builder::new().name("connectors".to_owned()).spawn(move || {
             runtime.block_on(async {
-                // An error means that the server was dropped without a stop. The tasks then run until the process ends.
-                if stopped.wait_for(|stop| *stop).await.is_err() {
-                    std::future::pending::<()>().await;
-                }
+                stop_signal(stopped).await;
                 engine.stop_all().await;
             });
             runtime.shutdown_timeout(DELIVERY_STOP_TIMEOUT);

@@ -5,13 +5,12 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ledger_store::{ReadError, Store, WriteError};
 use thiserror::Error;
 
+use crate::background::BackgroundThread;
 use crate::http::error::ApiError;
 use crate::integrations::pipelines::{PipelineMonitor, stored};
 use crate::log::{self, Level};
@@ -32,41 +31,21 @@ enum CleanupError {
     Reclaim(#[source] ReadError),
 }
 
-/// The running worker.
-#[derive(Debug)]
-pub(crate) struct Cleanup {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-}
-
-impl Cleanup {
-    /// Starts the worker.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the operating system cannot start a thread.
-    pub(crate) fn start(
-        store: &Store,
-        settings: &Settings,
-        pipelines: Arc<PipelineMonitor>,
-    ) -> io::Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (store, stopped) = (store.clone(), Arc::clone(&stop));
-        let (schedule, retention) = (settings.cleanup_schedule.clone(), settings.cleanup_retention);
-        let thread = std::thread::Builder::new().name("cleanup".to_owned()).spawn(move || {
-            let should_stop = || stopped.load(Ordering::Relaxed);
-            run_on_schedule(&schedule, &should_stop, || run(&store, retention, &pipelines, &should_stop));
-        })?;
-        Ok(Self { stop, thread })
-    }
-
-    /// Stops the worker. An interrupted removal continues at the next start.
-    pub(crate) fn stop(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.thread().unpark();
-        // A panic of the thread has been reported already.
-        let _ = self.thread.join();
-    }
+/// Starts the worker. A stop interrupts a removal, which continues at the next start.
+///
+/// # Errors
+///
+/// Fails if the operating system cannot start a thread.
+pub(crate) fn start(
+    store: &Store,
+    settings: &Settings,
+    pipelines: Arc<PipelineMonitor>,
+) -> io::Result<BackgroundThread> {
+    let store = store.clone();
+    let (schedule, retention) = (settings.cleanup_schedule.clone(), settings.cleanup_retention);
+    BackgroundThread::start("cleanup", move |should_stop| {
+        run_on_schedule(&schedule, should_stop, || run(&store, retention, &pipelines, should_stop));
+    })
 }
 
 /// Runs the work at the times of the schedule, until it must stop.

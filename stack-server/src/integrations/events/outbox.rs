@@ -14,6 +14,7 @@ use super::commits::Commits;
 use super::error::StorageError;
 use super::message::Message;
 use super::topics::Topics;
+use crate::background::stop_signal;
 use crate::blocking;
 use crate::collections::PAYMENT_EVENTS;
 use crate::limits::DELIVERY_PAUSE_MAX;
@@ -38,15 +39,8 @@ pub(super) struct Outbox {
 impl Outbox {
     /// Delivers until the publishers stop. The next start delivers the events that the broker did not acknowledge.
     pub(super) async fn run(self) {
-        let mut stopped = self.stopped.clone();
-        let stop = async move {
-            // An error means that the handle of the publishers was dropped. They then run until the process ends.
-            if stopped.wait_for(|stop| *stop).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
         tokio::select! {
-            () = stop => {}
+            () = stop_signal(self.stopped.clone()) => {}
             () = self.publish() => {}
         }
     }

@@ -21,6 +21,7 @@ use super::error::StorageError;
 use super::message::{Message, message_id};
 use super::position::Position;
 use super::topics::Topics;
+use crate::background::stop_signal;
 use crate::blocking;
 use crate::limits::DELIVERY_LANES;
 use crate::log;
@@ -39,15 +40,8 @@ pub(super) struct Publisher {
 impl Publisher {
     /// Delivers until the publishers stop, and then stores the position.
     pub(super) async fn run(self, mut position: Position) {
-        let mut stopped = self.stopped.clone();
-        let stop = async move {
-            // An error means that the publishers were dropped. The tasks then run until the process ends.
-            if stopped.wait_for(|stop| *stop).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
         tokio::select! {
-            () = stop => {}
+            () = stop_signal(self.stopped.clone()) => {}
             () = self.publish(&mut position) => {}
         }
         if position.is_ahead_of_document() {

@@ -14,6 +14,7 @@ use super::exporter::{ExporterPolicy, Setup};
 use super::monitor::{PipelineMonitor, Progress};
 use super::pipeline::{Intervals, RunningPipeline};
 use super::stored::{self, Pipeline};
+use crate::background::stop_signal;
 use crate::integrations::events::commits::Commits;
 use crate::limits::DELIVERY_STOP_TIMEOUT;
 use crate::log::{self, Level};
@@ -55,12 +56,11 @@ impl Worker {
         let sync = settings.pipelines_sync_period;
         let thread = std::thread::Builder::new().name("pipelines".to_owned()).spawn(move || {
             runtime.block_on(async {
-                let mut stopped = stopped;
+                let mut stop = std::pin::pin!(stop_signal(stopped));
                 loop {
                     supervisor.sync().await;
                     tokio::select! {
-                        // An error means that the server was dropped. The worker then runs until the process ends.
-                        Ok(_) = stopped.wait_for(|stop| *stop) => break,
+                        () = &mut stop => break,
                         () = supervisor.monitor.woken() => {}
                         () = tokio::time::sleep(sync) => {}
                     }
