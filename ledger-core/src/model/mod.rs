@@ -4,6 +4,10 @@
 //! plain, and shares no code with the rules that it checks ([`crate::needs`], [`crate::decide`],
 //! [`crate::apply`]). It does share the value types, the evaluation of filters, the script engine, and the
 //! charts of accounts.
+//!
+//! A question may name a point in time, `pit`. Transactions exist from their effective date, and accounts from their
+//! first transaction or metadata. Metadata and reverts are those that were recorded up to `pit`, unless the ledger keeps
+//! no history of metadata.
 
 mod book;
 mod payload;
@@ -251,7 +255,7 @@ impl Model {
             .collect()
     }
 
-    /// Returns a transaction at a date, or `None` if it has a later date or does not exist.
+    /// Returns a transaction as it was at `pit`, or `None` if its effective date is later or it does not exist.
     pub fn transaction(
         &self,
         ledger: &LedgerName,

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 /// Bytes with their BLAKE3 digest.
 ///
-/// The thread that packs a section (the entries of one bucket in a chunk) also hashes it, while the bytes are in its
+/// The thread that packs a section (the entries of one bucket or domain in a chunk) also hashes it, while the bytes are in its
 /// core's cache and the previous batch is being written to disk. That makes an append of 1 MiB a sixth faster than
 /// hashing in the append; `journal_rate` measures it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Reads the frames of a segment file in sequence.
+//! Reads the frames of a segment file: chunks of entries, lists of offsets, and the seal.
 
 use std::io;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::disk::{DiskFile, read_with_retry};
 pub(super) struct FrameReader<'a> {
     file: &'a dyn DiskFile,
     secret: &'a Secret,
-    /// The first position of the segment.
+    /// The position of the segment's first entry. The headers are verified with it.
     first: Position,
     /// The offset after the last byte to read.
     end: u64,
@@ -37,7 +37,7 @@ impl Frame<'_> {
         self.body_start + self.body.len() as u64
     }
 
-    /// Returns whether it holds a chunk.
+    /// Returns whether it holds a chunk of entries, and not a list of offsets or a seal.
     pub(super) fn is_chunk(&self) -> bool {
         self.header.kind == Kind::Chunk
     }

@@ -39,7 +39,8 @@ pub(crate) struct Prepared<'a> {
 pub(crate) enum Decided {
     /// The command was accepted and is in the batch.
     Done(Receipt),
-    /// The command was executed before. The answer is the log entry `offset` entries after the one at `position`.
+    /// The command was executed before. `position` is the entry of the first command of its submission, and its own entry
+    /// is `offset` entries later. `offset` is 0 unless one key covers several commands.
     Replay { position: Position, offset: u64 },
     /// The rules refuse the command.
     Refused(Rejection),

@@ -22,7 +22,7 @@ struct TrackedLedger {
     info: LedgerInfo,
     /// Whether the ledger accepts no more imported logs.
     is_in_use: bool,
-    /// The contracts of API v1, as JSON text, if they were set.
+    /// The mapping of API v1 as JSON text, if it was set: contracts, which say how far balances of accounts may fall.
     mapping: Option<String>,
     is_removed: bool,
 }

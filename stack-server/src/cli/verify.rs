@@ -19,18 +19,22 @@ fn compare(store: &Store, kept: &ExpectedHead, report: &mut VerifyReport) {
             (ViolationCode::HeadMismatch, detail)
         }
         Ok(None) => {
-            (ViolationCode::HeadMismatch, format!("the hash was {}, now no commit ends here", kept.hash))
+            let detail =
+                format!("the hash was {}, now the store is shorter or no commit ends here", kept.hash);
+            (ViolationCode::HeadMismatch, detail)
         }
         Err(ReadError::Io(cause)) => {
             report.complete = false;
             (ViolationCode::StorageError, cause.to_string())
         }
+        // The entries are damaged, so they are not those of the kept head.
         Err(error) => (ViolationCode::HeadMismatch, error.to_string()),
     };
     report.violations.push(Violation { code, ledger: None, position: Some(kept.entries), detail });
 }
 
-/// Prints a JSON line for each finding, and one with a summary. Disk errors are one reason why data cannot be checked.
+/// Prints a JSON line for each finding, and one with a summary. Ends with [`Exit::Incomplete`] if it found no damage but
+/// could not check everything, for example because of a disk error.
 pub fn verify(directory: &Path, kept: Option<&ExpectedHead>) -> Exit {
     if !Store::exists(directory) {
         // Opening the directory would create a store in it.
@@ -50,7 +54,7 @@ pub fn verify(directory: &Path, kept: Option<&ExpectedHead>) -> Exit {
     meter.clear();
     match verified {
         Ok(report) => {
-            // The reader of the findings, for example `head`, may leave before the end.
+            // The process that reads the output may end before the output does.
             let _ = io::stdout().write_all(report.to_json_lines().as_bytes());
             match (report.is_damaged(), report.complete) {
                 (false, true) => Exit::Done,

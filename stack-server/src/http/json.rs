@@ -267,8 +267,8 @@ impl<'de> Deserialize<'de> for TextMap {
 
 /// A JSON object with values of any type. `null` is an empty object.
 ///
-/// Values other than strings are kept as compact JSON with sorted, unique members, so that equal values have equal
-/// texts. Numbers keep their digits.
+/// Values other than strings are kept as compact JSON with sorted, unique members, so that the order of members, spaces
+/// and escapes make no difference. Numbers keep their digits: `1` and `1.0` differ.
 #[derive(Debug, Default)]
 pub(crate) struct AnyMap(pub(crate) Metadata);
 

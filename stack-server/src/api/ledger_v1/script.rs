@@ -20,6 +20,7 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
     if body.is_empty() {
         return Ok(refusal(context, &error::script_refused(Code::NoScript, "no script to execute")));
     }
+    // The rules of API v1 check the date and the reference before the script runs, and drop sends that move nothing.
     let create = match body.into_create(context.app.legacy_rules(view.as_ref())?) {
         Ok(create) => create,
         Err(error) => return Ok(refusal(context, &error)),

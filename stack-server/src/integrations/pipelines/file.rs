@@ -1,4 +1,4 @@
-//! Writes logs as lines of JSON to a series of files.
+//! The file driver of exporters: writes the logs of ledgers as lines of JSON to a series of files.
 //!
 //! The files of a series are numbered: the first is `name.000000000001.ndjson`, and the next one starts when the
 //! last is full. The lines are on disk before a push is acknowledged. A crash may cut off the last line, which was
