@@ -36,6 +36,23 @@ fn serves_until_signal_and_exits_cleanly() {
     }
 }
 
+#[test]
+fn tells_that_it_does_the_work_of_workers() {
+    let data = tempfile::tempdir().expect("a directory");
+    let mut server = Command::new(SERVER)
+        .args(["serve", "--listen", "127.0.0.1:0", "--worker-grpc-address", "worker:8081", "--data"])
+        .arg(data.path().join("store"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    address_of(&mut server);
+    terminate(&server);
+    let output = server.wait_with_output().expect("the process ends");
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(log.matches("event=worker").count(), 1, "{log}");
+}
+
 /// Starts the server in a shell, after the commands in `first`.
 fn started(first: &str, data: &Path) -> (Child, String) {
     let mut server = Command::new("sh")

@@ -23,7 +23,10 @@ fn child_serves_with_few_descriptors() {
     options.segment_bytes = 256 << 10;
     let store = Store::open_with(Path::new(&data), &options).expect("a store");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let server = Server::start(&store, Settings::default(), listener).expect("a server");
+    let mut settings = Settings::default();
+    // The bound on connections is one for all threads.
+    settings.http_threads = 4;
+    let server = Server::start(&store, settings, listener).expect("a server");
     println!("\nlistening on http://{}", server.address());
     std::io::stdin().read_to_end(&mut Vec::new()).expect("the parent ends it");
     server.stop();

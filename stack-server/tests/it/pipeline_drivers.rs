@@ -1,8 +1,13 @@
 //! Tests the drivers of exporters with a server for each protocol.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::client::TestServer;
+use crate::kill::{Running, ask};
 use crate::pipelines::{id_of, pipeline, server_with, settings};
 use crate::receiver::Receiver;
 
@@ -125,4 +130,43 @@ fn updates_with_placeholders_keep_secrets() {
     assert_eq!(received[0].path, "/T0K3N-secret/_bulk?filter_path=errors");
     assert_eq!(received[0].headers["authorization"], "Basic bWU6c2VjcmV0", "me:secret");
     assert!(received[0].body.contains("\"_index\":\"other\""), "{}", received[0].body);
+}
+
+#[test]
+fn stdout_gets_a_line_for_each_log() {
+    let data = tempfile::tempdir().expect("a directory");
+    let mut server = Command::new(env!("CARGO_BIN_EXE_stack-server"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--experimental-exporters", "--data"])
+        .arg(data.path().join("store"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    let mut lines = BufReader::new(server.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let address = lines.find_map(|line| line.strip_prefix("listening on http://").map(str::to_owned));
+    let running = Running { child: server, address: address.expect("the server listens") };
+    let post = |path: &str, body: &Value, expected: u16| {
+        let (status, answer) = ask(&running.address, "POST", path, &body.to_string()).expect("an answer");
+        assert_eq!(status, expected, "{path}: {answer}");
+        answer["data"]["id"].as_str().unwrap_or_default().to_owned()
+    };
+    post("/v2/main", &json!({}), 204);
+    let config = json!({"batching": {"flushInterval": "1ms"}});
+    let exporter = |driver: &str| post("/v2/_/exporters", &json!({"driver": driver, "config": config}), 201);
+    let pipeline = |driver: &str| post("/v2/main/pipelines", &json!({"exporterID": exporter(driver)}), 201);
+    let (_, nothing) = (pipeline("stdout"), pipeline("noop"));
+    let postings = json!([{"source": "world", "destination": "a", "amount": 1, "asset": "USD"}]);
+    post("/v2/main/transactions", &json!({"postings": postings}), 200);
+    let line = lines.find(|line| !line.is_empty()).expect("a line");
+    let line: Value = serde_json::from_str(&line).expect("JSON");
+    let get = |path: &str| ask(&running.address, "GET", path, "").expect("an answer").1;
+    let logs = get("/v2/main/logs");
+    let log = &logs["cursor"]["data"][0];
+    assert_eq!((&line["ledger"], &line["hash"]), (&json!("main"), &log["hash"]), "{line}");
+    // The driver that does nothing takes the log too.
+    let until = Instant::now() + Duration::from_secs(20);
+    while get(&format!("/v2/main/pipelines/{nothing}"))["data"]["lastLogID"] != 1 {
+        assert!(Instant::now() < until, "the log is not taken");
+        std::thread::yield_now();
+    }
 }
