@@ -1,14 +1,16 @@
-//! A wallet service in axum: deposits and payments over HTTP, idempotent by a header. A worker of the runtime serves
-//! other requests while a payment is written.
+//! A wallet service in axum: deposits and payments over HTTP, idempotent by a header. A payment may overdraw its wallet
+//! by up to 20.00. A worker of the runtime serves other requests while a payment is written.
 //!
 //! ```text
 //! POST /users/1/deposits 10000 key=d1 -> 200 transaction 1
 //! POST /users/1/deposits 10000 key=d1 -> 200 transaction 1 (replayed)
 //! POST /users/1/deposits 777 key=d1 -> 409 a different request used the idempotency key "d1" before
-//! POST /users/1/payments 16000 key=p1 -> 422 account users:1 lacks funds: 16000 USD/2 needed, 10000 available
+//! POST /users/1/payments 16000 key=p1 -> 422 account users:1 lacks funds: 16000 USD/2 needed, 12000 available
 //! POST /users/1/payments 6000 key=p2 -> 200 transaction 2
-//! POST /users/a:/payments 1 key=p3 -> 400 invalid account address 'users:a:': segments of '0-9a-zA-Z_-', separated by ':', at most 1024 bytes
-//! GET /users/1 -> 200 4000
+//! POST /users/1/payments 5000 key=p3 -> 200 transaction 3
+//! POST /users/1/payments 1001 key=p4 -> 422 account users:1 lacks funds: 1001 USD/2 needed, 1000 available
+//! POST /users/a:/payments 1 key=p5 -> 400 invalid account address 'users:a:': segments of '0-9a-zA-Z_-', separated by ':', at most 1024 bytes
+//! GET /users/1 -> 200 -1000
 //! ```
 
 use std::io::{Read as _, Write as _};
@@ -18,11 +20,13 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use ledger_store::prelude::*;
+use ledger_store::{TransactionBuilder, prelude::*};
 
 type Answer = Result<String, (StatusCode, String)>;
 
 const ASSET: &str = "USD/2";
+/// Limit of the overdraft of each wallet, in cents.
+const OVERDRAFT: u64 = 20_00;
 
 async fn deposit(
     State(ledger): State<Ledger>,
@@ -30,7 +34,7 @@ async fn deposit(
     headers: HeaderMap,
     Json(amount): Json<u64>,
 ) -> Answer {
-    transfer(&ledger, "world", &format!("users:{user}"), amount, &headers).await
+    commit(ledger.transaction().posting("world", format!("users:{user}"), amount, ASSET), &headers).await
 }
 
 async fn pay(
@@ -39,22 +43,23 @@ async fn pay(
     headers: HeaderMap,
     Json(amount): Json<u64>,
 ) -> Answer {
-    transfer(&ledger, &format!("users:{user}"), "shop", amount, &headers).await
+    let user = format!("users:{user}");
+    let payment = ledger.transaction().posting(&user, "shop", amount, ASSET);
+    commit(payment.allow_overdraft_up_to(&user, OVERDRAFT, ASSET), &headers).await
 }
 
-async fn transfer(ledger: &Ledger, from: &str, to: &str, amount: u64, headers: &HeaderMap) -> Answer {
+async fn commit(transaction: TransactionBuilder<'_>, headers: &HeaderMap) -> Answer {
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
     let key = key.ok_or((StatusCode::BAD_REQUEST, "an idempotency-key is required".to_owned()))?;
-    let transaction = ledger.transaction().posting(from, to, amount, ASSET).idempotency_key(key);
     // The worker serves other requests until the payment is on disk.
-    let done = transaction.commit_async().await.map_err(|error| refused(&error))?;
+    let done = transaction.idempotency_key(key).commit_async().await.map_err(|error| refused(&error))?;
     let replayed = if done.replayed { " (replayed)" } else { "" };
     Ok(format!("transaction {}{replayed}", done.id))
 }
 
 async fn balance(State(ledger): State<Ledger>, Path(user): Path<String>) -> Answer {
-    let balance = ledger.balance(format!("users:{user}"), ASSET).map_err(|error| refused(&error))?;
-    Ok(balance.to_string())
+    let balance = ledger.balance(format!("users:{user}"), ASSET);
+    balance.map(|balance| balance.to_string()).map_err(|error| refused(&error))
 }
 
 /// Returns the status and text of an error. The status is 500 if the outcome is unknown, so that the client repeats the
@@ -92,7 +97,9 @@ fn run_client(address: SocketAddr) -> std::io::Result<()> {
         ("/users/1/deposits", 7_77, "d1"),
         ("/users/1/payments", 160_00, "p1"),
         ("/users/1/payments", 60_00, "p2"),
-        ("/users/a:/payments", 1, "p3"),
+        ("/users/1/payments", 50_00, "p3"),
+        ("/users/1/payments", 10_01, "p4"),
+        ("/users/a:/payments", 1, "p5"),
     ] {
         let answer = call(address, "POST", path, &amount.to_string(), key)?;
         println!("POST {path} {amount} key={key} -> {answer}");
@@ -103,15 +110,11 @@ fn run_client(address: SocketAddr) -> std::io::Result<()> {
 
 fn call(address: SocketAddr, method: &str, path: &str, body: &str, key: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
-    let length = body.len();
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nhost: wallet\r\nconnection: close\r\nidempotency-key: {key}\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    )?;
+    let head = format!("{method} {path} HTTP/1.0\r\nidempotency-key: {key}");
+    let length = format!("content-type: application/json\r\ncontent-length: {}", body.len());
+    write!(stream, "{head}\r\n{length}\r\n\r\n{body}")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    let status = head.split(' ').nth(1).unwrap_or("no status");
-    Ok(format!("{status} {body}"))
+    Ok(format!("{} {body}", head.split(' ').nth(1).unwrap_or("no status")))
 }
