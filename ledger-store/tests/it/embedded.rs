@@ -48,6 +48,22 @@ fn missing_transaction_is_named() {
 }
 
 #[test]
+fn missing_ledger_is_named() {
+    let ledger = Store::in_memory().ledger("absent").expect("a name");
+    let text = "ledger \"absent\" not found";
+    for error in [
+        ledger.info().unwrap_err(),
+        ledger.snapshot().info().cloned().unwrap_err(),
+        ledger.query("v1", "all").unwrap_err(),
+    ] {
+        assert!(matches!(error, LedgerError::LedgerNotFound { .. }), "{error:?}");
+        assert_eq!(error.to_string(), text);
+    }
+    let exported = ledger.export(Vec::new()).unwrap_err();
+    assert_eq!(exported.to_string(), text);
+}
+
+#[test]
 fn dry_run_reserves_nothing() {
     let store = Store::in_memory();
     let ledger = store.ledger("main").expect("a name");

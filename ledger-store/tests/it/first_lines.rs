@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use ledger_store::prelude::*;
+use rust_decimal::Decimal;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -79,6 +80,55 @@ fn lists_are_iterators_and_pages() -> Outcome {
     for transaction in &ledger.transactions().page(20)?.items {
         assert!(transaction.reference.is_none());
     }
+    Ok(())
+}
+
+/// Returns a decimal as the macro of `rust_decimal_macros` does.
+macro_rules! dec {
+    ($number:literal) => {
+        stringify!($number).parse::<Decimal>()?
+    };
+}
+
+/// The lines that the interface was designed from. A dry run has no id, so its answer has a name of its own. The script
+/// language wants its variables declared.
+#[test]
+fn designed_lines_compile_and_work() -> Outcome {
+    let store = Store::in_memory();
+    let usd = &Asset::parse("USD/2")?;
+    let t0 = Timestamp::try_from(SystemTime::now())?;
+    store.ledger("main")?.transaction().posting("world", "users:1", dec!(60.00), usd).commit()?;
+
+    let ledger = store.ledger("main")?;
+    let tx = ledger
+        .transaction()
+        .posting("world", "users:1", dec!(100.00), usd)
+        .metadata("kind", "topup")
+        .commit()?;
+    let dry = ledger
+        .script("vars { monetary $amount } send $amount ( source = @users:1 destination = @shops:42 )")
+        .var("amount", Monetary::new(usd, 160_00))
+        .dry_run()?;
+    let tx = ledger.get_transaction(tx.id)?;
+    ledger.revert(tx.id).at_effective_date().force().metadata("why", "fraud").commit()?;
+    let mut topups = 0;
+    for tx in ledger.transactions().account("users:").metadata("kind", "topup").since(t0).newest_first() {
+        let tx = tx?;
+        topups += usize::from(tx.reverted_by.is_some());
+    }
+    let t = Timestamp::try_from(SystemTime::now())?;
+    let page = ledger.accounts().matching("users:*:main").with_volumes().at(t).page(50)?;
+    let filtered = ledger
+        .transactions()
+        .filter_json(r#"{"$and": [{"$match": {"metadata[kind]": "topup"}}]}"#)?
+        .count()?;
+    let sums = ledger.balances().under("users:").at(t, TimeAxis::Inserted)?;
+    let pay = || ledger.transaction().posting("world", "users:2", 1_00, usd);
+    let receipts = ledger.batch().push(pay()).push(pay()).atomic().commit()?;
+
+    assert_eq!((dry.postings[0].amount.to_u64(), topups, filtered), (Some(160_00), 1, 1));
+    assert_eq!((page.items.len(), page.next), (0, None));
+    assert_eq!((sums, receipts.len()), (vec![(usd.clone(), Balance::from(60_00))], 2));
     Ok(())
 }
 

@@ -1,9 +1,11 @@
 //! Lists of volumes and of schema versions, and the writes of a ledger as futures.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ledger_core::{Command, Target};
 use ledger_store::{LedgerError, Outcome, prelude::*};
+use ledger_testkit::SetClock;
 
 use crate::commit_future::block_on;
 
@@ -78,6 +80,54 @@ fn reads_answer_as_of_a_date() {
     assert_eq!(of_one("a:1").len(), 1);
     assert_eq!(of_one("a:*"), of_one("a:1"));
     assert!(of_one("a:2").is_empty());
+}
+
+#[test]
+fn lists_answer_as_of_a_date() {
+    let clock = Arc::new(SetClock::default());
+    let ledger = Store::in_memory_with(&Options::new().clock(clock.clone())).ledger("main").expect("a name");
+    let noon: Timestamp = "2024-05-01T12:00:00Z".parse().expect("a date");
+    let (before, after) = (noon - Duration::from_micros(1), noon + Duration::from_hours(1));
+    let pay = |now, to: &str, amount: u64, at| {
+        clock.set(now);
+        ledger
+            .transaction()
+            .posting("world", to, amount, "USD")
+            .timestamp(at)
+            .commit()
+            .expect("it is accepted");
+    };
+    pay(noon, "users:1", 5, noon);
+    pay(after, "users:1", 7, after);
+    pay(after, "users:2", 11, noon); // backdated
+    let balances = |at| -> Vec<(String, Balance, Balance)> {
+        let list = ledger.accounts().matching("users:*").with_volumes().with_effective_volumes().at(at);
+        let page = list.page(50).expect("the read succeeds");
+        assert_eq!((page.next, page.previous), (None, None));
+        let balance = |volumes: Option<Vec<(Asset, Volumes)>>| {
+            volumes.expect("they are included").into_iter().map(|(_, held)| held.balance()).sum()
+        };
+        let found = page.items.into_iter();
+        found
+            .map(|one| (one.address.to_string(), balance(one.volumes), balance(one.effective_volumes)))
+            .collect()
+    };
+    let row = |user: &str, recorded: i64, effective: i64| {
+        (format!("users:{user}"), Balance::from(recorded), Balance::from(effective))
+    };
+    assert!(balances(before).is_empty());
+    assert_eq!(balances(noon), [row("1", 5, 5), row("2", 0, 11)]);
+    assert_eq!(balances(after), [row("1", 12, 12), row("2", 11, 11)]);
+    let ids = |at| -> Vec<u64> {
+        let page = ledger.transactions().at(at).page(50).expect("the read succeeds");
+        page.items.iter().map(|found| found.id.get()).collect()
+    };
+    assert_eq!((ids(before), ids(noon), ids(after)), (vec![], vec![1, 3], vec![1, 2, 3]));
+    let counts = [before, noon, after].map(|at| {
+        let transactions = ledger.transactions().at(at).count().expect("the count succeeds");
+        (ledger.accounts().at(at).count().expect("the count succeeds"), transactions)
+    });
+    assert_eq!(counts, [(0, 0), (3, 2), (3, 3)]);
 }
 
 #[test]
