@@ -102,7 +102,9 @@ pub enum Mode {
     #[default]
     Commit,
     /// A dry run: everything is checked and computed, but nothing is kept: no entry, no id, no key. The ids in the
-    /// answer are those that the next writes will get.
+    /// answer are those that the next writes will get. Nothing reserves them: a write in between takes them. Servers need
+    /// this form, because the previews of API v1 and v2 show ids. A dry run of a [`Ledger`](crate::Ledger) returns a
+    /// [`DryRun`](crate::DryRun), which has none.
     DryRun,
 }
 

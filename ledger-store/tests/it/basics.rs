@@ -136,3 +136,35 @@ fn dry_run_replays_a_key_of_the_same_submission() {
     let done = store.apply(submission(Mode::Commit)).expect("an answer");
     assert_eq!(ids(&done), [Some(1), Some(2), Some(2)]);
 }
+
+#[test]
+fn dry_run_shows_ids_of_the_next_writes() {
+    let store = Store::in_memory();
+    let submission = |mode| Submission {
+        ledger: name("main"),
+        requests: vec![send("world", "a", 1).into(), send("nobody", "a", 1).into(), send("a", "b", 1).into()],
+        atomicity: Atomicity::Independent,
+        mode,
+        detail: Detail::Ids,
+    };
+    let logs = |outcomes: &[Outcome]| -> Vec<Option<u64>> {
+        let log = |outcome: &Outcome| match outcome {
+            Outcome::Done(receipt) => Some(receipt.log.get()),
+            Outcome::Refused(_) | Outcome::Cancelled | Outcome::Failed(_) => None,
+        };
+        outcomes.iter().map(log).collect()
+    };
+    let mut shown =
+        store.try_on_new_ledger(LedgerOptions::default(), submission(Mode::DryRun)).expect("an answer");
+    store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");
+    for first in [1, 3] {
+        let dry = store.apply(submission(Mode::DryRun)).expect("an answer");
+        let again = store.apply(submission(Mode::DryRun)).expect("an answer");
+        let done = store.apply(submission(Mode::Commit)).expect("an answer");
+        assert_eq!(ids(&done), [Some(first), None, Some(first + 1)]);
+        for dry in [&shown, &dry, &again] {
+            assert_eq!((ids(dry), logs(dry)), (ids(&done), logs(&done)));
+        }
+        shown = store.apply(submission(Mode::DryRun)).expect("an answer");
+    }
+}
