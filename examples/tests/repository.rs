@@ -87,6 +87,43 @@ fn ledgers_have_the_reads_of_snapshots() {
     assert!(missing.is_empty(), "`Ledger` lacks {missing:?} of `LedgerSnapshot`");
 }
 
+/// Methods of `Ledger` that block and that a snapshot cannot have: they write, or begin a write.
+const WRITES: [&str; 18] = [
+    "apply",
+    "batch",
+    "create",
+    "create_if_absent",
+    "delete_account_metadata",
+    "delete_metadata",
+    "delete_transaction_metadata",
+    "import",
+    "insert_schema",
+    "revert",
+    "script",
+    "set_account_metadata",
+    "set_metadata",
+    "set_transaction_metadata",
+    "template",
+    "transaction",
+    "update_account",
+    "update_transaction",
+];
+
+#[test]
+fn snapshots_have_the_reads_of_ledgers() {
+    let methods: BTreeSet<_> =
+        functions_of("Ledger").into_iter().filter(|name| !name.ends_with("_async")).collect();
+    for name in WRITES {
+        assert!(methods.contains(name), "`Ledger` has no method {name}");
+    }
+    // `snapshot` itself is what turns one into the other.
+    let is_read = |name: &String| name != "snapshot" && !WRITES.contains(&name.as_str());
+    let snapshot = functions_of("LedgerSnapshot");
+    let missing: Vec<_> =
+        methods.into_iter().filter(is_read).filter(|name| !snapshot.contains(name)).collect();
+    assert!(missing.is_empty(), "`LedgerSnapshot` lacks {missing:?} of `Ledger`");
+}
+
 #[test]
 fn campaigns_ask_every_read_of_ledgers() {
     // Other tests compare these: plans of lists, and the feed of logs.

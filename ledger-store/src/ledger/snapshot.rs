@@ -33,7 +33,7 @@ use crate::readers::Readers;
 /// assert_eq!((before.stats()?.transactions, ledger.stats()?.transactions), (1, 2));
 /// assert_eq!(before.logs().page(10)?.items.len(), 1);
 /// assert_eq!(before.transaction_at(2, ledger_store::prelude::Timestamp::MAX)?, None);
-/// assert_eq!(before.info()?.name.as_str(), "main");
+/// assert_eq!(before.info()?.name, *before.name());
 /// assert!(before.schema("v1")?.is_none() && before.schemas().page(10)?.items.is_empty());
 /// assert!(before.view().is_some());
 /// # Ok(())
@@ -57,6 +57,11 @@ pub struct LedgerSnapshot {
 impl LedgerSnapshot {
     pub(super) fn new(name: LedgerName, view: Option<LedgerView>, readers: Arc<Readers>) -> Self {
         Self { name, view, readers }
+    }
+
+    /// Returns the name of the ledger.
+    pub fn name(&self) -> &LedgerName {
+        &self.name
     }
 
     /// Returns the view for lower-level reads, or `None` if the ledger did not exist.
