@@ -322,4 +322,11 @@ impl fmt::Display for Lacking<'_> {
     }
 }
 
-impl std::error::Error for Rejection {}
+impl std::error::Error for Rejection {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Script { error, .. } => Some(&**error),
+            _ => None,
+        }
+    }
+}

@@ -101,31 +101,3 @@ impl fmt::Debug for Cause {
         debug.finish()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use ledger_journal::JournalError;
-
-    use crate::{OpenError, ReadError, WriteError};
-
-    fn full_disk() -> JournalError {
-        let cause = std::io::Error::from(std::io::ErrorKind::StorageFull);
-        JournalError::Storage { path: PathBuf::from("/data/journal"), action: "write", cause }
-    }
-
-    #[test]
-    fn the_error_of_the_disk_is_in_the_chain() {
-        let read = ReadError::from(full_disk());
-        let (open, write) = (OpenError::from(full_disk()), WriteError::from(read.clone()));
-        let errors: [&dyn std::error::Error; 3] = [&read, &open, &write];
-        for error in errors {
-            let mut chain = std::iter::successors(Some(error), |error| error.source());
-            let found = chain.find_map(|error| error.downcast_ref::<std::io::Error>());
-            assert_eq!(found.map(std::io::Error::kind), Some(std::io::ErrorKind::StorageFull), "{error:?}");
-        }
-        let ReadError::Io(cause) = read else { panic!("{read:?}") };
-        assert_eq!(cause.io_kind(), Some(std::io::ErrorKind::StorageFull));
-    }
-}

@@ -54,6 +54,8 @@ impl fmt::Display for ImportRefusal {
     }
 }
 
+impl std::error::Error for ImportRefusal {}
+
 /// How many of the given logs the writer imported.
 pub(crate) enum Imported {
     /// The writer imported all logs.

@@ -72,7 +72,11 @@ impl fmt::Display for IndexError {
 impl std::error::Error for IndexError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Storage(error) => Some(error),
+            Self::Storage(error) => match &**error {
+                // redb names no source, so its own error would hide that of the disk.
+                redb::Error::Io(error) => Some(error),
+                error => Some(error),
+            },
             Self::Damaged { .. } | Self::OtherFormat | Self::Panicked { .. } => None,
         }
     }

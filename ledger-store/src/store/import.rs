@@ -53,7 +53,14 @@ impl fmt::Display for ImportError {
     }
 }
 
-impl std::error::Error for ImportError {}
+impl std::error::Error for ImportError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused { refusal, .. } => Some(refusal),
+            Self::Write(error) => Some(error),
+        }
+    }
+}
 
 impl From<WriteError> for ImportError {
     fn from(error: WriteError) -> Self {

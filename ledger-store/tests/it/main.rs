@@ -8,6 +8,7 @@ mod concurrency;
 mod crash;
 mod documents;
 mod embedded;
+mod error_chains;
 mod faults;
 mod feed;
 mod first_lines;

@@ -30,6 +30,7 @@ use ledger_journal::{Identity, JournalReader};
 use self::findings::{Findings, Stop};
 pub use self::report::{VerifyError, VerifyReport};
 use super::{Opening, Store};
+use crate::cause::Cause;
 use crate::comparison_index;
 use crate::error::OpenError;
 use crate::flush::Watermark;
@@ -69,7 +70,7 @@ impl Store {
         let live = engine.view().index.clone();
         let shares = engine.shares.divided(BUDGET_PART);
         let options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
-        let refused = |error: io::Error| VerifyError::Workspace { reason: error.to_string() };
+        let refused = |error: io::Error| VerifyError::Workspace(Cause::of(error));
         let scratch = match self.directory() {
             None => IndexFile::create(redb::backends::InMemoryBackend::new(), options)?,
             Some(directory) => {

@@ -5,6 +5,7 @@ use std::fmt;
 use ledger_core::write_json_text;
 use ledger_index::IndexError;
 
+use crate::cause::Cause;
 use crate::violation::{Violation, ViolationCode};
 
 /// The findings of [`Store::verify`](crate::Store::verify).
@@ -76,28 +77,32 @@ impl VerifyReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The second index, with which the store's index is compared, cannot be created.
-    Workspace {
-        /// The attempted access.
-        reason: String,
-    },
+    /// The second index, with which the store's index is compared, cannot be created or removed: the attempted access
+    /// and its error.
+    Workspace(Cause),
 }
 
 impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Workspace { reason } => {
-                write!(f, "a second index for the comparison cannot be made: {reason}")
+            Self::Workspace(cause) => {
+                write!(f, "a second index for the comparison cannot be made: {cause}")
             }
         }
     }
 }
 
-impl std::error::Error for VerifyError {}
+impl std::error::Error for VerifyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Workspace(cause) => cause.source(),
+        }
+    }
+}
 
 impl From<IndexError> for VerifyError {
     fn from(error: IndexError) -> Self {
-        Self::Workspace { reason: error.to_string() }
+        Self::Workspace(Cause::of(error))
     }
 }
 

@@ -1,0 +1,140 @@
+//! The errors of the library: the chain of sources keeps every cause.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use syn::visit::{self, Visit};
+use syn::{Fields, ImplItem, ItemEnum, ItemImpl, ItemStruct, PathSegment, Type};
+
+/// The published crates of the library.
+const SOURCES: [&str; 7] = [
+    "ledger-core/values/src",
+    "ledger-core/numscript/src",
+    "ledger-core/src",
+    "ledger-store/codec/src",
+    "ledger-store/index/src",
+    "ledger-store/journal/src",
+    "ledger-store/src",
+];
+
+/// The error types of one crate or file.
+#[derive(Default)]
+struct Errors {
+    /// Types with a field that is another error.
+    wrapping: BTreeSet<String>,
+    /// Types that implement `Error` without `source`.
+    without_source: BTreeSet<String>,
+}
+
+impl Errors {
+    fn read(&mut self, source: &str) {
+        self.visit_file(&syn::parse_file(source).expect("the compiler accepts the sources"));
+    }
+
+    /// Returns the types whose chain of sources ends before the error that they wrap.
+    fn cut_chains(&self) -> Vec<&String> {
+        self.wrapping.intersection(&self.without_source).collect()
+    }
+}
+
+impl<'a> Visit<'a> for Errors {
+    fn visit_item_enum(&mut self, item: &'a ItemEnum) {
+        if item.variants.iter().any(|variant| wraps_an_error(&variant.fields)) {
+            self.wrapping.insert(item.ident.to_string());
+        }
+    }
+
+    fn visit_item_struct(&mut self, item: &'a ItemStruct) {
+        if wraps_an_error(&item.fields) {
+            self.wrapping.insert(item.ident.to_string());
+        }
+    }
+
+    fn visit_item_impl(&mut self, item: &'a ItemImpl) {
+        let of = item.trait_.as_ref().and_then(|(path, _)| path.segments.last());
+        let has_source = item
+            .items
+            .iter()
+            .any(|item| matches!(item, ImplItem::Fn(method) if method.sig.ident == "source"));
+        if of.is_some_and(|of| of.ident == "Error")
+            && !has_source
+            && let Type::Path(name) = &*item.self_ty
+        {
+            self.without_source.extend(name.path.segments.last().map(|name| name.ident.to_string()));
+        }
+    }
+}
+
+/// Returns whether a type has the name of an error.
+fn is_error(name: &str) -> bool {
+    ["Error", "Refusal", "Rejection"].iter().any(|end| name.ends_with(end))
+}
+
+/// Returns whether the type of a field is an error, or contains one.
+fn wraps_an_error(fields: &Fields) -> bool {
+    #[derive(Default)]
+    struct Found(bool);
+
+    impl<'a> Visit<'a> for Found {
+        fn visit_path_segment(&mut self, segment: &'a PathSegment) {
+            let name = segment.ident.to_string();
+            self.0 |= is_error(&name) || name == "Cause";
+            visit::visit_path_segment(self, segment);
+        }
+    }
+
+    let mut found = Found::default();
+    found.visit_fields(fields);
+    found.0
+}
+
+fn read_folder(folder: &Path, errors: &mut Errors) {
+    for entry in std::fs::read_dir(folder).expect("the sources are readable") {
+        let path = entry.expect("the sources are readable").path();
+        if path.is_dir() {
+            read_folder(&path, errors);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            errors.read(&std::fs::read_to_string(path).expect("sources are UTF-8"));
+        }
+    }
+}
+
+/// Returns the errors of each crate.
+fn errors_of_library() -> [Errors; SOURCES.len()] {
+    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    SOURCES.map(|sources| {
+        let mut errors = Errors::default();
+        read_folder(&root.join(sources), &mut errors);
+        errors
+    })
+}
+
+#[test]
+fn errors_keep_their_sources() {
+    for (sources, errors) in SOURCES.iter().zip(errors_of_library()) {
+        let cut = errors.cut_chains();
+        assert!(cut.is_empty(), "{sources}: `source` of these types hides the error that they wrap: {cut:?}");
+    }
+}
+
+const SAMPLE: &str = "
+pub enum ClosedError { Io(std::io::Error) }
+impl std::error::Error for ClosedError {}
+
+#[non_exhaustive]
+pub enum OpenRefusal { Boxed { error: Box<ClosedError> } }
+impl Error for OpenRefusal { fn source(&self) -> Option<&(dyn Error + 'static)> { None } }
+
+enum PrivateError { Text(String) }
+impl Error for PrivateError {}
+
+pub struct TextError { cause: Option<Cause> }
+impl Error for TextError {}
+";
+
+#[test]
+fn cut_chains_are_found() {
+    let mut errors = Errors::default();
+    errors.read(SAMPLE);
+    assert_eq!(errors.cut_chains(), ["ClosedError", "TextError"]);
+}
