@@ -1,12 +1,26 @@
 //! The layers of every crate, from the bottom up: a file imports only from its own layer and from lower ones, and no
-//! files import each other in a circle.
+//! files import each other in a circle. The crates have layers as well.
 
 mod imports;
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use imports::{Imports, Module};
+use serde_json::Value;
+
+/// The crates of this repository, the lowest layer first. A crate depends only on crates of lower layers, except for its
+/// tests.
+const CRATES: [&[&str]; 7] = [
+    &["ledger-values", "ledger-codec"],
+    &["ledger-numscript", "ledger-index"],
+    &["ledger-core"],
+    &["ledger-journal"],
+    &["ledger-store"],
+    &["ledger-testkit", "stack-server"],
+    &["examples", "benches", "fuzz"],
+];
 
 /// The layers of one crate.
 struct Layers {
@@ -163,9 +177,75 @@ const LAYERS: &[Layers] = &[
     },
 ];
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above").to_owned()
+}
+
+/// Each crate, and the crates of this repository that it needs to be built.
+type Dependencies = BTreeMap<String, BTreeSet<String>>;
+
+/// Reads the dependencies of the crates of one workspace from its manifests.
+fn dependencies_of(manifest: &str) -> Dependencies {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--manifest-path"])
+        .arg(root().join(manifest))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let name = |package: &Value| package["name"].as_str().expect("a name").to_owned();
+    let needed = |package: &Value| {
+        let all = package["dependencies"].as_array().expect("a list").iter();
+        let ours = all.filter(|dependency| !dependency["path"].is_null() && dependency["kind"] != "dev");
+        ours.map(name).collect()
+    };
+    let packages = metadata["packages"].as_array().expect("a list");
+    packages.iter().map(|package| (name(package), needed(package))).collect()
+}
+
+/// Returns the dependencies that do not lead to a lower layer.
+fn upward(layers: &[Vec<&str>], dependencies: &Dependencies) -> Vec<String> {
+    let layer = |name: &str| layers.iter().position(|layer| layer.contains(&name));
+    let all = dependencies.iter().flat_map(|(from, targets)| targets.iter().map(move |to| (from, to)));
+    all.filter(|(from, to)| layer(to) >= layer(from)).map(|(from, to)| format!("{from} -> {to}")).collect()
+}
+
+/// Returns the crates in each row of the table in ARCHITECTURE.md.
+fn rows_of_crates<'a>(text: &'a str, dependencies: &Dependencies) -> Vec<Vec<&'a str>> {
+    let section = text.split("\n## Crates\n").nth(1).expect("a section");
+    let section = section.split("\n## ").next().expect("a split has a first part");
+    let cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
+    let names = |cell: &'a str| cell.split('`').filter(|name| dependencies.contains_key(*name)).collect();
+    cells.map(|(cell, _)| names(cell)).collect()
+}
+
+#[test]
+fn no_crate_depends_on_a_higher_layer() {
+    let mut dependencies = dependencies_of("Cargo.toml");
+    dependencies.extend(dependencies_of("fuzz/Cargo.toml"));
+    let architecture = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("it is readable");
+    let rows = rows_of_crates(&architecture, &dependencies);
+    for (place, layers) in [("CRATES", CRATES.map(<[_]>::to_vec).to_vec()), ("ARCHITECTURE.md", rows)] {
+        let mut listed: Vec<&str> = layers.concat();
+        listed.sort_unstable();
+        assert!(dependencies.keys().eq(&listed), "{place} lists {listed:?}, not {:?}", dependencies.keys());
+        assert_eq!(upward(&layers, &dependencies), [""; 0], "in the order of {place}");
+    }
+}
+
+#[test]
+fn an_upward_dependency_is_found() {
+    let needs =
+        |targets: &[&str]| -> BTreeSet<String> { targets.iter().map(|&name| name.to_owned()).collect() };
+    let crates =
+        [("low", needs(&["high"])), ("beside", needs(&["low"])), ("high", needs(&["low", "beside"]))];
+    let crates = Dependencies::from(crates.map(|(name, needed)| (name.to_owned(), needed)));
+    let found = upward(&[vec!["low", "beside"], vec!["high"]], &crates);
+    assert_eq!(found, ["beside -> low", "low -> high"]);
+}
+
 fn imports_of(layers: &Layers) -> Imports {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above");
-    Imports::of(&root.join(layers.sources))
+    Imports::of(&root().join(layers.sources))
 }
 
 fn layer_of(layers: &Layers, module: &Module) -> usize {
