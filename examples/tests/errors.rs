@@ -1,10 +1,10 @@
-//! The errors of the library: the chain of sources keeps every cause.
+//! The errors of the library: a new variant breaks no program that uses it, and the chain of sources keeps every cause.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
-use syn::{Fields, ImplItem, ItemEnum, ItemImpl, ItemStruct, PathSegment, Type};
+use syn::{Fields, ImplItem, ItemEnum, ItemImpl, ItemStruct, PathSegment, Type, Visibility};
 
 /// The published crates of the library.
 const SOURCES: [&str; 7] = [
@@ -17,9 +17,15 @@ const SOURCES: [&str; 7] = [
     "ledger-store/src",
 ];
 
+/// Errors that other crates match exhaustively, each with the reason.
+const EXHAUSTIVE: [(&str, &str); 1] =
+    [("Rejection", "the server answers each variant with a code, and a new one must not go without")];
+
 /// The error types of one crate or file.
 #[derive(Default)]
 struct Errors {
+    /// Each public enum, and whether it is `non_exhaustive`.
+    enums: BTreeMap<String, bool>,
     /// Types with a field that is another error.
     wrapping: BTreeSet<String>,
     /// Types that implement `Error` without `source`.
@@ -39,8 +45,13 @@ impl Errors {
 
 impl<'a> Visit<'a> for Errors {
     fn visit_item_enum(&mut self, item: &'a ItemEnum) {
+        let name = item.ident.to_string();
         if item.variants.iter().any(|variant| wraps_an_error(&variant.fields)) {
-            self.wrapping.insert(item.ident.to_string());
+            self.wrapping.insert(name.clone());
+        }
+        if is_error(&name) && matches!(item.vis, Visibility::Public(_)) {
+            let is_open = item.attrs.iter().any(|attribute| attribute.path().is_ident("non_exhaustive"));
+            self.enums.insert(name, is_open);
         }
     }
 
@@ -110,6 +121,20 @@ fn errors_of_library() -> [Errors; SOURCES.len()] {
 }
 
 #[test]
+fn error_enums_can_grow() {
+    let errors = errors_of_library();
+    let enums: Vec<_> = errors.iter().flat_map(|errors| &errors.enums).collect();
+    assert!(enums.len() > 15, "the enums were not found: {enums:?}");
+    let closed: Vec<_> =
+        enums.into_iter().filter(|(_, is_open)| !**is_open).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        closed,
+        EXHAUSTIVE.map(|(name, _)| name),
+        "mark an error as `non_exhaustive`, or give the reason here"
+    );
+}
+
+#[test]
 fn errors_keep_their_sources() {
     for (sources, errors) in SOURCES.iter().zip(errors_of_library()) {
         let cut = errors.cut_chains();
@@ -133,8 +158,10 @@ impl Error for TextError {}
 ";
 
 #[test]
-fn cut_chains_are_found() {
+fn closed_enums_and_cut_chains_are_found() {
     let mut errors = Errors::default();
     errors.read(SAMPLE);
+    let enums = [("ClosedError".to_owned(), false), ("OpenRefusal".to_owned(), true)];
+    assert_eq!(errors.enums, BTreeMap::from(enums));
     assert_eq!(errors.cut_chains(), ["ClosedError", "TextError"]);
 }

@@ -13,6 +13,10 @@ use ledger_values::{
 /// Reason why the rules refuse a command. The variants are in the order of the checks: a command with several
 /// faults gets the first of them. The rules of API v1 check the date and the reference before the script and
 /// the funds.
+///
+/// A release may add variants. The enum is not `non_exhaustive`, because the server answers each variant with a code of
+/// its own: the compiler names a new variant that lacks one. Other programs match the variants that they handle, and
+/// the rest with a wildcard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// A different request used the idempotency key before.

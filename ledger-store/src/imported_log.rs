@@ -21,6 +21,7 @@ pub struct ImportedLog {
 
 /// The reason why a log is not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImportRefusal {
     /// The ledger was written to by other means, and accepts no more imported logs.
     InUse,

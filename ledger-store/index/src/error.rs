@@ -10,6 +10,7 @@ use ledger_codec::Corrupt;
 ///
 /// No error means a loss of data: the index can be rebuilt from the journal.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum IndexError {
     /// Stored bytes differ from those that were written.
     Damaged {

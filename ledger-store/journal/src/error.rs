@@ -11,6 +11,7 @@ use super::{Position, StoreId};
 /// Paths name the file that a person has to look at. Only after [`JournalError::OutcomeUnknown`] is it unknown whether
 /// an append took place.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum JournalError {
     /// The append expected another head: something else has appended.
     Fenced {

@@ -142,6 +142,7 @@ impl DocumentChange {
 
 /// The reason why changes of documents were refused. None of them was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DocumentRejection {
     /// A document is not in the required state.
     Changed {

@@ -32,6 +32,7 @@ pub struct ImportReport {
 
 /// The reason why some or all logs were not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImportError {
     /// This log was refused. Those before it are imported, those after it are not.
     Refused {

@@ -282,8 +282,8 @@ impl Oracle {
             }
         }
         // A ledger without hashes compares none: its log must be complete and the imported logs must continue it.
-        let hashed =
-            self.ledgers.info(&step.to).is_some_and(|info| info.features.hash_logs == HashLogs::Sync);
+        let info = self.ledgers.info(&step.to);
+        let hashed = info.is_some_and(|info| info.features.hash_logs == HashLogs::Sync);
         if !hashed && !self.follows(&step.to, &step.from) {
             logs.clear();
         }
@@ -291,9 +291,7 @@ impl Oracle {
         let given: Vec<ImportedLog> =
             logs.iter().enumerate().map(|(at, log)| imported(log, damaged == Some(at))).collect();
         let refusal = match logs.first() {
-            _ if self.ledgers.info(&step.to).is_none() => {
-                Some(Err(WriteError::LedgerNotFound { ledger: step.to.clone() }))
-            }
+            _ if info.is_none() => Some(Err(WriteError::LedgerNotFound { ledger: step.to.clone() })),
             Some((entry, _)) if self.ledgers.is_in_use(&step.to) => Some(Ok((entry.id, "in use"))),
             Some((entry, _)) if self.model.log(&step.to).last().is_some_and(|last| entry.id <= last.id) => {
                 Some(Ok((entry.id, "log exists")))
@@ -318,6 +316,7 @@ impl Oracle {
             Err(ImportError::Write(error)) if is_no_answer(&error) => return Ok(Some(error)),
             Err(ImportError::Write(error)) => Some(Err(error)),
             Err(ImportError::Refused { log, refusal }) => Some(Ok((log, refusal_name(&refusal)))),
+            Err(error) => return Err(format!("{error:?}: the model has no such error").into()),
         };
         if found == expected { Ok(None) } else { Err(format!("{found:?}, expected {expected:?}").into()) }
     }
@@ -455,6 +454,7 @@ fn refusal_name(refusal: &ImportRefusal) -> &'static str {
         ImportRefusal::LogExists => "log exists",
         ImportRefusal::WrongHash { .. } => "wrong hash",
         ImportRefusal::Inconsistent { .. } => "inconsistent",
+        _ => "a refusal that the model does not have",
     }
 }
 

@@ -213,7 +213,7 @@ fn import_error(error: TransferError) -> ApiError {
             ImportRefusal::InUse => refusal.to_string(),
             ImportRefusal::LogExists => format!("log {log} already exists"),
             ImportRefusal::WrongHash { .. } => format!("{refusal} for log {log}"),
-            ImportRefusal::Inconsistent { reason } => format!("log {log}: {reason}"),
+            refusal => format!("log {log}: {refusal}"),
         }),
         error => refused(error),
     }
