@@ -54,6 +54,20 @@ fn restore(home: &Path) -> PathBuf {
     home.join("data")
 }
 
+/// Checks the place of the unreadable schema among the defects of a command: after those of preconditions, before those
+/// of templates and funds. `ledger-store/tests/it/rejection_order.rs` checks all others, in a build that reads the
+/// schema.
+fn check_order(ledger: &Ledger) {
+    let poor = || ledger.transaction().posting("empty", "shops:s2", 5, "EUR/2");
+    let by_template = ledger.template("none").schema_version("v1");
+    for later in [poor().schema_version("v1").commit(), by_template.commit()] {
+        let refused = later.expect_err("the schema cannot be read");
+        assert!(matches!(refused, LedgerError::Refused(Rejection::SchemaUnreadable { .. })), "{refused:?}");
+    }
+    let refused = poor().schema_version("v1").require_account("none").commit().expect_err("no such account");
+    assert!(matches!(refused, LedgerError::AccountNotFound { .. }), "{refused:?}");
+}
+
 #[test]
 fn schema_with_expression_needs_the_feature() {
     if std::env::var_os("WRITE_STORE").is_some() {
@@ -81,6 +95,7 @@ fn schema_with_expression_needs_the_feature() {
                     if reason.contains("`expressions`")),
                 "{refused:?}"
             );
+            check_order(&ledger);
             let refused = ledger.insert_schema("v2", SCHEMA).expect_err("it is refused");
             assert!(matches!(refused, LedgerError::Schema(_)), "{refused:?}");
         }

@@ -26,6 +26,7 @@ const fn rank(rejection: &Rejection) -> usize {
         Rejection::TooManyPreconditions { .. } => 1,
         Rejection::AccountNotFound { .. } => 2,
         Rejection::AccountExists { .. } => 3,
+        // This build reads every schema; `examples/tests/plain_build.rs` has the request for the second.
         Rejection::SchemaNotFound { .. } | Rejection::SchemaUnreadable { .. } => 4,
         Rejection::TemplateWithoutVersion { .. } => 5,
         Rejection::TemplateNotFound { .. } => 6,
@@ -243,7 +244,7 @@ fn requests() -> Vec<(&'static str, Request)> {
 fn refusals_follow_the_documented_order() {
     let store = store();
     let requests = requests();
-    assert_eq!(requests.len(), 24, "one for each variant");
+    assert_eq!(requests.len(), 24, "one for each rank");
     for (expected, (ledger, request)) in requests.into_iter().enumerate() {
         match run(&store, ledger, request) {
             Outcome::Refused(rejection) => assert_eq!(rank(&rejection), expected, "{rejection:?}"),
