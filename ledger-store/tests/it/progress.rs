@@ -7,6 +7,7 @@ use ledger_store::{LongWork, Options, Progress, ProgressWatcher, Store};
 use ledger_testkit::{Disk, SimDisk};
 
 use super::recovery::{INDEX, path};
+use super::running_store::{Running, wait_until_rebuilt, watch};
 
 /// Returns options that record all reports of progress, and the recorded reports.
 fn recording_options() -> (Options, Arc<Mutex<Vec<Progress>>>) {
@@ -54,4 +55,21 @@ fn recoveries_and_verifications_tell_how_far_they_are() {
         assert!(of_work.clone().all(|one| one.total == entries && one.done <= entries));
         assert_eq!(of_work.next().map(|one| one.done), Some(0), "{work:?}");
     }
+}
+
+#[test]
+fn a_rebuild_tells_how_far_it_is() {
+    let running = Running::new(41, 120);
+    let (options, reports) = recording_options();
+    let store = running.open_with(options);
+    let events = watch(&store);
+    take(&reports);
+    running.damage();
+    assert!(running.oracle.compare(&store).is_err(), "nothing is damaged");
+    wait_until_rebuilt(&events);
+    let entries = store.status().entries;
+    let mut rebuild = take(&reports);
+    rebuild.retain(|one| one.work == LongWork::IndexRebuild);
+    assert!(rebuild.iter().all(|one| one.total == entries && one.done <= entries), "{rebuild:?}");
+    assert_eq!(rebuild.first().map(|one| one.done), Some(0));
 }

@@ -50,7 +50,11 @@ impl Running {
     }
 
     pub(crate) fn open(&self) -> Store {
-        let mut options = Options::default();
+        self.open_with(Options::default())
+    }
+
+    /// Opens the store with its own memory and clock, and other options.
+    pub(crate) fn open_with(&self, mut options: Options) -> Store {
         options.memory_budget = self.memory;
         options.clock = self.clock.clone();
         let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());

@@ -1,10 +1,13 @@
 //! Every route requires a token of the server's own authorization server with the right scope.
 
 use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ledger_store::Store;
+use ledger_store::{Options, Store};
+use ledger_testkit::{Disk, Faults, SimDisk};
 use serde_json::{Value, json};
 use stack_server::{
     AuthSettings, FixedKeys, OutboundPolicy, Route, Scope, Server, Service, Settings, StaticClient, routes,
@@ -14,6 +17,7 @@ use crate::auth::{Issuer, ONE, Signer};
 use crate::auth_expiry::ManualClock;
 use crate::auth_tokens::{Known, claims};
 use crate::client::{TestServer, authorizing};
+use crate::kill::ask_with;
 
 fn own(check_scopes: bool) -> AuthSettings {
     AuthSettings {
@@ -221,25 +225,59 @@ fn tells_strangers_no_names_of_ledgers() {
 }
 
 #[test]
+fn tells_strangers_no_cause_of_stopped_writing() {
+    let disk = SimDisk::new();
+    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    let store = Store::open_on_disk(shared, Path::new("data"), &Options::default()).expect("a store");
+    let (server, root) = guarded_by(&store, &own(true), None);
+    let bearer = |scope: &str| format!("Bearer {}", root.token(&server, scope));
+    let (reader, writer) = (bearer("ledger:read"), bearer("ledger:write"));
+    disk.set_faults(Faults { fail_sync: Some(disk.syncs() + 1), ..Faults::default() });
+    // The test client refuses answers with the status 500.
+    let address = server.address.to_string();
+    let ask = |method: &str, path: &str, headers: &str| {
+        ask_with(&address, method, path, headers, "").expect("an answer")
+    };
+    let create =
+        |name: u32| ask("POST", &format!("/v2/ledger-{name}"), &format!("Authorization: {writer}\r\n")).0;
+    assert!((0..10).any(|name| create(name) >= 500), "no commit fails");
+    let cause = store.status().stopped.expect("a failed commit stops the writing");
+    for path in ["/_healthcheck", "/v2/_healthcheck", "/api/payments/_healthcheck", "/api/auth/_healthcheck"]
+    {
+        let shown = ask("GET", path, "").2;
+        assert!(!shown.contains("\"OK\"") && !shown.contains(&cause), "{path}: {shown}");
+    }
+    let shown = ask("GET", "/_healthcheck", &format!("Authorization: {reader}\r\n")).2;
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(shown, json!({"storage-driver-up-to-date": cause}));
+}
+
+#[test]
 fn tokens_and_proxies_keep_requests_public() {
-    let body = r#"{"driver":"http","config":{"url":"http://127.0.0.1:9/in"}}"#;
-    let asks = |settings: &Settings| {
+    let exporter = r#"{"driver":"http","config":{"url":"http://127.0.0.1:9/in"}}"#;
+    let connector = r#"{"name":"bank","apiKey":"key","endpoint":"http://127.0.0.1:9/"}"#;
+    // The statuses of an exporter and of a connector to a private address.
+    let statuses = |server: &TestServer, headers: &[(&str, &str)]| {
+        let post = |path: &str, body: &str| server.send("POST", path, headers, body).status;
+        (post("/v2/_/exporters", exporter), post("/api/payments/connectors/GENERIC", connector))
+    };
+    let with_token = |settings: &Settings| {
         let server = start(&Store::in_memory(), settings.clone(), &own(false));
         let root = Known { id: "root".into(), secret: "root".into() };
         let token = format!("Bearer {}", root.token(&server, ""));
-        server.send("POST", "/v2/_/exporters", &[("Authorization", &token)], body).status
+        statuses(&server, &[("Authorization", &token)])
     };
     let mut settings = authorizing();
     settings.experimental_exporters = true;
     let authorization = settings.authorization.as_mut().expect("an authorization server");
     authorization.clients =
         StaticClient::parse("clients: [{id: root, secrets: [root], scopes: [openid]}]").expect("a client");
-    assert_eq!(asks(&settings), 400, "with tokens");
+    assert_eq!(with_token(&settings), (400, 400), "with tokens");
     settings.outbound = Some(OutboundPolicy::Any);
-    assert_eq!(asks(&settings), 201, "as the operator says");
+    assert_eq!(with_token(&settings), (201, 201), "as the operator says");
     let mut open = Settings::default();
     open.experimental_exporters = true;
-    assert_eq!(TestServer::with(open.clone()).post("/v2/_/exporters", body).status, 201);
+    assert_eq!(statuses(&TestServer::with(open.clone()), &[]), (201, 201), "on loopback");
     open.behind_proxy = true;
-    assert_eq!(TestServer::with(open).post("/v2/_/exporters", body).status, 400, "behind a proxy");
+    assert_eq!(statuses(&TestServer::with(open), &[]), (400, 400), "behind a proxy");
 }

@@ -341,3 +341,41 @@ fn answers_clients_of_2_4_on_the_stand_alone_mount() {
     let plain = TestServer::start();
     plain.send("HEAD", "/main/accounts", &[], "").is(200);
 }
+
+/// Counts the members `metadata` in an answer. Each must be an object.
+fn count_metadata(answer: &Value) -> usize {
+    match answer {
+        Value::Array(items) => items.iter().map(count_metadata).sum(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| {
+                assert!(name != "metadata" || value.is_object(), "{answer}");
+                usize::from(name == "metadata") + count_metadata(value)
+            })
+            .sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn metadata_of_2_4_is_never_null() {
+    let mut settings = stack_server::Settings::default();
+    settings.compat = stack_server::Compat::V2_4;
+    let server = TestServer::with(settings);
+    let body = r#"{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]}"#;
+    let created = server.post("/main/transactions", body).is(200).json();
+    let id = created["data"][0]["txid"].as_u64().expect("an id");
+    let reverted = server.post(&format!("/main/transactions/{id}/revert"), "").is(201).json();
+    assert_eq!((count_metadata(&created), count_metadata(&reverted)), (1, 1));
+    for (path, rows) in [
+        ("/main/transactions", 2),
+        (&format!("/main/transactions/{id}"), 1),
+        ("/main/accounts", 2),
+        ("/main/accounts/a", 1),
+        ("/main/accounts/nobody", 1),
+        ("/main/logs", 2),
+    ] {
+        let answer = server.get(path).is(200).json();
+        assert_eq!(count_metadata(&answer), rows, "{path}: {answer}");
+    }
+}
