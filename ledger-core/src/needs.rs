@@ -90,7 +90,7 @@ pub struct Facts {
     pub last_date: Option<Timestamp>,
     /// Whether the requested schema version exists.
     pub schema_exists: bool,
-    /// Whether each account exists, in the order of [`Needs::existence`].
+    /// For each account of [`Needs::existence`], true if it exists.
     pub existence: Vec<bool>,
 }
 

@@ -26,7 +26,7 @@ const IDLE_TIME: Duration = Duration::from_secs(10);
 type Job = Box<dyn FnOnce() + Send>;
 
 thread_local! {
-    /// Whether this is a thread of a pool.
+    /// True on the threads of a pool.
     static IS_READER: Cell<bool> = const { Cell::new(false) };
 }
 

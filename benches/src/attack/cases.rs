@@ -16,8 +16,8 @@ pub struct Case {
     pub name: &'static str,
     /// Number of connections of the attack at full scale. A run may use a part of them.
     pub(super) connections: u64,
-    /// Whether the attack writes to the store. The store may then fill its share of the memory budget, too, so the
-    /// server may use the whole budget.
+    /// True if the attack writes to the store. Then the store may fill its share of the memory budget too, so the server
+    /// may use the whole budget.
     pub(super) writes: bool,
     /// Creates the ledgers and transactions that the attack needs, given the server's address and the number of
     /// connections.

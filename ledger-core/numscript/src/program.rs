@@ -40,7 +40,7 @@ pub struct Program {
     pub(super) statements: Vec<Statement>,
     pub(super) accounts: Names<AccountAddress>,
     pub(super) assets: Names<SmolStr>,
-    /// Whether the script calls a function outside the `vars` block. The call may read a balance.
+    /// True if the script calls a function outside the `vars` block. The call may read a balance.
     pub(super) reads_mid_script: bool,
 }
 

@@ -54,9 +54,9 @@ pub struct ModelRequest<'a> {
     pub schema_version: Option<&'a SchemaVersion>,
     /// The accounts that must exist or be new.
     pub preconditions: Option<&'a Preconditions>,
-    /// Whether this is the first of several commands that share one idempotency key. They repeat
-    /// the earlier request with the key only if the hashes are equal. A single command also repeats it if one
-    /// of the hashes is missing, or if another server computed the stored one.
+    /// True if several commands share the idempotency key, and this is the first of them. Such a request repeats the
+    /// earlier one only if both hashes are equal. The request of a single command also repeats it if one of the hashes
+    /// is missing, or if another server computed the stored one.
     pub several: bool,
 }
 

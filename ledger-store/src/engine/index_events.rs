@@ -56,7 +56,7 @@ type Watcher = Box<dyn Fn(&IndexEvent) + Send>;
 /// State shared by the threads that notice a fault and the thread that repairs it.
 #[derive(Default)]
 pub(crate) struct RepairState {
-    /// Whether a thread has asked for a check that has not begun.
+    /// True if a thread has asked for a check, and the check has not begun.
     is_check_requested: Mutex<bool>,
     wake: Condvar,
     report: Mutex<Report>,

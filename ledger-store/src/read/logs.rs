@@ -207,7 +207,7 @@ struct ImportedForm {
     /// For a revert: the date of the last change of the original transaction, if the imported log stated one that
     /// differs from its own date.
     original_updated_at: Option<Timestamp>,
-    /// Whether to return the log with volumes. An imported log may have none.
+    /// True if the reader wants the log with its volumes. An imported log may have none.
     volumes: bool,
 }
 

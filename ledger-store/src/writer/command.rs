@@ -25,8 +25,9 @@ pub(crate) struct Prepared<'a> {
     /// Its index in the submission.
     pub(crate) at: usize,
     pub(crate) program: Option<&'a Compiled>,
-    /// Whether its submission has several requests that one idempotency key covers
-    /// ([`Atomicity::AsOne`](crate::submission::Atomicity::AsOne)). Then a repetition must have the same hash.
+    /// True if one idempotency key covers all requests of its submission
+    /// ([`Atomicity::AsOne`](crate::submission::Atomicity::AsOne)), and there are several. Then a repetition must have the
+    /// same hash.
     pub(crate) several: bool,
     /// The fingerprints of its keys, if known.
     pub(crate) prints: KeyPrints,
