@@ -24,15 +24,16 @@ thread_local! {
 /// The result of compiling a script.
 pub type Compiled = Result<Box<dyn CompiledScript>, ScriptError>;
 
-/// The language of a script. There is one so far.
+/// The language of a script. Languages with one name are equal.
 #[derive(Clone, Copy)]
 pub struct Language {
+    name: &'static str,
     compile: fn(&str) -> Compiled,
 }
 
 impl Language {
     /// Numscript with the features of the default profile.
-    pub const NUMSCRIPT: Self = Self { compile: compile_numscript };
+    pub const NUMSCRIPT: Self = Self { name: "Numscript", compile: compile_numscript };
 
     /// Compiles a script.
     ///
@@ -55,8 +56,8 @@ impl Default for Language {
 }
 
 impl PartialEq for Language {
-    fn eq(&self, _: &Self) -> bool {
-        true
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
     }
 }
 
@@ -64,7 +65,7 @@ impl Eq for Language {}
 
 impl fmt::Debug for Language {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Numscript")
+        formatter.write_str(self.name)
     }
 }
 
