@@ -71,7 +71,7 @@ const LAYERS: &[Layers] = &[
             &["rejection", "log"],
             &["needs", "settle", "preconditions"],
             &["legacy"],
-            &["decide", "apply"],
+            &["decide"],
             &["enforcement"],
             &["memento", "wire_hash", "legacy_hash", "request_hash", "subjects"],
             &["model"],

@@ -11,7 +11,6 @@
 pub mod limits;
 
 mod address;
-mod apply;
 mod base64;
 mod command;
 mod condition;
@@ -56,7 +55,6 @@ pub use ledger_values::{
 };
 
 pub use address::AddressPattern;
-pub use apply::{Changes, apply};
 pub use command::{
     Command, CreateTransaction, InsertSchema, Movement, Operation, Overdraft, OverdraftLimit, RevertDate,
     RevertTransaction, Script, Target, VariableValue,

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use crate::command::{Command, Movement, Target};
+use crate::command::{Command, Movement, RevertDate, Target};
 use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
 use crate::rejection::Rejection;
 use crate::rules::{PastDates, Rules};
@@ -51,6 +51,8 @@ pub struct Needs<'a> {
     pub reference: Option<Cow<'a, Reference>>,
     /// Indexes of the `holdings` whose accounts have a contract that reads their metadata.
     pub metadata: SmallVec<[u32; 2]>,
+    /// Effective date of the new transaction, unless it is the date of its log entry.
+    pub timestamp: Option<Timestamp>,
     /// Whether the effective date of the last transaction is required.
     pub last_date: bool,
     /// Schema version to insert: the decision requires whether it exists.
@@ -104,6 +106,7 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
     let mut needs = Needs::default();
     match command {
         Command::CreateTransaction(create) => {
+            needs.timestamp = create.timestamp;
             needs.reference = create.reference.as_ref().map(Cow::Borrowed);
             if let Movement::Postings(postings) = &create.movement {
                 add_holdings(&mut needs, postings.iter());
@@ -113,6 +116,7 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
         }
         Command::RevertTransaction(revert) => {
             if let Some(original) = original {
+                needs.timestamp = (revert.dated == RevertDate::OfOriginal).then_some(original.timestamp);
                 needs.reference = reverting_reference(&revert.rules, original).map(Cow::Owned);
                 // The new transaction has the original's postings in reverse order with source and
                 // destination exchanged.

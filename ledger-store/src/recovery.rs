@@ -24,7 +24,7 @@ use crate::query::LedgerInfo;
 use crate::tombstones;
 use crate::view::{Counters, Heads, View};
 use crate::violation::{Violation, ViolationCode};
-use crate::writer::{Hints, State, UsedNumbers, apply, replay};
+use crate::writer::{State, UsedNumbers, apply, replay, replay_load};
 
 impl From<ReadError> for OpenError {
     fn from(error: ReadError) -> Self {
@@ -195,8 +195,11 @@ fn replay_record(
         return Ok(());
     }
     check_is_new(record, state, view, rows)?;
-    let original = original_of(record, state, view, rows, journal, chunk)?;
-    apply::entry(state, record, &Hints { original, ..Hints::default() }, rows)
+    let mut hints = replay_load::hints(state, record)?;
+    if hints.changed.is_none() {
+        hints.original = original_of(record, state, view, rows, journal, chunk)?;
+    }
+    Ok(apply::entry(state, record, &hints, rows)?)
 }
 
 /// Returns the numbers that new entries must not use, from the counters in the index and the last chunk that it holds.
@@ -295,9 +298,6 @@ fn original_of(
         Event::SetMetadata { .. } | Event::DeleteMetadata { .. } | Event::InsertedSchema { .. } => None,
     };
     let Some(id) = id else { return Ok(None) };
-    if state.transaction_document(log.ledger, id)?.is_some() {
-        return Ok(None);
-    }
     let here = rows.transactions.iter().rev().find(|row| (row.ledger, row.transaction) == (log.ledger, id));
     let position = match here {
         Some(row) => row.position,

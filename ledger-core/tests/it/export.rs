@@ -9,10 +9,11 @@ use ledger_core::model::{Model, MoveDate, Window};
 use ledger_core::{
     AccountAddress, Asset, Condition, Field, Filter, FilterNode, FilterValue, HashChain, Idempotency,
     IdempotencyKey, LedgerName, LogEntry, LogId, LogPayload, Metadata, Operator, Posting, Reference,
-    Resource, Target, Timestamp, Transaction, TransactionId, Volumes, WireHash, apply,
+    Resource, Target, Timestamp, Transaction, TransactionId, Volumes, WireHash,
 };
 use serde_json::value::RawValue;
 
+use crate::fold::apply;
 use crate::memory_ledger::MemoryLedger;
 
 type Object<'a> = BTreeMap<String, &'a RawValue>;

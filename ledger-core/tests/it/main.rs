@@ -1,6 +1,7 @@
 //! Tests of the core through its public interface.
 
 mod export;
+mod fold;
 mod legacy;
 mod memory_ledger;
 mod model;

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ledger_core::{
-    AccountAddress, Asset, Balance, Changes, Command, Decision, Facts, HoldingVolumes, KnownTransaction,
-    LogEntry, LogId, LogPayload, Metadata, Needs, NewTransaction, Posting, Reference, Rejection, Timestamp,
-    Transaction, TransactionId, Volumes, apply, check_sizes, decide, needs,
+    AccountAddress, Asset, Balance, Command, Decision, Facts, HoldingVolumes, KnownTransaction, LogEntry,
+    LogId, LogPayload, Metadata, Needs, NewTransaction, Posting, Reference, Rejection, Timestamp,
+    Transaction, TransactionId, Volumes, check_sizes, decide, needs,
 };
+
+use crate::fold::{Changes, apply};
 
 /// The state of a ledger, built from its log.
 #[derive(Clone, Debug, Default, PartialEq)]

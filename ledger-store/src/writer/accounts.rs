@@ -89,17 +89,17 @@ pub(crate) enum DocumentState {
 }
 
 impl AccountState {
-    /// Returns the document, unless it is only in the index.
-    pub(crate) fn document(&self) -> Option<Cow<'_, AccountDocument>> {
+    /// Returns the document. Panics if only the index holds it: a change of it must be loaded before it is applied.
+    pub(crate) fn document(&self) -> Cow<'_, AccountDocument> {
         match &self.document {
-            DocumentState::Stored => None,
-            DocumentState::Plain { inserted_at, updated_at } => Some(Cow::Owned(AccountDocument {
+            DocumentState::Stored => panic!("the document of account {} was not loaded", self.account),
+            DocumentState::Plain { inserted_at, updated_at } => Cow::Owned(AccountDocument {
                 first_usage: self.first_usage,
                 inserted_at: *inserted_at,
                 updated_at: *updated_at,
                 metadata: Metadata::EMPTY,
-            })),
-            DocumentState::Loaded(document) => Some(Cow::Borrowed(document)),
+            }),
+            DocumentState::Loaded(document) => Cow::Borrowed(document),
         }
     }
 
@@ -325,10 +325,9 @@ impl AccountTable {
     pub(crate) fn edit_document(&mut self, slot: SlotId, edit: impl FnOnce(&mut AccountDocument)) {
         let account = self.get_mut(slot);
         let before = account.bytes();
-        if let Some(mut document) = account.document().map(Cow::into_owned) {
-            edit(&mut document);
-            account.set_document(document);
-        }
+        let mut document = account.document().into_owned();
+        edit(&mut document);
+        account.set_document(document);
         let after = account.bytes();
         self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
     }

@@ -9,7 +9,7 @@ use ledger_journal::{Position, SectionId};
 
 use super::apply;
 use super::batch::Batch;
-use super::hints::{Hints, PriorValue};
+use super::hints::Hints;
 use super::state::State;
 use crate::documents::keys::{self, Space, document_key, document_of};
 use crate::documents::{
@@ -66,7 +66,7 @@ pub(crate) fn enter(
 ) -> Result<Position, ReadError> {
     let position = state.next;
     let record = Record { position, body: Body::Document(document) };
-    let hints = Hints { stored: PriorValue::of(before), ..Hints::default() };
+    let hints = Hints { stored: before, ..Hints::default() };
     apply::entry(state, &record, &hints, &mut batch.rows)?;
     let base = LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 };
     batch.chunks.push(&record, SectionId(0), base);

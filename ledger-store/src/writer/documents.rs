@@ -3,30 +3,28 @@
 
 use std::sync::Arc;
 
+use ledger_codec::Corrupt;
 use ledger_index::{DocumentRow, SharedBytes};
 use ledger_journal::entry::DocumentRecord;
 
-use super::hints::PriorValue;
 use super::state::State;
 use crate::documents::decode_value;
 use crate::documents::keys::{StoredValue, document_key, put_index_key};
-use crate::error::ReadError;
 use crate::projection::MemtableBuilder;
 
 /// Applies a document of the entry at `position`: writes its own row, and adds and removes the rows of its secondary
-/// keys.
+/// keys. `before` is the stored value that it replaces.
 pub(super) fn put(
     state: &mut State,
     position: u64,
     document: &DocumentRecord<'_>,
-    stored: &PriorValue<SharedBytes>,
+    before: Option<&SharedBytes>,
     rows: &mut MemtableBuilder,
-) -> Result<(), ReadError> {
+) -> Result<(), Corrupt> {
     let collection = document.collection;
     let full = document_key(collection, document.key);
-    let before = stored.or_read(|| state.stored_document(&full))?;
     let mut row_key = Vec::new();
-    if let Some(before) = &before {
+    if let Some(before) = before {
         for (index, _, secondary) in decode_value(before)?.keys {
             let kept = document.secondary.iter().any(|key| key.index == index && key.key == secondary);
             if !kept {

@@ -95,9 +95,9 @@ fn execute_new(
     let mut violation = resolve(command, named, schemas > 0, context.state.enforcement)?;
     run_script(context, now, command, program)?;
     let mut loaded = Loaded { hints: Hints { prints, ..Hints::default() }, facts: Facts::default() };
-    let slots = load::facts(context, hint, command, schema, &mut loaded)?;
-    let Loaded { facts, hints } = &mut loaded;
     let date = date(context.state, ledger, now);
+    let slots = load::facts(context, hint, command, schema, date, &mut loaded)?;
+    let Loaded { facts, hints } = &mut loaded;
     let decision = decide(command, &slots, facts, date)?;
     if let Some((version, schema)) = named {
         let outside = check(&decision, version, schema, context.state.enforcement)?;
@@ -187,7 +187,6 @@ fn enter(
             hints,
             &mut log.event,
         );
-        apply::load_changed(state, log, hints)?;
     }
     apply::entry(state, &record, hints, &mut batch.rows)?;
     batch.chunks.push(&record, section, base);
@@ -246,9 +245,10 @@ fn run_script(
     if matches!(create.rules, Rules::Legacy(_)) {
         let wanted = needs(command, None);
         let mut loaded = Loaded::default();
-        load::find_holdings(context, &[], &wanted, &mut loaded)?;
+        let date = date(context.state, context.ledger, now);
+        load::find_holdings(context, &[], &wanted, date, &mut loaded)?;
         load::find_rest(context, &wanted, &mut loaded)?;
-        check_before_script(create, &loaded.facts, date(context.state, context.ledger, now))?;
+        check_before_script(create, &loaded.facts, date)?;
     }
     let Command::CreateTransaction(create) = command else { return Ok(()) };
     let LedgerContext { state, ledger, .. } = context;

@@ -13,7 +13,7 @@ use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecor
 
 use super::batch::Batch;
 use super::context::{LedgerContext, Stop};
-use super::hints::{Hints, PriorValue};
+use super::hints::Hints;
 use super::load::Loaded;
 use super::size::is_too_large;
 use super::state::State;
@@ -142,7 +142,7 @@ fn import_change(
     check_sizes(command).map_err(|rejection| inconsistent(rejection.to_string()))?;
     let original = load::find_original(context, command.transaction(), &mut loaded.hints)?;
     let mut wanted = needs(command, original.as_ref());
-    load::find_holdings(context, &[], &wanted, loaded)?;
+    load::find_holdings(context, &[], &wanted, entry.date, loaded)?;
     let too_many_assets = load::has_too_many_assets(context.state, context.ledger, &loaded.hints.located);
     load::find_rest(context, &wanted, loaded)?;
     let Loaded { facts, hints } = loaded;
@@ -195,11 +195,10 @@ fn import_schema(
         Err(error) => return Err(inconsistent(format!("invalid schema: {error}"))),
     };
     let Some(version) = version else { return Err(inconsistent("the schema has no version")) };
-    if schema::exists(state, *ledger, &version)? {
+    if schema::stored(state, *ledger, &version)?.is_some() {
         return Err(inconsistent(format!("schema version '{version}' already exists")));
     }
-    let hints = Hints { stored: PriorValue::Absent, ..Hints::default() };
-    enter_imported(state, *ledger, entry, Event::InsertedSchema { schema }, &hints, batch)?;
+    enter_imported(state, *ledger, entry, Event::InsertedSchema { schema }, &Hints::default(), batch)?;
     Ok(())
 }
 
@@ -229,7 +228,6 @@ fn enter_imported<'a>(
         imported: true,
         event,
     };
-    apply::load_changed(state, &log, hints)?;
     let record = Record { position: state.next, body: Body::Log(log) };
     apply::entry(state, &record, hints, &mut batch.rows)?;
     batch.chunks.push(&record, section, base);

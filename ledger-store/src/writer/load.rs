@@ -10,7 +10,7 @@ use ledger_journal::entry::PriorRequest;
 
 use super::accounts::{AccountHint, DocumentState, SlotId};
 use super::context::{LedgerContext, Stop};
-use super::hints::{Hints, PriorValue};
+use super::hints::Hints;
 use super::holding::HoldingState;
 use super::locate::Located;
 use super::size::{ENTRY_BYTES_MAX, is_too_large};
@@ -28,18 +28,20 @@ pub(super) struct Loaded {
 }
 
 /// Loads everything that deciding a settled command requires, and returns the slots of its postings. `hint` holds the
-/// prefetched accounts of the postings. Checks sizes first, so that little is loaded for a command that is too large.
+/// prefetched accounts of the postings, and `date` is the date of the new entry. Checks sizes first, so that little is
+/// loaded for a command that is too large.
 pub(super) fn facts(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     hint: &[AccountHint],
     command: &Command,
     schema: Option<&Schema>,
+    date: Timestamp,
     loaded: &mut Loaded,
 ) -> Result<SlotList, Stop<Rejection>> {
     check_sizes(command)?;
     let original = find_original(context, command.transaction(), &mut loaded.hints)?;
     let mut wanted = needs(command, original.as_ref());
-    find_holdings(context, hint, &wanted, loaded)?;
+    find_holdings(context, hint, &wanted, date, loaded)?;
     let LedgerContext { state, ledger, .. } = context;
     if has_too_many_assets(state, *ledger, &loaded.hints.located) {
         return Err(Rejection::TooManyAssets.into());
@@ -61,8 +63,8 @@ pub(super) fn has_too_many_assets(state: &mut State, ledger: u32, holdings: &[Lo
     new > 0 && state.ledgers[ledger].head.assets.len() + new > crate::names::NAMES_MAX
 }
 
-/// Loads what a command needs apart from holdings: whether its reference is taken, the accounts that get metadata,
-/// whether a schema version exists, and which accounts of its preconditions exist.
+/// Loads what a command needs apart from holdings: whether its reference is taken, the accounts that get metadata with
+/// their documents, the schema version, and which accounts of its preconditions exist.
 pub(super) fn find_rest(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     wanted: &Needs<'_>,
@@ -73,13 +75,15 @@ pub(super) fn find_rest(
     }
     let LedgerContext { state, ledger, .. } = context;
     for account in &wanted.accounts {
-        hints.located.push(locate::by_address(state, *ledger, account.as_str())?);
+        let located = locate::by_address(state, *ledger, account.as_str())?;
+        if let Some(slot) = located.slot() {
+            locate::load_document(state, slot)?;
+        }
+        hints.located.push(located);
     }
     if let Some(version) = wanted.schema {
-        facts.schema_exists = schema::exists(state, *ledger, version)?;
-        if !facts.schema_exists {
-            hints.stored = PriorValue::Absent;
-        }
+        hints.stored = schema::stored(state, *ledger, version)?;
+        facts.schema_exists = hints.stored.is_some();
     }
     for account in &wanted.existence {
         let located = locate::by_address(state, *ledger, account.as_str())?;
@@ -158,7 +162,7 @@ pub(super) fn find_original(
     let Some(recorded) = written.transaction(batch, *ledger, id)? else { return Ok(None) };
     let document = state.transaction_document(*ledger, id.get())?;
     hints.original = Some(recorded.metadata.clone());
-    hints.changed = PriorValue::of(document.clone().map(Box::new));
+    hints.changed = document.clone().map(Box::new);
     Ok(Some(KnownTransaction {
         postings: recorded.postings,
         timestamp: recorded.timestamp,
@@ -168,21 +172,25 @@ pub(super) fn find_original(
     }))
 }
 
-/// Loads the accounts and volumes that a command moves. `hint` holds the prefetched accounts of its postings.
+/// Loads the accounts and volumes that a command moves, and the documents of those accounts that it uses before their
+/// first usage. `hint` holds the prefetched accounts of its postings, and `date` is the date of the new entry.
 pub(super) fn find_holdings(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     hint: &[AccountHint],
     wanted: &Needs<'_>,
+    date: Timestamp,
     Loaded { facts, hints }: &mut Loaded,
 ) -> Result<(), ReadError> {
     let LedgerContext { state, ledger, .. } = context;
+    let used_at = wanted.timestamp.unwrap_or(date);
     // If no holding occurs twice, both lists have the same order.
     let hint = if hint.len() == wanted.holdings.len() { hint } else { &[] };
     for (at, holding) in wanted.holdings.iter().enumerate() {
         let mut located = locate::by_hint(state, *ledger, holding.account.as_str(), hint.get(at))?;
         located.asset = state.ledgers[*ledger].asset(holding.asset.as_str());
+        locate::load_document_if_earlier(state, &located, used_at)?;
         let have = match (located.slot(), located.asset) {
-            (Some(place), Some(asset)) => state.accounts.get(place).holding(asset),
+            (Some(slot), Some(asset)) => state.accounts.get(slot).holding(asset),
             _ => None,
         };
         located.holding = have.map(|have| have.holding);

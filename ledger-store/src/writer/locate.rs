@@ -1,5 +1,7 @@
 //! Finds accounts in memory or in the index.
 
+use ledger_core::Timestamp;
+
 use super::accounts::{AccountHint, DocumentState, NewState, SlotId};
 use super::holding::{HoldingState, Holdings};
 use super::state::State;
@@ -11,7 +13,7 @@ use crate::projection::StoredAccount;
 /// An account that a command names and, for a holding, the asset in it. Absent parts do not exist yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Located {
-    /// The hash of the account's key.
+    /// The hash of the account's key, or [`NO_HASH`].
     pub(crate) hash: u64,
     /// The slot and the number of the account.
     pub(crate) account: Option<(SlotId, u32)>,
@@ -21,8 +23,11 @@ pub(crate) struct Located {
     pub(crate) holding: Option<u32>,
 }
 
+/// Stands for the hash of an account that a replayed entry names by its number: only adding an account needs a hash.
+pub(super) const NO_HASH: u64 = 0;
+
 impl Located {
-    fn account(hash: u64, account: Option<(SlotId, u32)>) -> Self {
+    pub(super) fn account(hash: u64, account: Option<(SlotId, u32)>) -> Self {
         Self { hash, account, asset: None, holding: None }
     }
 
@@ -111,6 +116,19 @@ pub(crate) fn put_account(state: &mut State, hash: u64, new: NewState, flush: u6
         replay.places.insert(key, slot);
     }
     slot
+}
+
+/// Ensures that an account's document is in memory if `used_at` becomes the account's first usage.
+#[inline]
+pub(super) fn load_document_if_earlier(
+    state: &mut State,
+    located: &Located,
+    used_at: Timestamp,
+) -> Result<(), ReadError> {
+    match located.slot() {
+        Some(slot) if used_at < state.accounts.get(slot).first_usage => load_document(state, slot),
+        _ => Ok(()),
+    }
 }
 
 /// Ensures that an account's document is in memory.

@@ -3,11 +3,12 @@
 //! - [`command`]: a command with its outcome; [`context`]: the ledger that it is for. [`execute`] runs the steps:
 //!   [`load`] finds the facts, the core decides, [`numbers`] creates the entry, and [`apply`] changes the state.
 //! - [`state`]: everything that decisions need. [`ledgers`] holds the ledgers, [`locate`] finds accounts, [`schema`] and
-//!   [`document_changes`] handle schemas and documents, [`undo`] takes changes back, and [`replay`] serves recovery.
+//!   [`document_changes`] handle schemas and documents, [`undo`] takes changes back.
 //! - [`apply`]: the effect of any entry; [`transaction`], [`touched`], [`documents`] and [`key_rows`] are parts of it.
 //! - [`batch`]: the entries and rows that one append makes durable.
 //! - [`accounts`], [`recent_keys`], [`hash_prefix`]: tables in memory, and their [prefetching](prefetch).
 //! - [`import`]: logs of other stores.
+//! - [`replay`]: entries that recovery reads from the journal. [`replay_load`] finds what they change.
 
 mod accounts;
 pub(crate) mod apply;
@@ -34,6 +35,7 @@ pub(crate) mod prefetch;
 mod recent;
 mod recent_keys;
 pub(crate) mod replay;
+pub(crate) mod replay_load;
 mod replay_state;
 mod schema;
 mod schema_cache;
@@ -49,7 +51,6 @@ mod written_entries;
 pub(crate) use batch::Batch;
 pub(crate) use command::{Decided, Prepared, SubmissionParams};
 pub(crate) use context::LedgerContext;
-pub(crate) use hints::Hints;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use miscount::Miscount;
 pub(crate) use prefetch::{COMMANDS_PREFETCHED, KeyPrints, Prefetched};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ledger_codec::Corrupt;
 use ledger_core::enforcement;
 use ledger_core::schema::{Schema, version_of};
 use ledger_core::{AccountAddress, Command, Metadata, Movement, Rejection, SchemaVersion, Target};
@@ -9,7 +10,6 @@ use ledger_index::SharedBytes;
 use ledger_journal::entry::{DocumentRecord, SecondaryKey};
 
 use super::context::Stop;
-use super::hints::PriorValue;
 use super::schema_cache::ReadSchema;
 use super::state::State;
 use super::{documents, locate};
@@ -46,23 +46,27 @@ pub(super) fn named(
     }
 }
 
-/// Returns whether a ledger has a schema version of this name.
-pub(super) fn exists(state: &State, ledger: u32, version: &SchemaVersion) -> Result<bool, ReadError> {
-    Ok(state.stored_document(&schema_place(ledger, version))?.is_some())
+/// Returns the stored document of a schema version, if the ledger has one of this name.
+pub(super) fn stored(
+    state: &State,
+    ledger: u32,
+    version: &SchemaVersion,
+) -> Result<Option<SharedBytes>, ReadError> {
+    state.stored_document(&schema_place(ledger, version))
 }
 
-/// Projects a schema that an entry adds. Ignores a text without a version name, which was never a schema.
+/// Projects a schema that an entry adds, unless its version is stored already. Ignores a text without a version name,
+/// which was never a schema.
 pub(super) fn put(
     state: &mut State,
     position: u64,
     ledger: u32,
     text: &str,
-    stored: &PriorValue<SharedBytes>,
+    stored: Option<&SharedBytes>,
     rows: &mut MemtableBuilder,
-) -> Result<(), ReadError> {
+) -> Result<(), Corrupt> {
     let Some(version) = version_of(text) else { return Ok(()) };
-    let place = schema_place(ledger, &version);
-    if stored.or_read(|| state.stored_document(&place))?.is_some() {
+    if stored.is_some() {
         return Ok(());
     }
     state.ledgers[ledger].counters().schemas += 1;
@@ -73,7 +77,7 @@ pub(super) fn put(
         value: Some(text.as_bytes()),
         secondary: vec![SecondaryKey { index: SCHEMAS_BY_POSITION, unique: false, key: &by_position }],
     };
-    documents::put(state, position, &document, &PriorValue::Absent, rows)
+    documents::put(state, position, &document, None, rows)
 }
 
 /// Returns the default metadata of the accounts that a settled command is the first to use.

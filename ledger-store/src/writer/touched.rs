@@ -12,7 +12,6 @@ use super::holding::Holdings;
 use super::locate::Located;
 use super::state::State;
 use super::{key_rows, locate, undo};
-use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, subject_space};
 use crate::projection::{MemtableBuilder, NewAccount};
 
@@ -50,7 +49,7 @@ pub(super) fn touch(
     account: &AddressRef<'_>,
     hint: Option<&Located>,
     used_at: Timestamp,
-) -> Result<SlotId, ReadError> {
+) -> Result<SlotId, Corrupt> {
     // The common case: the account is where it was found, and was used before.
     if account.new.is_none()
         && let Some(slot) = hint.and_then(Located::slot)
@@ -71,21 +70,17 @@ fn touch_earlier(
     account: u32,
     hint: Option<&Located>,
     used_at: Timestamp,
-) -> Result<SlotId, ReadError> {
+) -> Result<SlotId, Corrupt> {
     let LogApplication { state, log, touched, .. } = application;
     let slot = match hint.and_then(Located::slot) {
         Some(slot) => slot,
-        // The account was created by this entry, or is found by number during a replay.
-        None => match created_by_entry(state, log.ledger, account, touched) {
-            Some(slot) => slot,
-            None => locate::by_number(state, log.ledger, account)?,
-        },
+        None => created_by_entry(state, log.ledger, account, touched)
+            .ok_or(Corrupt { what: "account that does not exist" })?,
     };
     if used_at < state.accounts.get(slot).first_usage {
         undo::note_change(state, slot);
         let flush = state.flush;
         state.accounts.change(slot, flush).first_usage = used_at;
-        locate::load_document(state, slot)?;
         let recorded = recorded_at(log);
         state.accounts.edit_document(slot, |document| {
             document.first_usage = used_at;
@@ -104,11 +99,11 @@ fn add_account(
     address: &str,
     hint: Option<&Located>,
     used_at: Timestamp,
-) -> Result<SlotId, ReadError> {
+) -> Result<SlotId, Corrupt> {
     let ledger = log.ledger;
     let counters = state.ledgers[ledger].counters();
     if account != counters.accounts {
-        return Err(Corrupt { what: "number of a new account" }.into());
+        return Err(Corrupt { what: "number of a new account" });
     }
     counters.accounts += 1;
     let hash = hint.map_or_else(|| state.accounts.hash(ledger, address), |hint| hint.hash);
@@ -143,7 +138,7 @@ pub(super) fn write_documents(application: &mut LogApplication<'_, '_>) {
     let LogApplication { state, rows, position, touched, .. } = application;
     for touched in touched.iter().filter(|touched| touched.document_changed) {
         let account = state.accounts.get(touched.slot);
-        let Some(bytes) = account.document().map(|document| document.encode()) else { continue };
+        let bytes = account.document().encode();
         let space = subject_space(account.ledger, Subject::Account);
         rows.versions.push(VersionRow { space, id: u64::from(account.account), position: *position, bytes });
     }
@@ -155,10 +150,9 @@ pub(super) fn edit_account_metadata(
     slot: SlotId,
     date: Timestamp,
     edit: impl FnOnce(&mut Metadata),
-) -> Result<(), ReadError> {
+) {
     let LogApplication { state, rows, position, touched, .. } = application;
     undo::note_change(state, slot);
-    locate::load_document(state, slot)?;
     let flush = state.flush;
     let account = state.accounts.change(slot, flush);
     let (ledger, number) = (account.ledger, account.account);
@@ -171,11 +165,10 @@ pub(super) fn edit_account_metadata(
             change = Some((before, document.metadata.clone()));
         }
     });
-    let Some((before, after)) = change else { return Ok(()) };
+    let Some((before, after)) = change else { return };
     let space = subject_space(ledger, Subject::Account);
     key_rows::put_terms(state, space, u64::from(number), *position, &before, &after, rows);
     mark(touched, slot);
-    Ok(())
 }
 
 fn mark(touched: &mut SmallVec<[TouchedAccount; 4]>, slot: SlotId) {

@@ -13,7 +13,6 @@ use super::state::State;
 use super::touched::{LogApplication, recorded_at};
 use super::{key_rows, replay, touched, undo};
 use crate::documents::TransactionDocument;
-use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, subject_space};
 use crate::projection::{MemtableBuilder, NewHolding, holding_key, shown};
 use crate::quantity::quantity_of;
@@ -24,11 +23,11 @@ pub(super) fn apply(
     application: &mut LogApplication<'_, '_>,
     date: Timestamp,
     transaction: &TransactionRecord<'_>,
-) -> Result<(), ReadError> {
+) -> Result<(), Corrupt> {
     let LogApplication { position, log, hints, .. } = *application;
     let (ledger, id) = (log.ledger, transaction.id);
     if id == u64::MAX {
-        return Err(Corrupt { what: "transaction id" }.into());
+        return Err(Corrupt { what: "transaction id" });
     }
     let counters = application.state.ledgers[ledger].counters();
     counters.next_transaction = counters.next_transaction.max(id + 1);
@@ -64,7 +63,7 @@ pub(super) fn apply(
     }
     if let Some(reverted) = transaction.reverts {
         let mut before = None;
-        change(application, reverted, |document| before = document.reverted.replace((id, log.date)))?;
+        change(application, reverted, |document| before = document.reverted.replace((id, log.date)));
         if let Some((by, _)) = before {
             let detail = format!("transaction {reverted} was reverted by {by} already");
             replay::report(application.state, ViolationCode::RevertRule, ledger, position, detail);
@@ -78,7 +77,7 @@ fn move_holding(
     application: &mut LogApplication<'_, '_>,
     (transaction, at): (&TransactionRecord<'_>, usize),
     backdated: bool,
-) -> Result<(), ReadError> {
+) -> Result<(), Corrupt> {
     let LogApplication { position, log, hints, .. } = *application;
     let (ledger, id, timestamp) = (log.ledger, transaction.id, transaction.timestamp);
     let holding = &transaction.holdings[at];
@@ -93,7 +92,7 @@ fn move_holding(
     let found = account.holdings.binary_search_by_key(&asset, |have| have.asset);
     let current = &mut account.holdings[found.map_err(|_| Corrupt { what: "holding that was not made" })?];
     if current.holding != holding.holding {
-        return Err(Corrupt { what: "number of a holding" }.into());
+        return Err(Corrupt { what: "number of a holding" });
     }
     let before = state.replay.is_some().then(|| current.totals());
     let (mut is_source, mut is_destination) = (false, false);
@@ -166,7 +165,7 @@ fn add_holding(
 fn put_transaction_terms(
     LogApplication { state, rows, position, log, .. }: &mut LogApplication<'_, '_>,
     transaction: &TransactionRecord<'_>,
-) -> Result<(), ReadError> {
+) -> Result<(), Corrupt> {
     let ledger = log.ledger;
     let space = subject_space(ledger, Subject::Transaction);
     for (at, (key, value)) in transaction.metadata.iter().enumerate() {
@@ -188,7 +187,7 @@ fn put_transaction_terms(
 fn give_account_metadata(
     application: &mut LogApplication<'_, '_>,
     transaction: &TransactionRecord<'_>,
-) -> Result<(), ReadError> {
+) -> Result<(), Corrupt> {
     let LogApplication { log, hints, .. } = *application;
     let (ledger, timestamp) = (log.ledger, transaction.timestamp);
     // Write each account once. The set values override the defaults.
@@ -209,7 +208,7 @@ fn give_account_metadata(
         given.push((slot, metadata));
     }
     for (slot, metadata) in given {
-        touched::edit_account_metadata(application, slot, recorded_at(log), |have| have.merge(&metadata))?;
+        touched::edit_account_metadata(application, slot, recorded_at(log), |have| have.merge(&metadata));
     }
     Ok(())
 }
@@ -219,11 +218,10 @@ pub(super) fn change(
     LogApplication { state, rows, position, log, hints, .. }: &mut LogApplication<'_, '_>,
     id: u64,
     change: impl FnOnce(&mut TransactionDocument),
-) -> Result<(), ReadError> {
+) {
     let (ledger, date) = (log.ledger, log.date);
-    let changed = hints.changed.or_read(|| Ok(state.transaction_document(ledger, id)?.map(Box::new)));
-    let mut document = match changed? {
-        Some(document) => *document,
+    let mut document = match &hints.changed {
+        Some(document) => TransactionDocument::clone(document),
         None => TransactionDocument {
             updated_at: date,
             reverted: None,
@@ -233,7 +231,7 @@ pub(super) fn change(
     let (before, reverted) = (document.metadata.clone(), document.reverted);
     change(&mut document);
     if document.metadata == before && document.reverted == reverted {
-        return Ok(());
+        return;
     }
     document.updated_at = date;
     let space = subject_space(ledger, Subject::Transaction);
@@ -243,7 +241,6 @@ pub(super) fn change(
     if let Some(undo) = &mut state.undo {
         undo.documents.push(((ledger, id), previous));
     }
-    Ok(())
 }
 
 /// Returns the defect in the volumes that a transaction states for the holding at this index, if any.

@@ -3,14 +3,14 @@
 //! A ledger's state is a fold over its log. The same entries in the same order always yield the same changes,
 //! in any store.
 
-use crate::command::Target;
-use crate::log::{LogEntry, LogPayload};
-use ledger_values::{AccountAddress, Metadata, Posting, Timestamp, Transaction, TransactionId};
+use ledger_core::{
+    AccountAddress, LogEntry, LogPayload, Metadata, Posting, Target, Timestamp, Transaction, TransactionId,
+};
 
 /// Receiver of the changes of log entries. Each method is one change, and `at` is the insertion date.
 ///
 /// A posting or a write of metadata brings an account into existence. A removal of metadata does not.
-pub trait Changes {
+pub(crate) trait Changes {
     /// A transaction was recorded. Its postings follow one by one.
     fn transaction_recorded(&mut self, transaction: &Transaction, at: Timestamp);
 
@@ -37,7 +37,7 @@ pub trait Changes {
 
 /// Passes the changes of `entry` to `changes` in a fixed order: the transaction, its postings, the revert of
 /// the original, metadata of accounts by address.
-pub fn apply<C: Changes + ?Sized>(entry: &LogEntry, changes: &mut C) {
+pub(crate) fn apply<C: Changes + ?Sized>(entry: &LogEntry, changes: &mut C) {
     let at = entry.date;
     let defaults = |changes: &mut C| {
         for (account, metadata) in &entry.defaults {
