@@ -24,7 +24,7 @@ use crate::query::LedgerInfo;
 use crate::tombstones;
 use crate::view::{Counters, Heads, View};
 use crate::violation::{Violation, ViolationCode};
-use crate::writer::{State, UsedNumbers, apply, replay, replay_load};
+use crate::writer::{PriorTransaction, State, UsedNumbers, apply, replay, replay_load};
 
 impl From<ReadError> for OpenError {
     fn from(error: ReadError) -> Self {
@@ -196,8 +196,9 @@ fn replay_record(
     }
     check_is_new(record, state, view, rows)?;
     let mut hints = replay_load::hints(state, record)?;
-    if hints.changed.is_none() {
-        hints.original = original_of(record, state, view, rows, journal, chunk)?;
+    if hints.transaction.is_none() {
+        let original = original_of(record, state, view, rows, journal, chunk)?;
+        hints.transaction = original.map(PriorTransaction::AsRecorded);
     }
     Ok(apply::entry(state, record, &hints, rows)?)
 }

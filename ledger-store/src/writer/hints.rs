@@ -15,14 +15,21 @@ pub(crate) struct Hints {
     /// Locations of the accounts that the entry names: first the accounts of its holdings, in the order of the
     /// holdings, then the accounts whose metadata it changes. The documents of those that it changes are in memory.
     pub(crate) located: SmallVec<[Located; 4]>,
-    /// Metadata of the transaction that the entry changes or reverts, as first recorded.
-    pub(crate) original: Option<Metadata>,
-    /// The current state of that transaction. `None` if nothing has changed the transaction since it was recorded.
-    pub(crate) changed: Option<Box<TransactionDocument>>,
+    /// The transaction that the entry changes or reverts.
+    pub(crate) transaction: Option<PriorTransaction>,
     /// The stored value that the entry replaces, if the entry writes a document or a schema and there is one.
     pub(crate) stored: Option<SharedBytes>,
     /// Fingerprints of the idempotency key and the reference, if they were computed before.
     pub(crate) prints: KeyPrints,
     /// Default metadata from the schema's chart for each account that no earlier entry used, ascending by address.
     pub(crate) defaults: Vec<(AccountAddress, Metadata)>,
+}
+
+/// A transaction before an entry changes or reverts it.
+#[derive(Debug)]
+pub(crate) enum PriorTransaction {
+    /// Nothing has changed it since it was recorded with this metadata.
+    AsRecorded(Metadata),
+    /// Its current state.
+    Changed(Box<TransactionDocument>),
 }

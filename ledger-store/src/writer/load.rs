@@ -10,7 +10,7 @@ use ledger_journal::entry::PriorRequest;
 
 use super::accounts::{AccountHint, DocumentState, SlotId};
 use super::context::{LedgerContext, Stop};
-use super::hints::Hints;
+use super::hints::{Hints, PriorTransaction};
 use super::holding::HoldingState;
 use super::locate::Located;
 use super::size::{ENTRY_BYTES_MAX, is_too_large};
@@ -161,8 +161,10 @@ pub(super) fn find_original(
     state.reading()?;
     let Some(recorded) = written.transaction(batch, *ledger, id)? else { return Ok(None) };
     let document = state.transaction_document(*ledger, id.get())?;
-    hints.original = Some(recorded.metadata.clone());
-    hints.changed = document.clone().map(Box::new);
+    hints.transaction = Some(match document.clone() {
+        Some(document) => PriorTransaction::Changed(Box::new(document)),
+        None => PriorTransaction::AsRecorded(recorded.metadata.clone()),
+    });
     Ok(Some(KnownTransaction {
         postings: recorded.postings,
         timestamp: recorded.timestamp,

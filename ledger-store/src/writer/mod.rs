@@ -51,6 +51,7 @@ mod written_entries;
 pub(crate) use batch::Batch;
 pub(crate) use command::{Decided, Prepared, SubmissionParams};
 pub(crate) use context::LedgerContext;
+pub(crate) use hints::PriorTransaction;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use miscount::Miscount;
 pub(crate) use prefetch::{COMMANDS_PREFETCHED, KeyPrints, Prefetched};

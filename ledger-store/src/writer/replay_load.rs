@@ -4,7 +4,7 @@ use ledger_core::schema::version_of;
 use ledger_index::SharedBytes;
 use ledger_journal::entry::{AddressRef, Body, Event, LogRecord, Record, TargetRecord};
 
-use super::hints::Hints;
+use super::hints::{Hints, PriorTransaction};
 use super::locate::{self, Located, NO_HASH};
 use super::schema;
 use super::state::State;
@@ -12,7 +12,7 @@ use crate::documents::keys::document_key;
 use crate::error::ReadError;
 
 /// Finds the state that an entry of the journal changes, so that applying the entry reads nothing. Leaves
-/// [`Hints::original`] to the caller, who can read earlier entries.
+/// [`Hints::transaction`] to the caller if nothing has changed the transaction, because earlier entries hold it then.
 pub(crate) fn hints(state: &mut State, record: &Record<'_>) -> Result<Hints, ReadError> {
     let mut hints = Hints::default();
     match &record.body {
@@ -39,7 +39,7 @@ fn load_log(state: &mut State, log: &LogRecord<'_>, hints: &mut Hints) -> Result
                 hints.located.push(locate_with_document(state, ledger, account)?);
             }
             if let Some(reverted) = transaction.reverts {
-                hints.changed = state.transaction_document(ledger, reverted)?.map(Box::new);
+                hints.transaction = changed_transaction(state, ledger, reverted)?;
             }
         }
         Event::SetMetadata { target: TargetRecord::Account(account), .. }
@@ -48,7 +48,7 @@ fn load_log(state: &mut State, log: &LogRecord<'_>, hints: &mut Hints) -> Result
         }
         Event::SetMetadata { target: TargetRecord::Transaction(id), .. }
         | Event::DeleteMetadata { target: TargetRecord::Transaction(id), .. } => {
-            hints.changed = state.transaction_document(ledger, *id)?.map(Box::new);
+            hints.transaction = changed_transaction(state, ledger, *id)?;
         }
         Event::SetMetadata { target: TargetRecord::Unknown(_), .. }
         | Event::DeleteMetadata { target: TargetRecord::Unknown(_), .. } => {}
@@ -79,6 +79,16 @@ fn locate_with_document(
         locate::load_document(state, slot)?;
     }
     Ok(located)
+}
+
+/// Returns the current state of a transaction, unless nothing has changed it.
+fn changed_transaction(
+    state: &State,
+    ledger: u32,
+    transaction: u64,
+) -> Result<Option<PriorTransaction>, ReadError> {
+    let document = state.transaction_document(ledger, transaction)?;
+    Ok(document.map(|document| PriorTransaction::Changed(Box::new(document))))
 }
 
 /// Returns the stored document of the schema version that a text names.

@@ -8,6 +8,7 @@ use ledger_index::{BackdatedRow, EffectiveRow, HistoryRow, Quantity, TermRow, Tr
 use ledger_journal::entry::{HoldingRecord, NameRef, TransactionRecord};
 
 use super::accounts::SlotId;
+use super::hints::PriorTransaction;
 use super::holding::HoldingState;
 use super::state::State;
 use super::touched::{LogApplication, recorded_at};
@@ -220,13 +221,12 @@ pub(super) fn change(
     change: impl FnOnce(&mut TransactionDocument),
 ) {
     let (ledger, date) = (log.ledger, log.date);
-    let mut document = match &hints.changed {
-        Some(document) => TransactionDocument::clone(document),
-        None => TransactionDocument {
-            updated_at: date,
-            reverted: None,
-            metadata: hints.original.clone().expect("the original was read before a change of it is applied"),
-        },
+    let before = hints.transaction.as_ref().expect("the transaction was read before its change is applied");
+    let mut document = match before {
+        PriorTransaction::Changed(document) => TransactionDocument::clone(document),
+        PriorTransaction::AsRecorded(metadata) => {
+            TransactionDocument { updated_at: date, reverted: None, metadata: metadata.clone() }
+        }
     };
     let (before, reverted) = (document.metadata.clone(), document.reverted);
     change(&mut document);
