@@ -6,17 +6,13 @@ use std::collections::BTreeMap;
 use smol_str::SmolStr;
 
 use crate::command::{
-    Command, CreateTransaction, InsertSchema, Movement, Overdraft, RevertDate, RevertTransaction, Target,
+    Command, CreateTransaction, InsertSchema, Movement, RevertDate, RevertTransaction, Target,
 };
-use crate::needs::{Facts, KnownTransaction, Slots, paid_from, reverting_reference};
+use crate::facts::{Facts, KnownTransaction, Slots};
 use crate::rejection::Rejection;
-use crate::rules::Rules;
-use ledger_values::{
-    AccountAddress, Amount, Metadata, Posting, Reference, SchemaVersion, Timestamp, TransactionId, Volumes,
-};
-
-/// Metadata key of a reverting transaction. Its value is the id of the original as decimal text.
-pub const REVERTS_KEY: &str = "com.formance.spec/state/reverts";
+use crate::revert_mark;
+use crate::rules::check_reference;
+use ledger_values::{AccountAddress, Metadata, Posting, Reference, SchemaVersion, Timestamp, TransactionId};
 
 /// The effect of an accepted command before it is recorded. [`Facts::volumes`] hold the volumes after it.
 ///
@@ -156,14 +152,8 @@ fn decide_create<'a>(
     now: Timestamp,
 ) -> Result<Decision<'a>, Rejection> {
     let postings = settled(create);
-    match &create.rules {
-        Rules::Current => move_in_order(postings, slots, &mut facts.volumes, &create.overdraft)?,
-        Rules::Legacy(rules) => {
-            rules.check_date(facts.last_date, create.timestamp.unwrap_or(now))?;
-            check_reference(facts, create.reference.as_ref())?;
-            rules.move_at_once(postings, slots, facts, &create.overdraft)?;
-        }
-    }
+    check_before_script(create, facts, now)?;
+    create.rules.get().create(postings, slots, facts, &create.overdraft)?;
     if postings.is_empty() {
         return Err(Rejection::NoPostings);
     }
@@ -186,17 +176,12 @@ fn decide_revert<'a>(
         RevertDate::Now => now,
         RevertDate::OfOriginal => original.timestamp,
     };
-    let reference = reverting_reference(&revert.rules, original);
-    match &revert.rules {
-        Rules::Current => move_at_once(&postings, slots, &mut facts.volumes, &revert.overdraft)?,
-        Rules::Legacy(rules) => {
-            rules.check_date(facts.last_date, timestamp)?;
-            check_reference(facts, reference.as_ref())?;
-            rules.move_at_once(&postings, slots, facts, &revert.overdraft)?;
-        }
-    }
+    let rules = revert.rules.get();
+    let reference = rules.reference_of_revert(original);
+    rules.check_before_funds(facts, timestamp, reference.as_ref())?;
+    rules.revert(&postings, slots, facts, &revert.overdraft)?;
     let mut metadata = revert.metadata.clone();
-    metadata.insert_text(REVERTS_KEY, &revert.id.get().to_string());
+    revert_mark::set(&mut metadata, revert.id);
     Ok(Decision::Transaction(NewTransaction {
         postings: Cow::Owned(postings),
         slots,
@@ -209,8 +194,8 @@ fn decide_revert<'a>(
     }))
 }
 
-/// Checks the date and the reference of a command before its script runs, as the rules of API v1 require.
-/// `facts` must contain these two, and only under such rules.
+/// Makes the checks that come before the script of a command and before its funds. Only rules that
+/// [have such checks](Rules::check_before_script) need `facts` for them.
 ///
 /// # Errors
 ///
@@ -220,21 +205,8 @@ pub fn check_before_script(
     facts: &Facts,
     now: Timestamp,
 ) -> Result<(), Rejection> {
-    match &create.rules {
-        Rules::Current => Ok(()),
-        Rules::Legacy(rules) => {
-            rules.check_date(facts.last_date, create.timestamp.unwrap_or(now))?;
-            check_reference(facts, create.reference.as_ref())
-        }
-    }
-}
-
-fn check_reference(facts: &Facts, reference: Option<&Reference>) -> Result<(), Rejection> {
-    if facts.reference_taken {
-        let reference = reference.expect("only a reference of the command can be taken").clone();
-        return Err(Rejection::ReferenceTaken { reference });
-    }
-    Ok(())
+    let date = create.timestamp.unwrap_or(now);
+    create.rules.get().check_before_funds(facts, date, create.reference.as_ref())
 }
 
 fn reversed(posting: &Posting) -> Posting {
@@ -248,61 +220,4 @@ fn reversed(posting: &Posting) -> Posting {
 
 fn known(found: Option<&KnownTransaction>, id: TransactionId) -> Result<&KnownTransaction, Rejection> {
     found.ok_or(Rejection::TransactionNotFound { id })
-}
-
-/// Executes postings one by one. The funds left by earlier postings must cover each one.
-fn move_in_order(
-    postings: &[Posting],
-    slots: &[Slots],
-    volumes: &mut [Volumes],
-    overdraft: &Overdraft,
-) -> Result<(), Rejection> {
-    assert_eq!(postings.len(), slots.len(), "every posting has its slots");
-    for (posting, slots) in postings.iter().zip(slots) {
-        let source = &mut volumes[slots.source as usize];
-        source.output += &posting.amount;
-        if !posting.amount.is_zero() {
-            check_funds(posting, source, overdraft, || posting.amount.clone())?;
-        }
-        volumes[slots.destination as usize].input += &posting.amount;
-    }
-    Ok(())
-}
-
-/// Executes postings as one step: only the balances at its end count, and only those of accounts that pay. An account
-/// that is overdrawn at the end may not pay, even if it receives as much in the same step.
-fn move_at_once(
-    postings: &[Posting],
-    slots: &[Slots],
-    volumes: &mut [Volumes],
-    overdraft: &Overdraft,
-) -> Result<(), Rejection> {
-    assert_eq!(postings.len(), slots.len(), "every posting has its slots");
-    for (posting, slots) in postings.iter().zip(slots) {
-        volumes[slots.source as usize].output += &posting.amount;
-        volumes[slots.destination as usize].input += &posting.amount;
-    }
-    for (posting, own) in postings.iter().zip(slots) {
-        let needed = || paid_from(own.source, postings, slots);
-        check_funds(posting, &volumes[own.source as usize], overdraft, needed)?;
-    }
-    Ok(())
-}
-
-/// Checks that the source of a posting may have the volumes `after` it. `needed` returns the amount that it pays.
-fn check_funds(
-    posting: &Posting,
-    after: &Volumes,
-    overdraft: &Overdraft,
-    needed: impl FnOnce() -> Amount,
-) -> Result<(), Rejection> {
-    if after.input >= after.output {
-        return Ok(());
-    }
-    match overdraft.limit_of(posting) {
-        Some(limit) if after.input.clone() + &limit < after.output => {
-            Err(Rejection::insufficient(posting, needed(), after, &limit))
-        }
-        _ => Ok(()),
-    }
 }

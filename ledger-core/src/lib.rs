@@ -11,36 +11,33 @@
 pub mod limits;
 
 mod address;
-mod base64;
 mod command;
 mod condition;
 mod decide;
 pub mod enforcement;
 mod expression;
+mod facts;
 mod filter;
 mod filter_json;
 mod filter_of;
 mod json;
 mod json_path;
 mod ledger;
-mod legacy;
-mod legacy_hash;
 mod log;
-mod mapping;
-mod memento;
 #[cfg(feature = "model")]
 pub mod model;
 mod needs;
+mod overdraft;
 mod preconditions;
 mod property;
 mod rejection;
-mod request_hash;
+mod revert_mark;
 mod rules;
 mod runtime;
 pub mod schema;
 mod settle;
 mod subjects;
-mod wire_hash;
+mod wire;
 
 #[doc(inline)]
 pub use ledger_numscript as script;
@@ -56,15 +53,16 @@ pub use ledger_values::{
 
 pub use address::AddressPattern;
 pub use command::{
-    Command, CreateTransaction, InsertSchema, Movement, Operation, Overdraft, OverdraftLimit, RevertDate,
-    RevertTransaction, Script, Target, VariableValue,
+    Command, CreateTransaction, InsertSchema, Movement, Operation, RevertDate, RevertTransaction, Script,
+    Target, VariableValue,
 };
 pub use condition::{
     AddressRole, AddressTest, Comparison, Condition, DateField, Field, FilterError, FilterSyntaxError,
     FilterValue, Operator, TextField, TextTest, ValueType,
 };
-pub use decide::{Decision, NewTransaction, REVERTS_KEY, check_before_script, decide};
+pub use decide::{Decision, NewTransaction, check_before_script, decide};
 pub use expression::{AddressExpression, ExpressionError};
+pub use facts::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots};
 pub use filter::{Filter, FilterNode, FilterSubject};
 pub use filter_json::JsonCondition;
 pub use filter_of::{
@@ -72,16 +70,17 @@ pub use filter_of::{
 };
 pub use json::Json;
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
-pub use legacy_hash::{LegacyHashChain, LegacyLog};
 pub use log::{Idempotency, LogEntry, LogId, LogPayload};
-pub use mapping::{Contract, Mapping, Operand, Rule};
-pub use memento::Memento;
-pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, check_sizes, needs};
+pub use needs::{check_sizes, needs};
+pub use overdraft::{Overdraft, OverdraftLimit};
 pub use preconditions::Preconditions;
 pub use property::{Property, Resource};
 pub use rejection::{MissingFunds, Rejection};
-pub use request_hash::{batch_hash, log_request_hash, request_hash};
-pub use rules::{LegacyRules, PastDates, Rules};
+pub use revert_mark::REVERTS_KEY;
+pub use rules::{Contract, LegacyRules, Mapping, Operand, PastDates, Rule, Rules};
 pub use runtime::Runtime;
 pub use settle::settle;
-pub use wire_hash::{HashChain, WireHash, wire_hash};
+pub use wire::{
+    HashChain, LegacyHashChain, LegacyLog, Memento, WireHash, batch_hash, log_request_hash, request_hash,
+    wire_hash,
+};

@@ -1,7 +1,7 @@
 //! Conditions on accounts under which a command is executed.
 
+use crate::facts::{Facts, Needs};
 use crate::limits::PRECONDITIONS_MAX;
-use crate::needs::{Facts, Needs};
 use crate::rejection::Rejection;
 use ledger_values::AccountAddress;
 

@@ -232,11 +232,9 @@ pub struct MissingFunds {
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::IdempotencyMismatch { key, computed, stored } => write!(
-                f,
-                "invalid idempotency hash when using idempotency key '{key}', has computed '{computed}' but \
-                 '{stored}' is stored"
-            ),
+            Self::IdempotencyMismatch { key, .. } => {
+                write!(f, "a different request used the idempotency key '{key}' before")
+            }
             Self::TooManyPreconditions { accounts } => write!(
                 f,
                 "too many preconditions: {accounts} accounts, at most {}",
@@ -258,10 +256,12 @@ impl fmt::Display for Rejection {
                 (None, ErrorClass::Variables) => error.kind.fmt(f),
                 (None, _) => error.fmt(f),
             },
-            Self::MetadataOverride { key } => write!(f, "cannot override metadata '{key}'"),
-            Self::TransactionNotFound { .. } => f.write_str("not found"),
+            Self::MetadataOverride { key } => {
+                write!(f, "the script and the request both set the metadata key '{key}'")
+            }
+            Self::TransactionNotFound { id } => write!(f, "transaction {} not found", id.get()),
             Self::MetadataKeyNotFound { key } => write!(f, "metadata key '{key}' not found"),
-            Self::AlreadyReverted { id } => write!(f, "already reverted, id: {}", id.get()),
+            Self::AlreadyReverted { id } => write!(f, "transaction {} is already reverted", id.get()),
             Self::PastDate { passed, last } => {
                 write!(f, "the date {passed} is before that of the last transaction, {last}")
             }
@@ -270,8 +270,8 @@ impl fmt::Display for Rejection {
             }
             Self::AccountNotFound { account } => write!(f, "account '{account}' not found"),
             Self::AccountExists { account } => write!(f, "account '{account}' already exists"),
-            Self::NoPostings => f.write_str("numscript execution returned no postings"),
-            Self::ReferenceTaken { reference } => write!(f, "duplicate reference \"{reference}\""),
+            Self::NoPostings => f.write_str("the transaction has no postings"),
+            Self::ReferenceTaken { reference } => write!(f, "another transaction has the reference '{reference}'"),
             Self::SchemaNotFound { version } => write!(f, "schema version '{version}' not found"),
             Self::SchemaUnreadable { version, reason } => {
                 write!(f, "schema version '{version}' cannot be read: {reason}")

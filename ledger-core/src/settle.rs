@@ -2,21 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::command::{CreateTransaction, Movement, Overdraft, VariableValue};
+use crate::command::{CreateTransaction, Movement, VariableValue};
+use crate::overdraft::Overdraft;
 use crate::rejection::Rejection;
 use crate::rules::Rules;
 use ledger_numscript::{
-    Compiled, CompiledScript, EmptySends, ErrorKind, Flags, Options, Profile, Reads, ScriptEffects,
-    ScriptError, Tracing, Variables,
+    Compiled, CompiledScript, ErrorKind, Flags, Options, Profile, Reads, ScriptEffects, ScriptError, Tracing,
+    Variables,
 };
 use ledger_values::{Metadata, Postings};
 
-/// Returns the options of a run in a ledger. Sends that move nothing are recorded, but API v1 never did so.
-const fn options(rules: &Rules) -> Options {
-    let empty_sends = match rules {
-        Rules::Legacy(_) => EmptySends::Dropped,
-        Rules::Current => EmptySends::Recorded,
-    };
+/// Returns the options of a run in a ledger.
+fn options(rules: &Rules) -> Options {
+    let empty_sends = rules.get().empty_sends();
     Options { profile: Profile::Default, flags: Flags::ALL, trace: Tracing::Off, empty_sends }
 }
 

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 
 use crate::condition::{AddressRole, DateField, TextField};
 use crate::filter::FilterSubject;
-use crate::legacy_hash::LegacyLog;
 use crate::log::LogEntry;
+use crate::wire::LegacyLog;
 use ledger_values::{MetadataValue, Timestamp, Transaction};
 
 impl FilterSubject for Transaction {

@@ -1,8 +1,7 @@
 //! A reference model of ledgers, against which tests compare a store.
 //!
 //! The model stores only the logs and answers every question by walking them from the start. It is slow and
-//! plain, and shares no code with the rules that it checks ([`crate::needs`], [`crate::decide`],
-//! [`crate::apply`]). It does share the value types, the evaluation of filters, the script engine, and the
+//! plain, and shares no code with the rules that it checks ([`crate::needs`], [`crate::decide`]). It does share the value types, the evaluation of filters, the script engine, and the
 //! charts of accounts.
 //!
 //! A question may name a point in time, `pit`. Transactions exist from their effective date, and accounts from their

@@ -2,11 +2,10 @@
 
 use super::book::{Book, Totals, add_up, holds, rows};
 use super::subjects::BookReads;
-use crate::command::{
-    Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Target,
-};
+use crate::command::{Command, CreateTransaction, Movement, RevertDate, RevertTransaction, Target};
 use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
 use crate::log::LogPayload;
+use crate::overdraft::Overdraft;
 use crate::rejection::Rejection;
 use crate::schema::version_of;
 use crate::settle::settle;

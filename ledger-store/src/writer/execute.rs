@@ -4,7 +4,7 @@ use ledger_core::enforcement::{check, resolve};
 use ledger_core::settle;
 use ledger_core::{
     Command, Decision, Facts, Idempotency, LegacyLog, LogEntry, LogId, Memento, Movement, Preconditions,
-    Rejection, Rules, SchemaVersion, Timestamp, TransactionId, check_before_script, decide, needs,
+    Rejection, SchemaVersion, Timestamp, TransactionId, check_before_script, decide, needs,
 };
 use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
@@ -242,7 +242,7 @@ fn run_script(
     let of_template = if program.is_none() { Some(context.written.compile(script)) } else { None };
     let program =
         program.or(of_template.as_ref()).expect("a script comes with the request or from its template");
-    if matches!(create.rules, Rules::Legacy(_)) {
+    if create.rules.check_before_script() {
         let wanted = needs(command, None);
         let mut loaded = Loaded::default();
         let date = date(context.state, context.ledger, now);

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 use smol_str::SmolStr;
 
-use crate::base64;
-use crate::command::{
-    Command, CreateTransaction, Movement, Overdraft, OverdraftLimit, RevertDate, Target, VariableValue,
-};
-use crate::decide::REVERTS_KEY;
+use super::base64;
+use crate::command::{Command, CreateTransaction, Movement, RevertDate, Target, VariableValue};
 use crate::log::LogPayload;
+use crate::overdraft::{Overdraft, OverdraftLimit};
+use crate::revert_mark;
 use crate::runtime::Runtime;
 use ledger_values::{AccountAddress, Metadata, MetadataValue, Posting, Reference, Timestamp};
 
@@ -73,7 +72,7 @@ pub fn log_request_hash(payload: &LogPayload) -> SmolStr {
         }
         LogPayload::RevertedTransaction { reverted, transaction, .. } => {
             let mut metadata = transaction.metadata.clone();
-            metadata.remove(REVERTS_KEY);
+            revert_mark::remove(&mut metadata);
             let is_backdated = transaction.timestamp != transaction.inserted_at;
             encoder.tag(2).number(reverted.get()).tag(0).tag(u8::from(is_backdated)).metadata(&metadata)
         }

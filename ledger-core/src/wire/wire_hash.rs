@@ -8,9 +8,9 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::base64;
+use super::base64;
+use super::memento::Memento;
 use crate::log::LogEntry;
-use crate::memento::Memento;
 use ledger_values::json_text::HEX;
 
 /// The hash of a log entry and of all entries before it.

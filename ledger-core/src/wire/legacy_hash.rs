@@ -7,11 +7,11 @@
 
 use sha2::{Digest, Sha256};
 
+use super::memento::put_metadata_with;
+use super::wire_hash::WireHash;
 use crate::command::Target;
 use crate::decide::Decision;
 use crate::log::{LogEntry, LogPayload};
-use crate::memento::put_metadata_with;
-use crate::wire_hash::WireHash;
 use ledger_values::decimal::write_u64;
 use ledger_values::json_text::write_json_text;
 use ledger_values::{Metadata, MetadataValue, Posting, Reference, Timestamp, TransactionId};
