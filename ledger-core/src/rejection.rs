@@ -271,7 +271,9 @@ impl fmt::Display for Rejection {
             Self::AccountNotFound { account } => write!(f, "account '{account}' not found"),
             Self::AccountExists { account } => write!(f, "account '{account}' already exists"),
             Self::NoPostings => f.write_str("the transaction has no postings"),
-            Self::ReferenceTaken { reference } => write!(f, "another transaction has the reference '{reference}'"),
+            Self::ReferenceTaken { reference } => {
+                write!(f, "another transaction has the reference '{reference}'")
+            }
             Self::SchemaNotFound { version } => write!(f, "schema version '{version}' not found"),
             Self::SchemaUnreadable { version, reason } => {
                 write!(f, "schema version '{version}' cannot be read: {reason}")

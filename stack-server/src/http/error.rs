@@ -6,8 +6,6 @@
 use std::borrow::Cow;
 
 use hyper::StatusCode;
-use ledger_core::script::ErrorClass;
-use ledger_core::{AccountAddress, Rejection, Runtime};
 use ledger_store::{ReadError, WriteError};
 
 use crate::log::{self, Level};
@@ -195,57 +193,6 @@ impl ApiError {
     }
 }
 
-impl From<Rejection> for ApiError {
-    fn from(rejection: Rejection) -> Self {
-        let code = match &rejection {
-            Rejection::IdempotencyMismatch { .. }
-            | Rejection::TooManyPreconditions { .. }
-            | Rejection::TooManyPostings { .. }
-            | Rejection::MetadataTooLarge { .. }
-            | Rejection::TransactionTooLarge { .. }
-            | Rejection::PastDate { .. }
-            | Rejection::TooManyAssets
-            | Rejection::TemplateWithoutVersion { .. }
-            | Rejection::TemplateNotFound { .. }
-            | Rejection::TemplateRequired { .. }
-            | Rejection::AccountExists { .. }
-            | Rejection::AccountOutsideChart { .. } => Code::Validation,
-            Rejection::SchemaNotSpecified => Code::SchemaNotSpecified,
-            Rejection::SchemaExists { .. } => Code::SchemaAlreadyExists,
-            Rejection::Script { error, runtime } => script_code(error.kind.class(), *runtime),
-            Rejection::MetadataOverride { .. } => Code::MetadataOverride,
-            Rejection::TransactionNotFound { .. }
-            | Rejection::MetadataKeyNotFound { .. }
-            | Rejection::AccountNotFound { .. }
-            | Rejection::SchemaNotFound { .. }
-            | Rejection::SchemaUnreadable { .. } => Code::NotFound,
-            Rejection::AlreadyReverted { .. } => Code::AlreadyRevert,
-            Rejection::InsufficientFunds { .. } => Code::InsufficientFund,
-            Rejection::NoPostings => Code::NoPostings,
-            Rejection::ReferenceTaken { .. } => Code::Conflict,
-        };
-        let message = match rejection.accounts_without_funds() {
-            // Clients of the ledger know this text.
-            Some(accounts) => {
-                let accounts: Vec<&str> = accounts.iter().map(AccountAddress::as_str).collect();
-                format!("account(s) @{} had/have insufficient funds", accounts.join("|@"))
-            }
-            None => rejection.to_string(),
-        };
-        Self::new(code, message)
-    }
-}
-
-/// Returns the code of a failed script. Only clients that chose the interpreter know its codes.
-fn script_code(class: ErrorClass, runtime: Runtime) -> Code {
-    match (class, runtime) {
-        (ErrorClass::Funds, _) => Code::InsufficientFund,
-        (ErrorClass::Syntax, Runtime::Interpreter) => Code::InterpreterParse,
-        (_, Runtime::Interpreter) => Code::InterpreterRuntime,
-        (_, Runtime::Machine) => Code::CompilationFailed,
-    }
-}
-
 impl From<WriteError> for ApiError {
     fn from(error: WriteError) -> Self {
         match error {
@@ -285,7 +232,7 @@ impl From<ReadError> for ApiError {
 
 #[cfg(test)]
 mod tests {
-    use ledger_core::Reference;
+    use ledger_core::{Reference, Rejection};
 
     use super::*;
 

@@ -6,6 +6,7 @@ pub(crate) mod error;
 pub(crate) mod json;
 pub(crate) mod memory;
 pub(crate) mod mount_path;
+pub(crate) mod rejection;
 pub(crate) mod reply_body;
 pub(crate) mod request;
 pub(crate) mod response;
