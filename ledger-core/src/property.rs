@@ -19,6 +19,25 @@ pub enum Resource {
     Schemas,
 }
 
+impl Resource {
+    /// All kinds of objects that filters select.
+    ///
+    /// ```
+    /// use ledger_core::{Property, Resource};
+    /// let have_metadata = Resource::ALL.map(|resource| Property::of(resource, "metadata").is_some());
+    /// assert_eq!(have_metadata, [true, true, true, true, false, true, false]);
+    /// ```
+    pub const ALL: [Self; 7] = [
+        Self::Accounts,
+        Self::Transactions,
+        Self::Volumes,
+        Self::AggregatedBalances,
+        Self::Logs,
+        Self::Ledgers,
+        Self::Schemas,
+    ];
+}
+
 /// A named property of a resource that filters can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Property {
@@ -69,6 +88,39 @@ pub enum Property {
 }
 
 impl Property {
+    /// All properties, each of which belongs to at least one kind of resource.
+    ///
+    /// ```
+    /// use ledger_core::{Property, Resource};
+    /// let names = Property::ALL.map(Property::name);
+    /// let of_logs: Vec<_> = names.into_iter().filter(|name| Property::of(Resource::Logs, name).is_some()).collect();
+    /// assert_eq!(of_logs, ["id", "date", "type"]);
+    /// ```
+    pub const ALL: [Self; 22] = [
+        Self::Address,
+        Self::Account,
+        Self::Source,
+        Self::Destination,
+        Self::Metadata,
+        Self::Balance,
+        Self::Reference,
+        Self::Timestamp,
+        Self::InsertedAt,
+        Self::UpdatedAt,
+        Self::RevertedAt,
+        Self::FirstUsage,
+        Self::InsertionDate,
+        Self::Reverted,
+        Self::Id,
+        Self::Date,
+        Self::Type,
+        Self::Bucket,
+        Self::Name,
+        Self::Features,
+        Self::Version,
+        Self::CreatedAt,
+    ];
+
     /// Finds a property of `resource` by its name.
     pub fn of(resource: Resource, name: &str) -> Option<Self> {
         use Resource::{Accounts, AggregatedBalances, Ledgers, Logs, Schemas, Transactions, Volumes};
@@ -140,21 +192,16 @@ mod tests {
 
     #[test]
     fn finds_every_property_by_its_name() {
-        use Resource::*;
-        let all = [Accounts, Transactions, Volumes, AggregatedBalances, Logs, Ledgers, Schemas];
-        let counts = all.map(|resource| {
-            let names = "address account source destination metadata balance reference timestamp inserted_at \
-                         updated_at reverted_at first_usage insertion_date reverted id date type bucket name \
-                         features version created_at";
-            names
-                .split(' ')
-                .filter(|name| {
-                    let found = Property::of(resource, name);
-                    let account_of_a_row = resource == Volumes && *name == "account";
-                    assert!(found.is_none_or(|found| account_of_a_row || found.name() == *name));
-                    found.is_some()
-                })
-                .count()
+        let counts = Resource::ALL.map(|resource| {
+            let is_found = |property: &Property| {
+                let found = Property::of(resource, property.name());
+                // The account of a row of volumes is its address.
+                let of_row = resource == Resource::Volumes && *property == Property::Account;
+                let expected = if of_row { Property::Address } else { *property };
+                assert!(found.is_none_or(|found| found == expected), "{resource:?} {property:?}");
+                found.is_some()
+            };
+            Property::ALL.iter().filter(|property| is_found(property)).count()
         });
         assert_eq!(counts, [6, 11, 5, 2, 3, 4, 2]);
     }
