@@ -3,18 +3,28 @@
 //! `UPDATE_API=1 cargo test -p examples --test api` rewrites the file.
 //!
 //! The lint `unreachable_pub` forbids `pub` for items that other crates cannot reach. So the interface is everything
-//! that is `pub` in the sources, and the lines as `rustfmt` breaks them tell where an item ends. Of the items that a macro
-//! makes, those of the names are listed.
+//! that is `pub` in the sources, and the lines as `rustfmt` breaks them tell where an item ends. Types have their derived
+//! traits and `#[non_exhaustive]` below them. The names that the macro `name` makes are listed one by one; of other macros,
+//! what they make, and their calls.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The crates that an application sees.
-const SOURCES: [&str; 3] = ["ledger-core/values/src", "ledger-core/src", "ledger-store/src"];
+const SOURCES: [&str; 4] =
+    ["ledger-core/values/src", "ledger-core/numscript/src", "ledger-core/src", "ledger-store/src"];
 
-/// Modules that only tests and fuzz targets use.
-const HIDDEN: [&str; 2] = ["ledger-store/src/testing", "ledger-core/src/model"];
+/// Modules that only tests and fuzz targets use, and the command line of scripts.
+const HIDDEN: [&str; 4] = [
+    "ledger-store/src/testing",
+    "ledger-core/src/model",
+    "ledger-core/numscript/src/bin",
+    "ledger-core/numscript/src/cli",
+];
+
+/// Macros that make nothing public.
+const PRIVATE_MACROS: [&str; 4] = ["compare_rows", "compared", "tables", "thread_local"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above").to_owned()
@@ -42,6 +52,8 @@ enum Enclosing {
     PublicLines,
     /// A public enum or trait: all its lines count.
     AllLines,
+    /// A macro: the items that it makes count.
+    Macro,
     /// Something that is not public.
     Hidden,
 }
@@ -72,6 +84,7 @@ fn with_names(source: &str) -> String {
 /// Returns the items of one file, in their order.
 fn items_of(source: &str) -> Vec<String> {
     let mut items = Vec::new();
+    let mut attributes = Vec::new();
     let mut enclosing = Enclosing::Module;
     let mut lines = source.lines();
     while let Some(line) = lines.next() {
@@ -88,24 +101,20 @@ fn items_of(source: &str) -> Vec<String> {
                 }
                 continue;
             }
-            while !text.ends_with(']') && lines.next().is_some_and(|line| !line.trim().ends_with(']')) {}
+            attributes.extend(attribute(text, &mut lines));
             continue;
         }
+        let attributes = std::mem::take(&mut attributes);
         if indent == 0 {
             enclosing = Enclosing::Module;
+            let named = text.strip_prefix("macro_rules! ").unwrap_or(text);
+            let name = named.split([' ', '!']).next().unwrap_or_default();
+            if PRIVATE_MACROS.contains(&name) {
+                enclosing = Enclosing::Hidden;
+                continue;
+            }
         }
-        let begins = match (enclosing, indent) {
-            (Enclosing::Module, 0) => {
-                text.starts_with("pub ") || text.starts_with("impl") && !text.contains("pub(")
-            }
-            (Enclosing::PublicLines, 4) => text.starts_with("pub "),
-            (Enclosing::AllLines, 4) => text.starts_with(|first: char| first.is_ascii_alphabetic()),
-            (Enclosing::AllLines, 8) => {
-                !text.starts_with("return") && text.ends_with(',') && text.contains(": ")
-            }
-            _ => false,
-        };
-        if !begins {
+        if !begins(text, indent, enclosing) {
             if indent == 0 && !text.starts_with(['}', ')']) {
                 enclosing = Enclosing::Hidden;
             }
@@ -123,10 +132,40 @@ fn items_of(source: &str) -> Vec<String> {
         if indent == 0 {
             enclosing = enclosed_by(&item);
         }
-        let item = tidied(&item);
-        items.push(format!("{}{item}", " ".repeat(indent)));
+        items.push(format!("{}{}", " ".repeat(indent), tidied(&item)));
+        items.extend(attributes.iter().map(|attribute| format!("{}{attribute}", " ".repeat(indent + 4))));
     }
     items
+}
+
+/// Returns whether a line begins an item of the interface.
+fn begins(text: &str, indent: usize, enclosing: Enclosing) -> bool {
+    let is_public = text.starts_with("pub ");
+    let is_impl = text.starts_with("impl") && !text.contains("pub(");
+    match (enclosing, indent) {
+        (Enclosing::Module, 0) => is_public || is_impl || is_macro(text),
+        (Enclosing::PublicLines, 4) => is_public,
+        (Enclosing::Macro, 8) => is_public || is_impl,
+        (Enclosing::AllLines, 4) => text.starts_with(|first: char| first.is_ascii_alphabetic()),
+        (Enclosing::AllLines, 8) => !text.starts_with("return") && text.ends_with(',') && text.contains(": "),
+        _ => false,
+    }
+}
+
+/// Returns whether a line defines or calls a macro.
+fn is_macro(text: &str) -> bool {
+    let name = text.split('!').next().unwrap_or_default();
+    name.len() < text.len() && name.chars().all(|part| part.is_ascii_lowercase() || part == '_')
+}
+
+/// Reads the rest of an attribute. Returns it if it derives traits, or lets a type grow without a break.
+fn attribute<'a>(first: &str, lines: &mut impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut attribute = first.to_owned();
+    while !attribute.ends_with(']') {
+        attribute.push(' ');
+        attribute.push_str(lines.next()?.trim());
+    }
+    (attribute.contains("derive(") || attribute == "#[non_exhaustive]").then(|| tidied(&attribute))
 }
 
 /// Returns whether the head of an item is whole.
@@ -136,6 +175,10 @@ fn is_complete(item: &str, indent: usize) -> bool {
     {
         return item.ends_with(';');
     }
+    if is_macro(item) {
+        let is_closed = |open, close| item.matches(open).count() == item.matches(close).count();
+        return item.starts_with("macro_rules!") || (is_closed('(', ')') && is_closed('{', '}'));
+    }
     let is_field = indent > 0 && !item.contains("fn ");
     let is_balanced = item.matches('(').count() == item.matches(')').count();
     is_balanced && (item.ends_with(['{', ';', '}']) || (is_field && item.ends_with(',')))
@@ -143,6 +186,9 @@ fn is_complete(item: &str, indent: usize) -> bool {
 
 /// Classifies the lines below the head of an item.
 fn enclosed_by(head: &str) -> Enclosing {
+    if head.starts_with("macro_rules!") {
+        return Enclosing::Macro;
+    }
     if !head.ends_with('{') {
         return Enclosing::Module;
     }
@@ -226,6 +272,19 @@ fn interface() -> String {
     text
 }
 
+/// Returns the lines of the list, each behind the head of its block.
+fn lines_with_heads(text: &str) -> BTreeSet<String> {
+    let mut head = "";
+    let lines = text.lines().map(|line| {
+        if !line.starts_with(' ') {
+            head = line;
+            return line.to_owned();
+        }
+        format!("{head}: {}", line.trim_start())
+    });
+    lines.collect()
+}
+
 #[test]
 fn interface_is_the_one_written_down() {
     let file = root().join("docs/api.txt");
@@ -235,8 +294,7 @@ fn interface_is_the_one_written_down() {
         return;
     }
     let written = std::fs::read_to_string(&file).unwrap_or_default();
-    let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
-    let (before, after) = (lines(&written), lines(&now));
+    let (before, after) = (lines_with_heads(&written), lines_with_heads(&now));
     let gone: Vec<_> = before.difference(&after).collect();
     let new: Vec<_> = after.difference(&before).collect();
     assert!(
@@ -304,13 +362,17 @@ use std::fmt;
 /// A thing.
 #[derive(
     Clone,
+    Debug,
 )]
+#[non_exhaustive]
+#[must_use]
 pub struct Thing {
     /// A field.
     pub field: u64,
     hidden: u64,
 }
 
+#[derive(Clone)]
 pub(crate) struct Inner {
     pub(crate) field: u64,
 }
@@ -345,6 +407,19 @@ fn private() {
     pub struct Local;
 }
 
+macro_rules! of_numbers {
+    ($($number:ty),+) => {$(
+        impl From<$number> for Thing {
+            fn from(number: $number) -> Self {}
+        }
+    )+};
+}
+
+of_numbers!(u8, u16);
+thread_local! {
+    static CACHE: u8 = 0;
+}
+
 pub const MAX: usize = 10;
 pub trait Does {
     fn it(&self) -> u64;
@@ -360,6 +435,8 @@ mod tests {
 fn finds_public_items_with_their_heads() {
     let expected = [
         "pub struct Thing",
+        "    #[derive(Clone, Debug)]",
+        "    #[non_exhaustive]",
         "    pub field: u64",
         "impl Thing",
         "    pub fn act<A>(&self, what: A) -> Result<(), Error> where A: Into<String>",
@@ -368,6 +445,9 @@ fn finds_public_items_with_their_heads() {
         "    One",
         "    Two",
         "        name: String",
+        "macro_rules! of_numbers",
+        "        impl From<$number> for Thing",
+        "of_numbers!(u8, u16)",
         "pub const MAX: usize",
         "pub trait Does",
         "    fn it(&self) -> u64",

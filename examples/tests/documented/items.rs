@@ -70,7 +70,8 @@ pub(crate) fn read(api: &str) -> Vec<Item> {
             }
             continue;
         }
-        let Some(of) = owner.as_deref() else { continue };
+        // Attributes of a type stand below it.
+        let Some(of) = owner.as_deref().filter(|_| !text.starts_with("#[")) else { continue };
         items.push(match method(text) {
             Some(name) => Item::new(Kind::Method, Some(of), name, line),
             None => Item::new(Kind::Part, Some(of), "", line),

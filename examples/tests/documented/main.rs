@@ -8,6 +8,8 @@
 //!   stands in one.
 //!
 //! `docs/api.txt` is the list of public items, which the test `api` compares with the sources.
+//!
+//! The script language is a crate of its own, and a page explains it. Its items need no example here.
 
 mod code;
 mod items;
@@ -17,6 +19,9 @@ use std::path::{Path, PathBuf};
 
 use self::code::{Example, Sources};
 use self::items::{Item, Kind};
+
+/// The heading of the crate of the script language in the list.
+const SCRIPTS: &str = "ledger-core/numscript";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above").to_owned()
@@ -78,7 +83,11 @@ impl Coverage {
 #[test]
 fn every_public_item_stands_in_an_example() {
     let api = std::fs::read_to_string(root().join("docs/api.txt")).expect("the interface is listed");
-    let items = items::read(&api);
+    // The first line explains the list. Headings of crates and their items follow.
+    let crates: Vec<&str> = api.split("\n\n").skip(1).collect();
+    let others: Vec<&str> = crates.chunks(2).filter(|part| part[0] != SCRIPTS).map(|part| part[1]).collect();
+    assert_eq!(others.len(), crates.len() / 2 - 1, "the interface of {SCRIPTS} is not where it was");
+    let items = items::read(&others.join("\n"));
     assert!(items.len() > 1_000, "only {} items were found", items.len());
     let lacking = Coverage::new(Sources::read(&root()), &items).lacking(&items);
     let list = std::fs::read_to_string(root().join("examples/tests/documented/exceptions.txt"));
