@@ -154,7 +154,8 @@ impl LedgerSnapshot {
 
 /// Export and import.
 impl Ledger {
-    /// Exports the current state of the ledger. See [`LedgerSnapshot::export`].
+    /// Exports the current state of the ledger. See [`LedgerSnapshot::export`]. Blocks the thread;
+    /// [`export_async`](Self::export_async) does not.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -179,7 +180,8 @@ impl Ledger {
         self.snapshot().export(to)
     }
 
-    /// Exports the logs of the ledger as of now. See [`LedgerSnapshot::export_logs`].
+    /// Exports the logs of the ledger as of now. See [`LedgerSnapshot::export_logs`]. Blocks the thread;
+    /// [`export_logs_async`](Self::export_logs_async) does not.
     ///
     /// # Errors
     ///
@@ -214,7 +216,8 @@ impl Ledger {
         self.store().run_async(move |_| Ok((snapshot.export_logs(&mut to)?, to)))
     }
 
-    /// Imports the text of an export by this library or by a server of the ledger API.
+    /// Imports the text of an export by this library or by a server of the ledger API. Blocks the thread;
+    /// [`import_async`](Self::import_async) does not.
     ///
     /// The ledger accepts logs as long as nothing else was written to it. If it does not exist, the import creates it:
     /// with the bucket, features and metadata of the description that may begin the text, or else with

@@ -106,7 +106,7 @@ impl Sources {
 }
 
 /// Visits the Rust sources below a folder.
-fn collect(folder: &Path, visit: &mut dyn FnMut(&Path)) {
+pub(crate) fn collect(folder: &Path, visit: &mut dyn FnMut(&Path)) {
     for entry in std::fs::read_dir(folder).expect("the folder is readable") {
         let path = entry.expect("the folder is readable").path();
         if path.is_dir() {

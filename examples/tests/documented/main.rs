@@ -10,14 +10,18 @@
 //! `docs/api.txt` is the list of public items, which the test `api` compares with the sources.
 //!
 //! The script language is a crate of its own, and a page explains it. Its items need no example here.
+//!
+//! A method that blocks and has an async form says so.
 
+mod blocking;
 mod code;
 mod items;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use self::code::{Example, Sources};
+use self::blocking::{Methods, says_that_it_blocks};
+use self::code::{Example, Sources, collect};
 use self::items::{Item, Kind};
 
 /// The heading of the crate of the script language in the list.
@@ -113,4 +117,42 @@ fn finds_items_that_no_example_shows() {
     };
     assert_eq!(lacking("let thing = Thing::new(); thing.act();"), "MAX Other Thing::idle");
     assert_eq!(lacking("idle(MAX)"), "Answer Mood Other Thing Thing::act Thing::idle Thing::new");
+}
+
+#[test]
+fn blocking_methods_name_their_async_forms() {
+    let mut methods = Methods::default();
+    collect(&root().join("ledger-store/src"), &mut |path| {
+        methods.read(&std::fs::read_to_string(path).expect("the source is readable"));
+    });
+    let blocking: Vec<_> = methods.blocking().collect();
+    assert!(blocking.len() > 60, "only {} methods with an async form were found", blocking.len());
+    let silent: Vec<_> = blocking.iter().filter(|(_, name, text)| !says_that_it_blocks(name, text)).collect();
+    assert!(silent.is_empty(), "these do not say that they block: {silent:#?}");
+}
+
+#[test]
+fn finds_blocking_methods_that_do_not_say_so() {
+    let mut methods = Methods::default();
+    methods.read(
+        "impl<T: Copy> List<T> {
+            /// Reads a page. Blocks the thread;
+            /// [`page_async`](Self::page_async) does not.
+            pub fn page(&self) {}
+            pub fn page_async(&self) {}
+            /// Counts.
+            pub fn count(&self) {}
+            pub fn count_async(&self) {}
+            pub fn size(&self) {}
+            fn read(&self) {}
+            fn read_async(&self) {}
+        }
+        #[cfg(test)]
+        mod tests { impl X { pub fn x() {} pub fn x_async() {} } }",
+    );
+    let found: Vec<_> = methods
+        .blocking()
+        .map(|(owner, name, text)| (owner, name, says_that_it_blocks(name, text)))
+        .collect();
+    assert_eq!(found, [("List", "count", false), ("List", "page", true)]);
 }

@@ -79,7 +79,8 @@ impl BalanceSums {
         Self { filter, ..self }
     }
 
-    /// Computes the sums as of the snapshot. Lists an asset if at least one of the accounts held it.
+    /// Computes the sums as of the snapshot. Lists an asset if at least one of the accounts held it. Blocks the
+    /// thread; [`now_async`](Self::now_async) does not.
     ///
     /// # Errors
     ///
@@ -88,7 +89,8 @@ impl BalanceSums {
         self.sums(None, TimeAxis::Inserted)
     }
 
-    /// Computes the sums as of a date, by effective or by insertion date.
+    /// Computes the sums as of a date, by effective or by insertion date. Blocks the thread;
+    /// [`at_async`](Self::at_async) does not.
     ///
     /// # Errors
     ///
@@ -97,7 +99,8 @@ impl BalanceSums {
         self.sums(Some(at), axis)
     }
 
-    /// Computes the sums as of the snapshot, and returns which index supplied the accounts and how many rows were read.
+    /// Computes the sums as of the snapshot, and returns which index supplied the accounts and how many rows were
+    /// read. Blocks the thread; [`explain_async`](Self::explain_async) does not.
     ///
     /// # Errors
     ///

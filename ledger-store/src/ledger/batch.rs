@@ -64,7 +64,8 @@ impl<'a> Batch<'a> {
         AtomicBatch(self)
     }
 
-    /// Executes the commands. They are on disk when this returns. Returns one answer for each, in order.
+    /// Executes the commands. They are on disk when this returns. Returns one answer for each, in order. Blocks the
+    /// thread; [`commit_async`](Self::commit_async) does not.
     ///
     /// # Errors
     ///
@@ -109,6 +110,7 @@ impl AtomicBatch<'_> {
     }
 
     /// Executes all commands or none. They are on disk when this returns. Returns one receipt for each, in order.
+    /// Blocks the thread; [`commit_async`](Self::commit_async) does not.
     ///
     /// # Errors
     ///

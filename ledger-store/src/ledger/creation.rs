@@ -12,7 +12,8 @@ use crate::store::LEDGER_WORK_BYTES;
 
 /// The ledger itself.
 impl Ledger {
-    /// Creates the ledger with options. Without this call the first write creates it with the default options.
+    /// Creates the ledger with options. Without this call the first write creates it with the default options. Blocks
+    /// the thread; [`create_async`](Self::create_async) does not.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,8 +43,8 @@ impl Ledger {
         self.store().create_ledger_async(self.name().clone(), options)
     }
 
-    /// Creates the ledger with options unless it exists. An existing ledger keeps the options that it has. For the start
-    /// of a program.
+    /// Creates the ledger with options unless it exists. An existing ledger keeps the options that it has. For the
+    /// start of a program. Blocks the thread; [`create_if_absent_async`](Self::create_if_absent_async) does not.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -73,7 +73,7 @@ impl Ledger {
     }
 
     /// Executes commands in order, in one durable commit. A refused command does not affect the others. Returns one
-    /// outcome for each.
+    /// outcome for each. Blocks the thread; [`apply_async`](Self::apply_async) does not.
     ///
     /// The commands are those of [`ledger_core`]. [`Ledger::batch`] takes the builders.
     ///

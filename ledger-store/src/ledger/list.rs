@@ -194,7 +194,8 @@ impl<K: ListKind> List<K> {
         format!("{}{}{way}:{key}", K::LETTER, letter(self.direction))
     }
 
-    /// Reads a page of at most `size` items. A size of 0 counts as 1.
+    /// Reads a page of at most `size` items. A size of 0 counts as 1. Blocks the thread;
+    /// [`page_async`](Self::page_async) does not.
     ///
     /// ```
     /// use ledger_store::prelude::*;
@@ -233,7 +234,7 @@ impl<K: ListKind> List<K> {
         }
     }
 
-    /// Counts the items of the whole list.
+    /// Counts the items of the whole list. Blocks the thread; [`count_async`](Self::count_async) does not.
     ///
     /// The store keeps the numbers of all accounts and of all transactions. With a condition or a date, counting reads
     /// about as much as reading the whole list: [`List::explain`] says which index it uses. The section
@@ -252,7 +253,7 @@ impl<K: ListKind> List<K> {
 
 impl<K: ListKind + sealed::Explained> List<K> {
     /// Reads a page of at most `size` items, and returns which index supplied them and how many rows were read: for a
-    /// list that is slower than expected.
+    /// list that is slower than expected. Blocks the thread; [`explain_async`](Self::explain_async) does not.
     ///
     /// ```
     /// let ledger = ledger_store::Store::in_memory().ledger("main")?;

@@ -27,7 +27,8 @@ use crate::submission::{Detail, Receipt, Request};
 /// # }
 /// ```
 impl Ledger {
-    /// Sets metadata keys of an account; others stay.
+    /// Sets metadata keys of an account; others stay. Blocks the thread;
+    /// [`set_account_metadata_async`](Self::set_account_metadata_async) does not.
     ///
     /// # Errors
     ///
@@ -54,7 +55,8 @@ impl Ledger {
         self.execute_async(request, Detail::Ids, drop)
     }
 
-    /// Removes a metadata key of an account. Succeeds even if the account lacks the key.
+    /// Removes a metadata key of an account. Succeeds even if the account lacks the key. Blocks the thread;
+    /// [`delete_account_metadata_async`](Self::delete_account_metadata_async) does not.
     ///
     /// # Errors
     ///
@@ -73,7 +75,8 @@ impl Ledger {
         self.execute_async(request, Detail::Ids, drop)
     }
 
-    /// Sets metadata keys of a transaction; others stay.
+    /// Sets metadata keys of a transaction; others stay. Blocks the thread;
+    /// [`set_transaction_metadata_async`](Self::set_transaction_metadata_async) does not.
     ///
     /// # Errors
     ///
@@ -99,7 +102,8 @@ impl Ledger {
         self.execute_async(Ok(set(Target::Transaction(id.into()), metadata)), Detail::Ids, drop)
     }
 
-    /// Removes a metadata key of a transaction.
+    /// Removes a metadata key of a transaction. Blocks the thread;
+    /// [`delete_transaction_metadata_async`](Self::delete_transaction_metadata_async) does not.
     ///
     /// # Errors
     ///
@@ -125,7 +129,8 @@ impl Ledger {
         self.execute_async(Ok(delete(Target::Transaction(id.into()), key)), Detail::Ids, drop)
     }
 
-    /// Sets metadata keys of the ledger itself; others stay.
+    /// Sets metadata keys of the ledger itself; others stay. Blocks the thread;
+    /// [`set_metadata_async`](Self::set_metadata_async) does not.
     ///
     /// # Errors
     ///
@@ -150,7 +155,8 @@ impl Ledger {
         future
     }
 
-    /// Removes a metadata key of the ledger itself.
+    /// Removes a metadata key of the ledger itself. Blocks the thread;
+    /// [`delete_metadata_async`](Self::delete_metadata_async) does not.
     ///
     /// # Errors
     ///
@@ -240,7 +246,8 @@ impl<'a> MetadataBuilder<'a> {
         self
     }
 
-    /// Records the change. It is on disk when this returns; the call blocks the thread until then.
+    /// Records the change. It is on disk when this returns. Blocks the thread; [`commit_async`](Self::commit_async)
+    /// does not.
     ///
     /// # Errors
     ///

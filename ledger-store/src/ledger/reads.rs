@@ -34,7 +34,8 @@ impl Ledger {
         LedgerSnapshot::new(self.name().clone(), self.view(), self.store().readers().clone())
     }
 
-    /// Calls [`LedgerSnapshot::balance`] on a new snapshot.
+    /// Calls [`LedgerSnapshot::balance`] on a new snapshot. Blocks the thread; [`balance_async`](Self::balance_async)
+    /// does not.
     ///
     /// # Errors
     ///
@@ -47,7 +48,8 @@ impl Ledger {
         self.snapshot().balance(account, asset)
     }
 
-    /// Calls [`LedgerSnapshot::balance_at`] on a new snapshot.
+    /// Calls [`LedgerSnapshot::balance_at`] on a new snapshot. Blocks the thread;
+    /// [`balance_at_async`](Self::balance_at_async) does not.
     ///
     /// # Errors
     ///
@@ -65,7 +67,8 @@ impl Ledger {
         self.snapshot().balance_at(account, asset, at)
     }
 
-    /// Calls [`LedgerSnapshot::account`] on a new snapshot.
+    /// Calls [`LedgerSnapshot::account`] on a new snapshot. Blocks the thread; [`account_async`](Self::account_async)
+    /// does not.
     ///
     /// # Errors
     ///
@@ -74,7 +77,8 @@ impl Ledger {
         self.snapshot().account(account)
     }
 
-    /// Calls [`LedgerSnapshot::account_at`] on a new snapshot.
+    /// Calls [`LedgerSnapshot::account_at`] on a new snapshot. Blocks the thread;
+    /// [`account_at_async`](Self::account_at_async) does not.
     ///
     /// # Errors
     ///
@@ -87,7 +91,8 @@ impl Ledger {
         self.snapshot().account_at(account, at)
     }
 
-    /// Calls [`LedgerSnapshot::get_account`] on a new snapshot.
+    /// Calls [`LedgerSnapshot::get_account`] on a new snapshot. Blocks the thread;
+    /// [`get_account_async`](Self::get_account_async) does not.
     ///
     /// # Errors
     ///
@@ -96,7 +101,8 @@ impl Ledger {
         self.snapshot().get_account(account)
     }
 
-    /// Calls [`LedgerSnapshot::get_transaction`] on a new snapshot.
+    /// Calls [`LedgerSnapshot::get_transaction`] on a new snapshot. Blocks the thread;
+    /// [`get_transaction_async`](Self::get_transaction_async) does not.
     ///
     /// # Errors
     ///
@@ -105,7 +111,8 @@ impl Ledger {
         self.snapshot().get_transaction(id)
     }
 
-    /// Calls [`LedgerSnapshot::transaction_at`] on a new snapshot.
+    /// Calls [`LedgerSnapshot::transaction_at`] on a new snapshot. Blocks the thread;
+    /// [`transaction_at_async`](Self::transaction_at_async) does not.
     ///
     /// # Errors
     ///
@@ -118,7 +125,8 @@ impl Ledger {
         self.snapshot().transaction_at(id, at)
     }
 
-    /// As [`LedgerSnapshot::transaction_by_reference`].
+    /// As [`LedgerSnapshot::transaction_by_reference`]. Blocks the thread;
+    /// [`transaction_by_reference_async`](Self::transaction_by_reference_async) does not.
     ///
     /// # Errors
     ///
@@ -155,7 +163,7 @@ impl Ledger {
         self.snapshot().schemas()
     }
 
-    /// As [`LedgerSnapshot::schema`].
+    /// As [`LedgerSnapshot::schema`]. Blocks the thread; [`schema_async`](Self::schema_async) does not.
     ///
     /// # Errors
     ///
@@ -178,7 +186,8 @@ impl Ledger {
         self.snapshot().balances()
     }
 
-    /// Calls [`LedgerSnapshot::stats`] on a new snapshot.
+    /// Calls [`LedgerSnapshot::stats`] on a new snapshot. Blocks the thread; [`stats_async`](Self::stats_async) does
+    /// not.
     ///
     /// # Errors
     ///

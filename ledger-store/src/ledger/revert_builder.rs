@@ -79,6 +79,7 @@ impl RevertBuilder<'_> {
     }
 
     /// Records the inverse of the transaction and marks the original as reverted. It is on disk when this returns.
+    /// Blocks the thread; [`commit_async`](Self::commit_async) does not.
     ///
     /// # Errors
     ///
@@ -100,7 +101,8 @@ impl RevertBuilder<'_> {
         ledger.execute_async(self.into_request(), Detail::Entry, Committed::of)
     }
 
-    /// Checks and computes everything as [`RevertBuilder::commit`], and records nothing.
+    /// Checks and computes everything as [`RevertBuilder::commit`], and records nothing. Blocks the thread;
+    /// [`dry_run_async`](Self::dry_run_async) does not.
     ///
     /// # Errors
     ///

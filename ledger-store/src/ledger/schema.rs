@@ -10,9 +10,10 @@ use super::stored_list::check_queries;
 use crate::submission::{Detail, Request};
 
 impl Ledger {
-    /// Adds a version of the ledger's schema: a chart of accounts with rules, script templates and queries, as the JSON
-    /// of the HTTP API. Versions never change. [`TransactionBuilder::schema_version`] names the one that judges a write,
-    /// and [`Options::schema_enforcement`] says what happens to a write that breaks its rules.
+    /// Adds a version of the ledger's schema: a chart of accounts with rules, script templates and queries, as the
+    /// JSON of the HTTP API. Versions never change. [`TransactionBuilder::schema_version`] names the one that judges
+    /// a write, and [`Options::schema_enforcement`] says what happens to a write that breaks its rules. Blocks the
+    /// thread; [`insert_schema_async`](Self::insert_schema_async) does not.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -28,7 +28,8 @@ impl Store {
         Ok(Ledger::new(self.clone(), LedgerName::parse(name.as_ref())?))
     }
 
-    /// Lists the ledgers in the order of their creation, without those whose bucket is deleted.
+    /// Lists the ledgers in the order of their creation, without those whose bucket is deleted. Blocks the thread;
+    /// [`ledgers_async`](Self::ledgers_async) does not.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -21,7 +21,8 @@ use crate::read::LedgerView;
 use crate::readers::Readers;
 
 impl Ledger {
-    /// Calls [`LedgerSnapshot::query`] on a new snapshot.
+    /// Calls [`LedgerSnapshot::query`] on a new snapshot. Blocks the thread; [`query_async`](Self::query_async) does
+    /// not.
     ///
     /// # Errors
     ///

@@ -335,7 +335,8 @@ impl<M> TransactionBuilder<'_, M> {
         self
     }
 
-    /// Records the transaction. It is on disk when this returns; the call blocks the thread until then.
+    /// Records the transaction. It is on disk when this returns. Blocks the thread;
+    /// [`commit_async`](Self::commit_async) does not.
     ///
     /// # Errors
     ///
@@ -358,7 +359,8 @@ impl<M> TransactionBuilder<'_, M> {
         ledger.execute_async(self.into_request(), Detail::Entry, Committed::of)
     }
 
-    /// Checks and computes everything like [`TransactionBuilder::commit`], but records nothing.
+    /// Checks and computes everything like [`TransactionBuilder::commit`], but records nothing. Blocks the thread;
+    /// [`dry_run_async`](Self::dry_run_async) does not.
     ///
     /// # Errors
     ///

@@ -76,8 +76,8 @@ impl From<ReadError> for ImportError {
 }
 
 impl Store {
-    /// Imports logs, in order, in one commit. They are on disk when this returns. Import a long log some hundreds at a
-    /// time.
+    /// Imports logs, in order, in one commit. They are on disk when this returns. Import a long log some hundreds at
+    /// a time. Blocks the thread; [`import_async`](Self::import_async) does not.
     ///
     /// Logs at the beginning that the ledger has, and that are equal, are skipped. So an import that broke off can be
     /// repeated from its first log. A log with the id of another one is refused.
@@ -138,7 +138,8 @@ impl Store {
         self.snapshot().ledger(ledger).ok_or_else(not_found)
     }
 
-    /// Imports logs like [`Store::import`], but refuses logs that the ledger already has.
+    /// Imports logs like [`Store::import`], but refuses logs that the ledger already has. Blocks the thread;
+    /// [`import_new_async`](Self::import_new_async) does not.
     ///
     /// # Errors
     ///

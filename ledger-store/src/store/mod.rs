@@ -77,7 +77,8 @@ impl Store {
         directory::contains_store(path.as_ref())
     }
 
-    /// Opens the store in a directory. Creates a store if the directory is absent or empty.
+    /// Opens the store in a directory. Creates a store if the directory is absent or empty. Blocks the thread;
+    /// [`open_async`](Self::open_async) does not.
     ///
     /// # Errors
     ///
@@ -86,7 +87,7 @@ impl Store {
         Self::open_with(path, &Options::default())
     }
 
-    /// Opens a store with options.
+    /// Opens a store with options. Blocks the thread; [`open_with_async`](Self::open_with_async) does not.
     ///
     /// # Errors
     ///
@@ -169,8 +170,9 @@ impl Store {
         }
     }
 
-    /// Waits until this store stops accepting writes, and returns the reason; returns `None` if it was closed. After a
-    /// disk failure, only reopening the store shows what is recorded, so a program that does nothing else should exit.
+    /// Waits until this store stops accepting writes, and returns the reason; returns `None` if it was closed. After
+    /// a disk failure, only reopening the store shows what is recorded, so a program that does nothing else should
+    /// exit. Blocks the thread; [`wait_until_stopped_async`](Self::wait_until_stopped_async) does not.
     ///
     /// ```
     /// let store = ledger_store::Store::in_memory();
@@ -191,9 +193,10 @@ impl Store {
         self.inner.engine.repair.watch(watcher);
     }
 
-    /// Returns the hash of the first `entries` entries, as [`Status::chain`] reported it when the store had that many.
-    /// Returns `None` if there are fewer entries, or if no commit ended there. The hash is read from the stored data.
-    /// Compare it with one that was kept elsewhere to detect rewritten history.
+    /// Returns the hash of the first `entries` entries, as [`Status::chain`] reported it when the store had that
+    /// many. Returns `None` if there are fewer entries, or if no commit ended there. The hash is read from the stored
+    /// data. Compare it with one that was kept elsewhere to detect rewritten history. Blocks the thread;
+    /// [`chain_at_async`](Self::chain_at_async) does not.
     ///
     /// ```
     /// let store = ledger_store::Store::in_memory();
@@ -293,7 +296,7 @@ impl Store {
     }
 
     /// Writes everything in memory to the index, so that the next opening has nothing to replay. Acknowledged writes
-    /// are durable without it.
+    /// are durable without it. Blocks the thread; [`flush_async`](Self::flush_async) does not.
     ///
     /// While the index cannot be written (see [`Status::index`]) this does nothing.
     pub fn flush(&self) {
@@ -308,9 +311,10 @@ impl Store {
         flushes::wait_for_flushes(engine)
     }
 
-    /// Completes all queued writes, flushes, and stops accepting writes, for all clones and ledgers of the store. Reads
-    /// remain possible, so the directory stays locked until the last handle is dropped. Later writes fail with
-    /// [`WriteError::Stopped`]. Dropping the last handle does the same. Closing twice is allowed.
+    /// Completes all queued writes, flushes, and stops accepting writes, for all clones and ledgers of the store.
+    /// Reads remain possible, so the directory stays locked until the last handle is dropped. Later writes fail with
+    /// [`WriteError::Stopped`]. Dropping the last handle does the same. Closing twice is allowed. Blocks the thread;
+    /// [`close_async`](Self::close_async) does not.
     ///
     /// A callback of [`Store::submit`] or [`Store::watch_commits`] that closes the store cannot wait for the thread
     /// that runs it. Then another thread closes the store, and the directory stays locked until that is done.

@@ -39,9 +39,10 @@ pub struct Reclaimed {
 
 impl Store {
     /// Removes for good the ledgers that were deleted at least `retention` ago by the store's clock. From now on no
-    /// answer contains them, they cannot be restored, and their names are free. Ledgers that were deleted together are
-    /// removed together: if one of them was restored, or was deleted later, the others wait for it. Returns the
-    /// descriptions of the removed ledgers. [`Store::reclaim`] frees their space.
+    /// answer contains them, they cannot be restored, and their names are free. Ledgers that were deleted together
+    /// are removed together: if one of them was restored, or was deleted later, the others wait for it. Returns the
+    /// descriptions of the removed ledgers. [`Store::reclaim`] frees their space. Blocks the thread;
+    /// [`remove_deleted_async`](Self::remove_deleted_async) does not.
     ///
     /// Removes many ledgers in several commits. If the call is interrupted, the next one continues.
     ///
@@ -59,10 +60,10 @@ impl Store {
         }
     }
 
-    /// Frees the space of ledgers that were removed for good: makes pages of the index available and replaces files of
-    /// the journal by smaller ones. Reads and writes continue meanwhile, and no answer changes. Reads the journal
+    /// Frees the space of ledgers that were removed for good: makes pages of the index available and replaces files
+    /// of the journal by smaller ones. Reads and writes continue meanwhile, and no answer changes. Reads the journal
     /// once, and needs free space for one more of its files. Ends early if `should_stop` returns `true` or the store
-    /// is closed.
+    /// is closed. Blocks the thread; [`reclaim_async`](Self::reclaim_async) does not.
     ///
     /// The next call continues an interrupted one, even after the store was reopened.
     ///

@@ -19,7 +19,8 @@ const TRIAL_MEMORY_BYTES: usize = 16 << 20;
 pub(crate) const LEDGER_WORK_BYTES: usize = 256;
 
 impl Store {
-    /// Creates a ledger. It is on disk when this returns.
+    /// Creates a ledger. It is on disk when this returns. Blocks the thread;
+    /// [`create_ledger_async`](Self::create_ledger_async) does not.
     ///
     /// # Errors
     ///
@@ -28,7 +29,8 @@ impl Store {
         self.run(LEDGER_WORK_BYTES, |done| WorkItem::CreateLedger(name, options, done))
     }
 
-    /// Sets metadata keys of a ledger. Other keys stay unchanged.
+    /// Sets metadata keys of a ledger. Other keys stay unchanged. Blocks the thread;
+    /// [`set_ledger_metadata_async`](Self::set_ledger_metadata_async) does not.
     ///
     /// # Errors
     ///
@@ -37,7 +39,8 @@ impl Store {
         self.edit_ledger(name, LedgerEdit::Set(metadata))
     }
 
-    /// Removes a metadata key of a ledger, if it exists.
+    /// Removes a metadata key of a ledger, if it exists. Blocks the thread;
+    /// [`delete_ledger_metadata_async`](Self::delete_ledger_metadata_async) does not.
     ///
     /// # Errors
     ///
@@ -47,7 +50,8 @@ impl Store {
     }
 
     /// Applies all changes of documents in one commit, or none. They are on disk when this returns. Returns the new
-    /// versions in the order of the changes.
+    /// versions in the order of the changes. Blocks the thread;
+    /// [`change_documents_async`](Self::change_documents_async) does not.
     ///
     /// ```
     /// use ledger_store::{Collection, DocumentAction, DocumentChange, DocumentKey, DocumentRange, Expected, Store};
@@ -83,8 +87,9 @@ impl Store {
         self.run(bytes, |done| WorkItem::ChangeDocuments(changes, done))
     }
 
-    /// Replaces the v1 mapping of a ledger: its contracts, as JSON text, which is stored unchanged. The store does not
-    /// enforce them. A caller that wants a command to obey them puts them into the rules of the command.
+    /// Replaces the v1 mapping of a ledger: its contracts, as JSON text, which is stored unchanged. The store does
+    /// not enforce them. A caller that wants a command to obey them puts them into the rules of the command. Blocks
+    /// the thread; [`set_mapping_async`](Self::set_mapping_async) does not.
     ///
     /// # Errors
     ///
@@ -93,8 +98,9 @@ impl Store {
         self.edit_ledger(name, LedgerEdit::Mapping(text))
     }
 
-    /// Deletes a bucket: requests no longer find its ledgers, whose names stay taken. [`Store::restore_bucket`] undoes
-    /// it. Deleting a bucket without ledgers does nothing.
+    /// Deletes a bucket: requests no longer find its ledgers, whose names stay taken. [`Store::restore_bucket`]
+    /// undoes it. Deleting a bucket without ledgers does nothing. Blocks the thread;
+    /// [`delete_bucket_async`](Self::delete_bucket_async) does not.
     ///
     /// Deletes large buckets in several commits. If the call is interrupted, repeat it.
     ///
@@ -124,7 +130,8 @@ impl Store {
         self.change_bucket(bucket, BucketState::Deleted)
     }
 
-    /// Undoes the deletion of a bucket.
+    /// Undoes the deletion of a bucket. Blocks the thread; [`restore_bucket_async`](Self::restore_bucket_async) does
+    /// not.
     ///
     /// # Errors
     ///
@@ -158,6 +165,7 @@ impl Store {
     }
 
     /// Executes commands. Everything is on disk when this returns. Returns one outcome for each request, in order.
+    /// Blocks the thread; [`apply_async`](Self::apply_async) does not.
     ///
     /// # Errors
     ///
@@ -169,8 +177,9 @@ impl Store {
         self.run(bytes, |done| WorkItem::Apply(submission, programs, done))
     }
 
-    /// Decides commands as the first ones of a new ledger with these options. Creates and records nothing. A dry run on a
-    /// ledger that does not exist gets its outcomes this way.
+    /// Decides commands as the first ones of a new ledger with these options. Creates and records nothing. A dry run
+    /// on a ledger that does not exist gets its outcomes this way. Blocks the thread;
+    /// [`try_on_new_ledger_async`](Self::try_on_new_ledger_async) does not.
     ///
     /// ```
     /// use ledger_core::{Command, CreateTransaction, LedgerName, LedgerOptions};
@@ -224,7 +233,8 @@ impl Store {
     }
 
     /// Changes documents and executes commands: everything is recorded in one commit, or nothing is. A crash never
-    /// leaves the documents without the transactions, or the other way round. Everything is on disk when this returns.
+    /// leaves the documents without the transactions, or the other way round. Everything is on disk when this
+    /// returns. Blocks the thread; [`write_atomically_async`](Self::write_atomically_async) does not.
     ///
     /// The answer holds one outcome for each command, in order. If the rules refuse a command, nothing is recorded. The
     /// store decides the other commands all the same, so the answer names every refusal; commands without one are

@@ -28,7 +28,8 @@ use crate::readers::{ReadFuture, Readers};
 
 /// Backups.
 impl Store {
-    /// Copies everything that is acknowledged into a directory, while reads and writes continue.
+    /// Copies everything that is acknowledged into a directory, while reads and writes continue. Blocks the thread;
+    /// [`backup_async`](Self::backup_async) does not.
     ///
     /// The directory must be absent or empty, or hold an earlier backup of this store, to which the new entries are
     /// added. Every chunk is verified when it is read, and again after it was written. An interrupted backup leaves a
@@ -100,7 +101,8 @@ impl Store {
         Ok(BackupReport::new(begun, backup.head()))
     }
 
-    /// Reads a whole backup, and checks every entry against the chain of hashes.
+    /// Reads a whole backup, and checks every entry against the chain of hashes. Blocks the thread;
+    /// [`verify_backup_async`](Self::verify_backup_async) does not.
     ///
     /// # Errors
     ///
@@ -126,7 +128,7 @@ impl Store {
     }
 
     /// Creates a store from a backup, or from the directory of a closed store. The new directory must be absent or
-    /// empty.
+    /// empty. Blocks the thread; [`restore_async`](Self::restore_async) does not.
     ///
     /// A restore point never divides a commit: an atomic batch is restored as a whole or not at all. The store ends at
     /// the last end of a commit before the point that can be recognised. That may be some commits earlier, if several

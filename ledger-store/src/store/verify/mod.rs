@@ -44,7 +44,8 @@ use crate::violation::{Violation, ViolationCode};
 const BUDGET_PART: usize = 10;
 
 impl Store {
-    /// Reads the whole journal and compares it with the index.
+    /// Reads the whole journal and compares it with the index. Blocks the thread;
+    /// [`verify_async`](Self::verify_async) does not.
     ///
     /// Flushes first, and then verifies what was acknowledged at that time. Reads and writes continue meanwhile. Takes
     /// about as long as rebuilding the index, a tenth of the memory budget, and disk space for a second index, which
