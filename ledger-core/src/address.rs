@@ -18,6 +18,14 @@ use ledger_values::AccountAddress;
 /// assert!(!pattern.matches("users:main"));
 /// assert_eq!(pattern.literal_prefix(), "users:");
 /// ```
+///
+/// ```
+/// use ledger_core::{AccountAddress, AddressPattern};
+/// assert!(AddressPattern::parse("users:...").can_match() && !AddressPattern::parse("users 1").can_match());
+/// let user = AccountAddress::parse("users:001")?;
+/// assert_eq!(AddressPattern::of(&user).exact(), Some(user));
+/// # Ok::<(), ledger_core::NameError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPattern {
     text: SmolStr,

@@ -239,6 +239,32 @@ fn asks_for_balances(node: &FilterNode) -> bool {
 ///
 /// Every method has a default for objects without the property: the property is absent. Implementations
 /// override the methods of the properties that they have. These may read storage and fail.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use ledger_core::{AddressRole, Condition, Filter, FilterSubject, MetadataValue, Resource};
+///
+/// /// An account in a cache of the application.
+/// struct Cached(&'static str);
+///
+/// impl FilterSubject for Cached {
+///     type Error = Infallible;
+///
+///     fn any_address(&self, role: AddressRole, test: &dyn Fn(&str) -> bool) -> Result<bool, Infallible> {
+///         Ok(role == AddressRole::Own && test(self.0))
+///     }
+/// }
+///
+/// let users = Filter::parse(Resource::Accounts, r#"{"$match": {"address": "users:"}}"#, Condition::new)?;
+/// assert_eq!(users.resource(), Resource::Accounts);
+/// assert!(users.check_names().is_ok());
+/// assert!(users.matches(&Cached("users:1"))? && !users.matches(&Cached("shops:1"))?);
+/// // A cached account has no metadata and no balances, so conditions on them select nothing.
+/// let cached = Cached("users:1");
+/// assert_eq!((cached.metadata_value("kind")?, cached.feature("HASH_LOGS")?), (None, None));
+/// assert_eq!((cached.any_balance(&|_| true)?, cached.any_posting(&|_, _| true)?), (None, false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait FilterSubject {
     /// Error of a read, or [`std::convert::Infallible`] for objects in memory.
     type Error;

@@ -14,6 +14,14 @@ mod sealed {
 }
 
 /// A kind of resource as a type, for [`FilterOf`].
+///
+/// ```
+/// use ledger_core::{FilterOf, Resource, Selects, VolumeRows};
+/// fn resource_of<R: Selects>(_: &FilterOf<R>) -> Resource {
+///     <R as Selects>::RESOURCE
+/// }
+/// assert_eq!(resource_of(&FilterOf::<VolumeRows>::all()), Resource::Volumes);
+/// ```
 pub trait Selects: sealed::Sealed {
     /// The same kind as a value.
     const RESOURCE: Resource;

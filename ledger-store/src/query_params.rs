@@ -54,6 +54,15 @@ impl QueryParams {
     }
 
     /// Returns these parameters, overridden by those in `over`.
+    ///
+    /// ```
+    /// use ledger_store::{QueryParams, ledger_core::Json};
+    /// let stored = QueryParams::of(Some(&Json::parse(r#"{"pageSize": 50, "sort": "address:desc"}"#)?))?;
+    /// let smaller = QueryParams { page_size: Some(10), ..QueryParams::default() };
+    /// let params = stored.with(smaller);
+    /// assert_eq!((params.page_size, params.sort.as_deref()), (Some(10), Some("address:desc")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with(self, over: Self) -> Self {
         Self {

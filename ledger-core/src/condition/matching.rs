@@ -33,6 +33,12 @@ impl AddressTest {
 }
 
 /// A test of a text.
+///
+/// ```
+/// use ledger_core::{AddressPattern, AddressTest, TextTest};
+/// assert!(TextTest::Like("top%".into()).passes("topup"));
+/// assert!(AddressTest::Fits(AddressPattern::parse("users:")).passes("users:1"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextTest {
     /// The text equals this one.

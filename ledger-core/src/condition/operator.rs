@@ -26,6 +26,12 @@ pub enum Operator {
 
 impl Operator {
     /// All operators.
+    ///
+    /// ```
+    /// use ledger_core::Operator;
+    /// let names = Operator::ALL.map(Operator::name);
+    /// assert_eq!(names, ["$match", "$lt", "$lte", "$gt", "$gte", "$like", "$in", "$exists"]);
+    /// ```
     pub const ALL: [Self; 8] =
         [Self::Match, Self::Lt, Self::Lte, Self::Gt, Self::Gte, Self::Like, Self::In, Self::Exists];
 
@@ -187,6 +193,11 @@ pub enum Comparison {
 
 impl Comparison {
     /// Tells whether `have` is in this relation to `want`.
+    ///
+    /// ```
+    /// use ledger_core::Comparison;
+    /// assert!(Comparison::Less.holds(&1, &2) && !Comparison::Less.holds(&2, &2));
+    /// ```
     pub fn holds<T: Ord>(self, have: &T, want: &T) -> bool {
         match self {
             Self::Equal => have == want,

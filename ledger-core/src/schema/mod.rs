@@ -40,6 +40,34 @@ impl fmt::Display for SchemaError {
 impl std::error::Error for SchemaError {}
 
 /// A valid schema.
+///
+/// ```
+/// use ledger_core::schema::{Schema, VariableType};
+/// use ledger_core::{AccountAddress, Json, Resource};
+/// let schema = Schema::parse(
+///     r#"{
+///         "chart": {"users": {"$user": {".metadata": {"tier": {"default": "silver"}}}}},
+///         "transactions": {"pay": {"script": "send [USD 1] (source = @world destination = @users:1)"}},
+///         "queries": {"rich": {"resource": "accounts", "vars": {"least": {"type": "int", "default": 100}},
+///             "body": {"$gte": {"balance[USD]": "${least}"}}}}
+///     }"#,
+/// )?;
+/// let account = schema.chart().find(&AccountAddress::parse("users:7")?).expect("the chart has users");
+/// assert!(schema.chart().has_defaults() && account.defaults().get("tier").is_some());
+/// assert!(schema.has_templates() && schema.template("pay").is_some() && schema.template("refund").is_none());
+///
+/// let rich = schema.query("rich").expect("the query is stored");
+/// assert_eq!((rich.resource(), rich.resource_name()), (Resource::Accounts, "accounts"));
+/// let filter = rich.filter(&[("least".into(), Json::parse("500")?)])?.expect("the query has a filter");
+/// assert_eq!(filter, Json::parse(r#"{"$gte": {"balance[USD]": 500}}"#)?);
+/// assert_eq!(VariableType::Integer.name(), "int");
+/// assert!(VariableType::Integer.holds(&Json::parse("500")?) && !VariableType::Integer.holds(&Json::Null));
+///
+/// // Another form of the same schema has the same content.
+/// let again = Schema::read(&Json::parse(&schema.content())?)?;
+/// assert_eq!(again.content(), schema.content());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     chart: Chart,

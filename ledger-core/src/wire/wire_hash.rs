@@ -14,6 +14,16 @@ use crate::log::LogEntry;
 use ledger_values::json_text::HEX;
 
 /// The hash of a log entry and of all entries before it.
+///
+/// ```
+/// use ledger_core::WireHash;
+/// let hash = WireHash::from_bytes([255; 32]);
+/// let text = hash.to_base64();
+/// assert_eq!(WireHash::from_base64(&text), Some(hash));
+/// let mut line = b"hash ".to_vec();
+/// hash.write_base64(&mut line);
+/// assert_eq!(line, format!("hash {text}").into_bytes());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WireHash([u8; 32]);
 

@@ -22,6 +22,19 @@ use crate::limits::{AMOUNT_DIGITS_MAX, RECORDED_AMOUNT_DIGITS_MAX};
 /// assert_eq!(price.checked_sub(&Amount::from(2_u64)), Some(Amount::from(3_u64)));
 /// assert_eq!(price.checked_sub(&a), None);
 /// ```
+///
+/// Programs that store or send many amounts write them without a text of their own:
+///
+/// ```
+/// use ledger_values::{Amount, Balance};
+/// let price = Amount::from(1_500_u64);
+/// let stored = price.to_le_bytes();
+/// assert_eq!((stored.len(), Amount::from_le_bytes(&stored)), (2, price.clone()));
+/// let mut text = Vec::new();
+/// price.write_to(&mut text);
+/// (-Balance::from(price)).write_to(&mut text);
+/// assert_eq!(text, b"1500-1500");
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Amount(Repr);
 

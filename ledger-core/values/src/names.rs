@@ -271,6 +271,11 @@ impl Asset {
 
 impl BucketName {
     /// Returns the bucket of ledgers that name none.
+    ///
+    /// ```
+    /// use ledger_values::BucketName;
+    /// assert_eq!(BucketName::default_bucket().as_str(), "_default");
+    /// ```
     pub fn default_bucket() -> Self {
         Self(SmolStr::new_static("_default"))
     }

@@ -144,6 +144,17 @@ fn two_digits(text: &mut [u8; TEXT_BYTES_MAX], at: usize, value: u32) {
 }
 
 /// Formats timestamps and keeps the last text, because consecutive timestamps are often equal.
+///
+/// ```
+/// use ledger_values::{Timestamp, TimestampText};
+/// let noon = Timestamp::parse("2024-05-01T12:00:00Z")?;
+/// let mut dates = TimestampText::default();
+/// assert_eq!(dates.of(noon), b"2024-05-01T12:00:00Z");
+/// let mut line = Vec::new();
+/// noon.write_to(&mut line);
+/// assert_eq!(line, dates.of(noon));
+/// # Ok::<(), ledger_values::TimestampError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TimestampText {
     of: Timestamp,

@@ -35,6 +35,40 @@ pub const DOCUMENT_KEY_BYTES_MAX: usize = 1_024;
 /// Maximum number of secondary keys of a document. Bounds the index entries that one change writes.
 pub const DOCUMENT_KEYS_MAX: usize = 64;
 /// Maximum number of changes in one commit. Bounds the time that the writer spends on it.
+///
+/// ```
+/// use ledger_store::{
+///     DOCUMENT_BYTES_MAX, DOCUMENT_CHANGES_MAX, DOCUMENT_COMMIT_BYTES_MAX, DOCUMENT_KEY_BYTES_MAX, DOCUMENT_KEYS_MAX,
+///     DocumentAction, DocumentChange, Store, WriteError,
+/// };
+/// /// Returns whether a change alone would be accepted.
+/// fn fits(change: &DocumentChange) -> bool {
+///     let DocumentAction::Put { value, keys } = &change.action else { return true };
+///     value.len() <= DOCUMENT_BYTES_MAX
+///         && keys.len() <= DOCUMENT_KEYS_MAX
+///         && keys.iter().all(|key| key.key.len() <= DOCUMENT_KEY_BYTES_MAX)
+/// }
+///
+/// /// Writes many changes, in as many commits as they need at their largest.
+/// fn write_all(store: &Store, changes: &[DocumentChange]) -> Result<(), WriteError> {
+///     let size = DOCUMENT_CHANGES_MAX.min(DOCUMENT_COMMIT_BYTES_MAX / DOCUMENT_BYTES_MAX);
+///     for part in changes.chunks(size) {
+///         store.change_documents(part.to_vec())?;
+///     }
+///     Ok(())
+/// }
+/// # let store = Store::in_memory();
+/// # let change = |number: usize| DocumentChange {
+/// #     collection: ledger_store::Collection::new(ledger_store::Collection::FIRST).expect("a number"),
+/// #     key: number.to_be_bytes().to_vec(),
+/// #     expected: ledger_store::Expected::Absent,
+/// #     action: DocumentAction::Put { value: vec![1], keys: vec![] },
+/// # };
+/// # let changes: Vec<_> = (0..2_000).map(change).collect();
+/// # assert!(changes.iter().all(fits));
+/// # write_all(&store, &changes)?;
+/// # Ok::<(), ledger_store::WriteError>(())
+/// ```
 pub const DOCUMENT_CHANGES_MAX: usize = 1_000;
 /// Maximum size of the changes in one commit in bytes, including keys. Bounds the memory of a batch.
 pub const DOCUMENT_COMMIT_BYTES_MAX: usize = 16 << 20;

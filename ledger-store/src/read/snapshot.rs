@@ -189,6 +189,48 @@ impl Snapshot {
 /// assert_eq!(new.logs.last().map(|log| log.log.entry.id), view.last_log());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// Each query can be explained, and schemas are lists as well:
+///
+/// ```
+/// use ledger_store::ledger_core::FilterOf;
+/// use ledger_store::{
+///     AccountQuery, BalancesQuery, Direction, LogQuery, PageRequest, SchemaOrder, SchemaQuery, Start, Store, TimeAxis,
+///     VolumesQuery,
+/// };
+/// fn page<K>() -> PageRequest<K> {
+///     PageRequest { size: 15, direction: Direction::Ascending, start: Start::First }
+/// }
+/// let ledger = Store::in_memory().ledger("main")?;
+/// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+/// ledger.insert_schema("v1", r#"{"chart": {"world": {}, "users": {"$user": {}}}}"#)?;
+/// let view = ledger.view().expect("the first write created it");
+/// let accounts = AccountQuery {
+///     filter: FilterOf::all(),
+///     at: None,
+///     expand: Default::default(),
+///     order: Default::default(),
+///     page: page(),
+/// };
+/// assert_eq!(view.explain_accounts(&accounts)?.rows_returned, 2);
+/// let volumes = VolumesQuery {
+///     filter: FilterOf::all(),
+///     from: None,
+///     to: None,
+///     axis: TimeAxis::Effective,
+///     group_by: 0,
+///     page: page(),
+/// };
+/// assert_eq!(view.explain_volumes(&volumes)?.rows_returned, 2);
+/// let balances = BalancesQuery { filter: FilterOf::all(), at: None, axis: TimeAxis::Inserted };
+/// assert_eq!(view.explain_balances(&balances)?.rows_returned, 1);
+/// let logs = LogQuery { filter: FilterOf::all(), hashes: Default::default(), page: page() };
+/// assert_eq!(view.explain_logs(&logs)?.rows_returned, 2);
+/// let schemas = SchemaQuery { filter: FilterOf::all(), order: SchemaOrder::Created, page: page() };
+/// let version = view.schemas(&schemas)?.items.remove(0).version;
+/// assert!(view.schema(&version)?.is_some() && view.mapping().is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct LedgerView {
     journal: Arc<dyn JournalReader>,

@@ -141,6 +141,21 @@ impl Store {
     /// Imports logs like [`Store::import`], but refuses logs that the ledger already has. Blocks the thread;
     /// [`import_new_async`](Self::import_new_async) does not.
     ///
+    /// ```
+    /// use ledger_store::{Store, json::read_log, ledger_core::LedgerName};
+    /// let store = Store::in_memory();
+    /// let ledger = store.ledger("main")?;
+    /// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// let mut text = Vec::new();
+    /// ledger.export_logs(&mut text)?;
+    /// let log = read_log(std::str::from_utf8(&text)?.trim_end())?;
+    /// store.ledger("copy")?.create(Default::default())?;
+    /// let copy = LedgerName::parse("copy")?;
+    /// store.import_new(&copy, std::slice::from_ref(&log))?;
+    /// assert!(store.import_new(&copy, &[log]).is_err()); // `import` would skip it
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Store::import`], and [`ImportRefusal::LogExists`] for a log that is there.

@@ -32,6 +32,18 @@ impl Store {
     /// Sets metadata keys of a ledger. Other keys stay unchanged. Blocks the thread;
     /// [`set_ledger_metadata_async`](Self::set_ledger_metadata_async) does not.
     ///
+    /// ```
+    /// use ledger_store::{Store, WriteError, ledger_core::{LedgerName, Metadata}};
+    /// let store = Store::in_memory();
+    /// let main = LedgerName::parse("main")?;
+    /// assert!(store.set_ledger_metadata(&main, Metadata::EMPTY).is_err());
+    /// store.create_ledger(main.clone(), Default::default())?;
+    /// store.set_ledger_metadata(&main, Metadata::from([("team", "payments"), ("old", "yes")]))?;
+    /// store.delete_ledger_metadata(&main, "old")?;
+    /// assert_eq!(store.ledger("main")?.info()?.metadata, Metadata::from([("team", "payments")]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`WriteError::LedgerNotFound`], and the errors that any write can have.
@@ -90,6 +102,18 @@ impl Store {
     /// Replaces the v1 mapping of a ledger: its contracts, as JSON text, which is stored unchanged. The store does
     /// not enforce them. A caller that wants a command to obey them puts them into the rules of the command. Blocks
     /// the thread; [`set_mapping_async`](Self::set_mapping_async) does not.
+    ///
+    /// ```
+    /// use ledger_store::{Store, ledger_core::LedgerName};
+    /// let store = Store::in_memory();
+    /// let main = LedgerName::parse("main")?;
+    /// store.create_ledger(main.clone(), Default::default())?;
+    /// let mapping = r#"{"contracts": [{"account": "users:*", "expr": {"$gte": ["$balance", 0]}}]}"#;
+    /// store.set_mapping(&main, mapping.to_owned())?;
+    /// let view = store.ledger("main")?.view().expect("the ledger exists");
+    /// assert_eq!(view.mapping().map(|text| &**text), Some(mapping));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
