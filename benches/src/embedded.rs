@@ -33,7 +33,7 @@ pub struct Load {
     pub memory_budget: usize,
     /// Directory of the data, or `None` for a temporary one.
     pub data: Option<PathBuf>,
-    /// Whether to print progress each second.
+    /// True if the program prints its progress each second.
     pub verbose: bool,
     /// Compares the store with a naive engine that keeps everything in one B-tree. `compare::run` reads this field;
     /// [`run`] ignores it.

@@ -52,7 +52,7 @@ pub struct ReadRequest {
     pub name: &'static str,
     /// Required median and 99th percentile in milliseconds.
     pub must: (f64, f64),
-    /// Whether the answer has no body.
+    /// True if the answer has no body.
     pub is_head: bool,
     /// Returns path and query below the ledger.
     pub path: fn(&mut ReadTarget) -> String,

@@ -126,7 +126,7 @@ pub struct CreateTransaction {
     pub timestamp: Option<Timestamp>,
     /// A reference that no other transaction of the ledger has.
     pub reference: Option<Reference>,
-    /// Whether accounts other than `world` may go below zero.
+    /// Permission for accounts other than `world` to go below zero.
     pub overdraft: Overdraft,
     /// The rules that check the postings.
     pub rules: Rules,
@@ -271,7 +271,7 @@ impl VariableValue {
 pub struct RevertTransaction {
     /// The transaction to revert.
     pub id: TransactionId,
-    /// Whether accounts may go below zero because of the revert.
+    /// Permission for accounts to go below zero because of the revert.
     pub overdraft: Overdraft,
     /// The effective date of the new transaction.
     pub dated: RevertDate,

@@ -92,7 +92,7 @@ pub enum Switch {
     Off,
 }
 
-/// Whether and when log entries get their wire hash.
+/// The time at which log entries get their wire hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]

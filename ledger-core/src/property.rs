@@ -67,7 +67,7 @@ pub enum Property {
     FirstUsage,
     /// Insertion date of an account.
     InsertionDate,
-    /// Whether a transaction is reverted.
+    /// True for a transaction that is reverted.
     Reverted,
     /// The number of a transaction or log entry.
     Id,

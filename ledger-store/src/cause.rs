@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Why an operation of the store failed: a text for people, and the error below it if there is one.
+/// The reason why an operation of the store failed: a text for people, and the error below it if there is one.
 ///
 /// Cloning is cheap. Two causes are equal if their texts are.
 ///

@@ -30,7 +30,7 @@ impl FreeSpace {
         Self { disk, dir, floor }
     }
 
-    /// Whether the free space is below the floor. False for a disk that cannot report its free space.
+    /// Returns whether the free space is below the floor. False for a disk that cannot report its free space.
     pub(crate) fn is_low(&self) -> bool {
         let space = self.disk.space(&self.dir).ok().flatten();
         space.is_some_and(|space| space.free < self.floor.unwrap_or_else(|| floor_of(space)))

@@ -14,8 +14,8 @@ pub struct ImportedLog {
     /// For a revert: the date that the log states for the last change of the original. Shown with the log. `None`
     /// means the date of the revert.
     pub original_updated_at: Option<Timestamp>,
-    /// Whether the log stated the volumes after its transaction. If it did not, as in some releases, they are not
-    /// shown either.
+    /// True if the log stated the volumes after its transaction. Some releases do not state them, and then the store
+    /// does not show them either.
     pub tells_volumes: bool,
 }
 

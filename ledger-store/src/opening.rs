@@ -48,7 +48,7 @@ pub(crate) struct Opened {
 #[derive(Debug)]
 pub(crate) struct RebuildReason {
     pub(crate) reason: String,
-    /// Whether the old index was damaged, in contrast to missing or outdated.
+    /// True if the old index was damaged, in contrast to missing or outdated.
     pub(crate) is_damage: bool,
 }
 

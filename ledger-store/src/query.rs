@@ -67,9 +67,9 @@ pub struct PageRequest<K> {
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
-    /// Whether the list has items after this page.
+    /// True if the list has items after this page.
     pub has_next: bool,
-    /// Whether the list has items before this page.
+    /// True if the list has items before this page.
     pub has_previous: bool,
 }
 
@@ -106,7 +106,7 @@ pub struct LedgerInfo {
     pub deleted_at: Option<Timestamp>,
 }
 
-/// Whether a list of ledgers includes deleted ones.
+/// Treatment of deleted ledgers in a list of ledgers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Deleted {
     /// Leaves out deleted ledgers.
@@ -291,9 +291,9 @@ pub struct TransactionKey {
 pub struct Explanation {
     /// The index that supplied the candidates, as text for a person.
     pub index: String,
-    /// Whether the index selects exactly the items of the filter, so that the filter need not be tested.
+    /// True if the index selects exactly the items of the filter, so that the filter need not be tested.
     pub is_exact: bool,
-    /// Whether candidates come in list order, so that the search can stop at a full page.
+    /// True if candidates come in list order, so that the search can stop at a full page.
     pub is_sorted: bool,
     /// Number of rows that were read to choose the index.
     pub rows_planning: u64,
@@ -325,7 +325,7 @@ pub struct TransactionQuery {
     pub filter: FilterOf<Transactions>,
     /// The date as of which to answer. Leaves out transactions with a later effective date. `None` means now.
     pub at: Option<Timestamp>,
-    /// Whether to include effective volumes.
+    /// True if the transactions contain their effective volumes.
     pub effective_volumes: bool,
     /// The order of the list.
     pub order: TransactionOrder,

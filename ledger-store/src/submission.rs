@@ -16,7 +16,7 @@ pub struct Submission {
     pub requests: Vec<Request>,
     /// The effect of a refusal on the other commands.
     pub atomicity: Atomicity,
-    /// Whether the commands are recorded.
+    /// The choice between recording the commands and only trying them.
     pub mode: Mode,
     /// How much detail the outcomes contain.
     pub detail: Detail,
@@ -95,7 +95,7 @@ pub enum Atomicity {
     AsOne,
 }
 
-/// Whether a submission is recorded.
+/// The choice between recording a submission and only trying it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mode {
     /// The submission is durably recorded before it is answered.
@@ -142,7 +142,7 @@ pub struct Receipt {
     pub transaction: Option<TransactionId>,
     /// The insertion date.
     pub date: Timestamp,
-    /// Whether this repeats the first answer for an idempotency key.
+    /// True if this outcome repeats the first one for an idempotency key.
     pub replayed: bool,
     /// The log entry, with [`Detail::Entry`].
     pub entry: Option<Box<LogEntry>>,

@@ -18,7 +18,7 @@ pub(crate) struct Tombstone {
     pub(crate) info: Arc<LedgerInfo>,
     /// The journal section of its entries.
     pub(crate) section: u32,
-    /// Whether its data is completely gone from the index and the journal.
+    /// True if the index and the journal contain no data of the ledger any more.
     pub(crate) is_reclaimed: bool,
 }
 

@@ -269,7 +269,7 @@ pub struct LogImporter {
     report: ImportReport,
     /// Refuse logs that the ledger already has, and descriptions of ledgers.
     is_strict: bool,
-    /// Whether a description may follow, because no log was read yet.
+    /// True if a description may follow, because no log was read yet.
     is_at_start: bool,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Counters {
     pub(crate) assets: u32,
     /// Number of metadata keys that have a number.
     pub(crate) keys: u32,
-    /// Whether anything was written to the ledger other than by import.
+    /// True if anything was written to the ledger other than by import.
     pub(crate) in_use: bool,
     /// Number of schema versions.
     pub(crate) schemas: u32,
@@ -83,7 +83,7 @@ pub(crate) struct LedgerHead {
     pub(crate) counters: Counters,
     /// The v1 mapping as JSON text, if one was set.
     pub(crate) mapping: Option<Arc<str>>,
-    /// Whether the ledger was removed for good. Its number is never reused, it keeps no data, and it answers no
+    /// True if the ledger was removed for good. Its number is never reused, it keeps no data, and it answers no
     /// request.
     pub(crate) is_removed: bool,
 }

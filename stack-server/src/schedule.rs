@@ -69,7 +69,7 @@ struct Calendar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Set {
     bits: u64,
-    /// Whether the field contains `*` or `?`, without a step or with step 1. If this is a field of days, the other
+    /// True if the field contains `*` or `?`, without a step or with step 1. If this is a field of days, the other
     /// field of days decides the day alone.
     is_any: bool,
 }

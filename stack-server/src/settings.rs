@@ -54,7 +54,7 @@ pub struct Settings {
     pub profile: Option<Profile>,
     /// The release of API v1 for clients whose headers do not name one.
     pub compat: Compat,
-    /// Whether API v1 accepts a transaction that is dated before the last one.
+    /// The treatment of transactions of API v1 that are dated before the last one.
     pub past_dates: PastDates,
     /// The first id of new ledgers; `None` chooses it by profile: 0 for 2.0, 1 for 2.x.
     pub first_id: Option<FirstId>,
@@ -66,13 +66,13 @@ pub struct Settings {
     pub max_page_size: u32,
     /// The wording of errors in scripts that name no runtime.
     pub runtime: Runtime,
-    /// Whether the server refuses every request that could write.
+    /// True if the server refuses every request that could write.
     pub read_only: bool,
-    /// Whether callers may choose the features of new ledgers.
+    /// True if callers may choose the features of new ledgers.
     pub experimental_features: bool,
-    /// Whether the server offers exporters and pipelines.
+    /// True if the server offers exporters and pipelines.
     pub experimental_exporters: bool,
-    /// Whether this process does the background work: it runs pipelines and connectors, and removes deleted buckets. A
+    /// True if this process does the background work: it runs pipelines and connectors, and removes deleted buckets. A
     /// read-only server only runs pipelines.
     pub worker: bool,
     /// The times at which the server permanently removes deleted buckets whose retention has ended.
@@ -97,7 +97,7 @@ pub struct Settings {
     /// The key that encrypts the configurations of connectors and the numbers of bank accounts. `None` derives one from
     /// a secret in the data directory.
     pub encryption_key: Option<EncryptionKey>,
-    /// Whether the API masks the secrets in configurations of connectors.
+    /// True if the API masks the secrets in configurations of connectors.
     pub redact_config: bool,
     /// The path of the generic connector API, such as `/api/generic`.
     pub generic_mount: MountPath,
@@ -121,7 +121,7 @@ pub struct Settings {
     pub allowed_hosts: Vec<HostName>,
     /// Origins whose web pages may use a server that requires no tokens.
     pub cors_origins: Vec<Origin>,
-    /// Whether all connections come from a proxy, which serves clients of other machines.
+    /// True if all connections come from a proxy, which serves clients of other machines.
     pub behind_proxy: bool,
     /// Number of threads that serve HTTP: half of the machine's processors by default, and at least one.
     pub http_threads: usize,

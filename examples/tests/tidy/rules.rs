@@ -13,7 +13,8 @@ const FUNCTION_LINES_MAX: usize = 70;
 const TEST_NAME_MAX: usize = 50;
 
 /// Words with which no doc comment may begin. They start with a clause instead of a subject.
-const OPENINGS: [&str; 6] = ["What", "Who", "Whoever", "That which", "So much", "So many"];
+const OPENINGS: [&str; 10] =
+    ["What", "Who", "Whoever", "Whether", "Where", "Which", "Why", "That which", "So much", "So many"];
 
 /// The rules, by the names that the list of exceptions uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

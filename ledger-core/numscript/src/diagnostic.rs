@@ -28,7 +28,7 @@ pub struct Diagnostic {
     pub range: Range,
     /// Position of the finding in bytes.
     pub span: Span,
-    /// Whether a ledger refuses the script because of this finding. Other findings are advice.
+    /// True if a ledger refuses the script because of this finding. Other findings are advice.
     pub fatal: bool,
 }
 

@@ -130,7 +130,7 @@ pub struct Options {
     pub profile: Profile,
     /// The features that are on in addition to those that the script names.
     pub flags: Flags,
-    /// Whether the run records a trace of its postings.
+    /// The switch for the trace of the postings.
     pub trace: Tracing,
     /// The treatment of a `send` that moves nothing.
     pub empty_sends: EmptySends,
@@ -147,7 +147,7 @@ pub enum EmptySends {
     Recorded,
 }
 
-/// Whether a run records how its postings came about. Costs nothing when off.
+/// The switch for a record of how the postings of a run came about. Costs nothing when off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Tracing {
     /// The run records nothing.

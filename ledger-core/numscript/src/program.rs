@@ -144,6 +144,6 @@ pub(super) struct Call {
     /// The function, or `None` if no function that returns a value has this name.
     pub(super) function: Option<Function>,
     pub(super) arguments: Box<[Expr]>,
-    /// Whether the call is outside the `vars` block, where it needs a feature flag.
+    /// True if the call is outside the `vars` block, where it needs a feature flag.
     pub(super) mid_script: bool,
 }

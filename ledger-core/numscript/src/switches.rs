@@ -76,7 +76,7 @@ pub(super) enum ExtraVariables {
     Ignore,
 }
 
-/// Whether a monetary variable may be negative.
+/// Treatment of negative monetary variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NegativeVariable {
     Refuse,

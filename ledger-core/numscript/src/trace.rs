@@ -31,7 +31,7 @@ pub struct Withdrawal {
     pub gave: Amount,
     /// The limit of the source.
     pub bound: Bound,
-    /// Whether the funds went back because a `oneof` took another branch.
+    /// True if the funds went back because a `oneof` took another branch.
     pub returned: bool,
 }
 

@@ -64,7 +64,7 @@ pub struct ModelRequest<'a> {
 pub struct ModelAnswer {
     /// The log entry. For a dry run, the entry that would have been recorded.
     pub entry: LogEntry,
-    /// Whether the idempotency key was used before, so that this repeats the first answer.
+    /// True if the idempotency key was used before, so that this answer repeats the first one.
     pub replayed: bool,
     /// The refusal that strict enforcement of the schema would have returned.
     pub violation: Option<Rejection>,

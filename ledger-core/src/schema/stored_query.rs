@@ -29,7 +29,7 @@ pub struct QueryVariable {
     pub kind: VariableType,
     /// The value for requests that give none.
     pub default: Option<Json>,
-    /// Whether the schema declares it by its type alone.
+    /// True if the schema declares the variable by its type alone.
     bare: bool,
 }
 

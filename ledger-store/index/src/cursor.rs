@@ -66,7 +66,7 @@ pub struct Cursor<R: Row> {
     unopened: Vec<UnopenedSource<R>>,
     sources: Vec<Source<R>>,
     heap: Heap<R::Key>,
-    /// Whether all rows of one source come before those of the next.
+    /// True if all rows of one source come before those of the next.
     in_sequence: bool,
 }
 

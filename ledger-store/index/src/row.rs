@@ -25,7 +25,7 @@ pub trait Row: Clone + Debug + Send + Sync + 'static {
     const SUPERSEDES: bool = false;
     /// Size of most keys in bytes, or more. A block reserves it for its own key and for that of the next block.
     const KEY_BYTES: usize = SHORT_KEY_BYTES;
-    /// Whether rows depend on those before them; see [`link`](Self::link).
+    /// True if rows of the table depend on those before them; see [`link`](Self::link).
     const LINKED: bool = false;
     /// True if [`probe_key`](Self::probe_key) ascends with the key.
     const PROBE_KEYS_ASCEND: bool = true;

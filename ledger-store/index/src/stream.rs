@@ -114,7 +114,7 @@ pub(super) struct RunStream<R: Row> {
     end: usize,
     /// The next row, or `None` at the end.
     row: Option<R>,
-    /// Whether that is the first row of the block.
+    /// True if the next row is the first one of the block.
     is_at_block_start: bool,
 }
 

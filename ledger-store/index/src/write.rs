@@ -22,7 +22,7 @@ pub struct IndexWrite {
     txn: Option<WriteTransaction>,
     /// Keeps the file open until the transaction has ended.
     file: Arc<OpenFile>,
-    /// Whether an operation failed, so that the content of the transaction is unknown.
+    /// True if an operation failed, so that the content of the transaction is unknown.
     broken: Cell<bool>,
     /// The buffer in which runs are built, one after the other.
     buffer: Cell<Output>,

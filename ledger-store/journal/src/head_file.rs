@@ -42,7 +42,7 @@ const FILE_BYTES: usize = SLOT_SPACING as usize + 512;
 /// How far the journal was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeadRecord {
-    /// Whether the journal was closed: nothing was appended after the mark, and everything is durable.
+    /// True if the journal was closed: nothing was appended after the mark, and everything is durable.
     pub(super) is_closed: bool,
     /// The boot of the machine in which it was written, if known.
     pub(super) boot: Option<BootId>,

@@ -9,7 +9,7 @@ use super::{Chunk, ChunkDraft, Head, JournalError, Position, SectionId};
 pub struct Freed {
     /// Number of bytes that were freed.
     pub bytes: u64,
-    /// Whether the sections are removed from all chunks.
+    /// True if no chunk contains the sections any more.
     pub is_done: bool,
 }
 

@@ -110,7 +110,7 @@ fn open_sealed(location: &JournalLocation, firsts: &[Position]) -> Result<Sealed
 /// The part of the journal that was certainly acknowledged.
 struct Acknowledged {
     mark: HeadRecord,
-    /// Whether the machine has not rebooted since the mark was written.
+    /// True if the machine has not rebooted since the mark was written.
     same_boot: bool,
 }
 

@@ -39,7 +39,8 @@ pub struct DroppedTail {
     pub position: u64,
     /// Number of its bytes on disk, from its first to its last byte that is not zero.
     pub bytes: u64,
-    /// Whether some of it may have been acknowledged. It was not if the machine has not rebooted since it was written.
+    /// True if the store may have acknowledged some of the dropped entries. False if the machine has not rebooted since
+    /// they were written.
     pub may_have_been_acknowledged: bool,
 }
 
@@ -61,7 +62,7 @@ pub(super) struct SegmentWalk {
 struct InvalidTail {
     /// The offset after the last of these bytes.
     until: u64,
-    /// Whether a power cut can have left them.
+    /// True if a power cut can have left these bytes.
     may_be_torn: bool,
     what: &'static str,
 }

@@ -56,7 +56,7 @@ pub(super) struct Segment {
     path: PathBuf,
     /// The file while it is open. Readers release the lock before they read from the disk.
     open: RwLock<Option<OpenSegment>>,
-    /// Whether `open` holds a file. Can be read without the lock.
+    /// True if `open` holds a file. Can be read without the lock.
     is_open: AtomicBool,
     /// The number of the last use, in the journal's count of uses.
     last_used: AtomicU64,
@@ -114,7 +114,7 @@ impl Segment {
         &self.path
     }
 
-    /// Whether its file is open.
+    /// Returns whether the segment's file is open.
     pub(super) fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Relaxed)
     }
@@ -378,7 +378,7 @@ impl Segment {
 
 pub(super) const NOT_CONTINUED: &str = "the chunk does not continue the one before it";
 
-/// Whether `later` comes directly after `earlier`.
+/// Returns whether `later` comes directly after `earlier`.
 fn follows(earlier: &Chunk, later: &Chunk) -> bool {
     (earlier.next(), earlier.chain()) == (later.first(), later.previous())
 }

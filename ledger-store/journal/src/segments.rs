@@ -49,7 +49,7 @@ pub struct SegmentedJournal {
     frames_end: AtomicU64,
     /// Number of appends since space was last prepared.
     appends: AtomicU64,
-    /// Whether the mark was written but not synced yet.
+    /// True if the mark was written but not synced yet.
     is_mark_unsynced: AtomicBool,
     head: Mutex<Head>,
     recent: Mutex<RecentChunks>,

@@ -252,7 +252,7 @@ fn failed<'a>(path: &'a Path, action: &'static str) -> impl Fn(io::Error) -> Dir
 /// A directory that this process has locked.
 struct LockedDirectory {
     contents: Contents,
-    /// Whether this call created the directory.
+    /// True if this call created the directory.
     is_new: bool,
     lock: Box<dyn DiskLock>,
 }

@@ -106,7 +106,7 @@ pub struct DocumentKey {
     pub index: u32,
     /// The key. Keys sort in byte order.
     pub key: Vec<u8>,
-    /// Whether no other document can have the same key in this index.
+    /// True if no other document can have the same key in this index.
     pub unique: bool,
 }
 

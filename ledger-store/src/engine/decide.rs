@@ -133,7 +133,7 @@ fn decide_submission(
 struct Commands<'a> {
     params: SubmissionParams,
     atomicity: Atomicity,
-    /// Whether a failed read fails only its own command. True for several commands that are not undone together.
+    /// True if a failed read fails only its own command, as for several commands that are not undone together.
     may_fail_alone: bool,
     requests: &'a mut [Request],
     programs: &'a Programs,

@@ -16,7 +16,7 @@ use crate::writer::{Batch, WrittenEntries};
 /// earlier entry may belong to the batch that is being committed, it first waits for that commit.
 pub(super) struct EngineEntries<'a> {
     pub(super) engine: &'a Engine,
-    /// Whether this thread already holds the committer lock, so that no commit is running.
+    /// True if this thread already holds the committer lock, so that no commit is running.
     pub(super) has_committer_lock: bool,
 }
 

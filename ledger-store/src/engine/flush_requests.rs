@@ -55,6 +55,6 @@ impl Flushes {
 #[derive(Clone)]
 pub(super) struct Failing {
     pub(super) reason: String,
-    /// Whether the disk is full.
+    /// True if the disk is full.
     pub(super) is_disk_full: bool,
 }

@@ -11,7 +11,7 @@ use super::work::FAULT;
 /// local variables drop in reverse order, so the store stops before it releases the locks over half-changed state.
 pub(super) struct StopOnPanic<'a> {
     engine: &'a Engine,
-    /// Whether the thread was already unwinding when it made the guard. A destructor of the application may write while
+    /// True if the thread was already unwinding when it made the guard. A destructor of the application may write while
     /// its thread unwinds. That panic is not a bug in the store.
     was_panicking: bool,
 }

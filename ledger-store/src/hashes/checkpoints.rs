@@ -18,7 +18,7 @@ pub(crate) struct Hashes {
     flushed: Mutex<Vec<((u32, u64), WireHash)>>,
     next: Mutex<Position>,
     advanced: Condvar,
-    /// Whether the thread is failing to read and will try again.
+    /// True if the thread is failing to read and will try again.
     is_failing: AtomicBool,
     /// Committed entries that are not hashed yet.
     pub(crate) feed: Feed,

@@ -51,7 +51,7 @@ pub(crate) struct Unhashed {
     end: usize,
     /// Requests by submission.
     requests: Vec<Vec<Request>>,
-    /// Whether entries were added whose requests are not handed over yet.
+    /// True if entries were added whose requests are not handed over yet.
     awaits: bool,
     dates: TimestampText,
 }
@@ -199,7 +199,7 @@ pub(crate) struct QueuedBatch {
 struct Waiting {
     batches: VecDeque<QueuedBatch>,
     bytes: usize,
-    /// Whether batches are accepted. Until then, the hashing thread reads entries from the journal.
+    /// True if batches are accepted. Until then, the hashing thread reads entries from the journal.
     open: bool,
     spare: Vec<Unhashed>,
     /// The size of the last batch, by which the buffers of the next are allocated.

@@ -11,9 +11,9 @@ use crate::read::FedLog;
 /// The optional members of a written log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogShape {
-    /// Whether a revert contains the whole reverted transaction instead of its id.
+    /// True if a revert contains the whole reverted transaction instead of its id.
     pub whole_reverts: bool,
-    /// Whether transactions contain their volumes by effective date.
+    /// True if transactions contain their volumes by effective date.
     pub effective_volumes: bool,
 }
 

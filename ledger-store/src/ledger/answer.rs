@@ -20,7 +20,7 @@ pub struct Committed {
     pub transaction: Transaction,
     /// The id of its entry in the log of the ledger.
     pub log: LogId,
-    /// Whether an earlier request with the same idempotency key recorded the transaction, and this one recorded
+    /// True if an earlier request with the same idempotency key recorded the transaction, and this one recorded
     /// nothing.
     pub replayed: bool,
 }

@@ -14,7 +14,7 @@ use crate::error::ReadError;
 use crate::lookup::missing;
 use crate::quantity::quantity_of;
 
-/// Where the transactions are that were recorded after a given one.
+/// The place of the transactions that were recorded after a given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LaterTransactions {
     /// All of them are in memory, because the transaction was recorded just now.

@@ -62,7 +62,7 @@ pub struct FedLog {
     pub number: u32,
     /// Features of the log's ledger.
     pub features: Features,
-    /// Whether an import copied the log from another ledger. An imported log does not report a new event.
+    /// True if an import copied the log from another ledger. An imported log does not report a new event.
     pub imported: bool,
     /// The log in the form in which lists return it.
     pub log: LogView,
@@ -92,7 +92,7 @@ pub struct FeedSize {
 pub struct FedLogs {
     /// Logs in ascending order of id.
     pub logs: Vec<FedLog>,
-    /// Whether the snapshot has more logs after this part.
+    /// True if the snapshot has more logs after this part.
     pub has_more: bool,
 }
 

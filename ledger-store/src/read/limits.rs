@@ -78,7 +78,7 @@ impl Meter {
         self.rows.get()
     }
 
-    /// Whether the time limit has passed.
+    /// Returns whether the time limit has passed.
     pub(crate) fn is_late(&self) -> bool {
         self.began.get().elapsed() > self.limits.time_max
     }

@@ -53,7 +53,7 @@ impl<T: Weight> PageBuilder<T> {
         Self { items: Vec::new(), size: request.size.max(1), bytes: 0, bytes_max, more: false }
     }
 
-    /// Whether the page is full. The next item then only shows that more items exist.
+    /// Returns whether the page is full. The next item then only shows that more items exist.
     pub(crate) fn is_full(&self) -> bool {
         self.items.len() >= self.size || (self.bytes >= self.bytes_max && !self.items.is_empty())
     }

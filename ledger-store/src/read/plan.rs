@@ -73,7 +73,7 @@ impl Driver {
 pub(crate) struct Plan {
     /// Leads to the candidates.
     pub(crate) driver: Driver,
-    /// Whether the filter selects every candidate, so that none needs a test.
+    /// True if the filter selects every candidate, so that none needs a test.
     pub(crate) is_exact: bool,
     /// Ids that the filter can select.
     pub(crate) ids: Span<u64>,

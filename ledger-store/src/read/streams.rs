@@ -40,12 +40,12 @@ impl<K: Ord + Copy> Span<K> {
         self.to = self.to.min(to);
     }
 
-    /// Whether the range contains no key.
+    /// Returns whether the range contains no key.
     pub(crate) fn is_empty(&self) -> bool {
         self.from > self.to
     }
 
-    /// Whether the range contains a key.
+    /// Returns whether the range contains a key.
     pub(crate) fn holds(&self, key: K) -> bool {
         self.from <= key && key <= self.to
     }

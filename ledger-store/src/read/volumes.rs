@@ -49,7 +49,7 @@ struct RowWalk<'q> {
     direction: Direction,
     /// The account whose rows come first; the first account if `None`.
     start: Option<&'q str>,
-    /// Whether rows come in order of address and asset. Otherwise the walk uses the order that is fastest to read.
+    /// True if rows come in order of address and asset. Otherwise the walk uses the order that is fastest to read.
     is_ordered: bool,
 }
 

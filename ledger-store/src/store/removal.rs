@@ -33,7 +33,7 @@ pub struct Reclaimed {
     pub ledgers: usize,
     /// Number of bytes by which the journal's files shrank.
     pub journal_bytes: u64,
-    /// Whether all removed ledgers are reclaimed. `false` if the call was stopped early.
+    /// True if all removed ledgers are reclaimed. `false` if the call was stopped early.
     pub is_done: bool,
 }
 

@@ -14,7 +14,7 @@ pub struct Opening {
     pub rebuilt: Option<String>,
     /// An incomplete write at the end of the journal that was dropped.
     pub dropped_tail: Option<DroppedTail>,
-    /// Whether the index was rebuilt because it was damaged. The old one is kept as `index.redb.damaged`, and
+    /// True if the index was rebuilt because it was damaged. The old one is kept as `index.redb.damaged`, and
     /// [`Store::verify`](crate::Store::verify) reports it.
     pub was_damaged: bool,
 }

@@ -70,9 +70,9 @@ pub(crate) struct State {
     /// Numbers that no entry may use again.
     pub(crate) used_numbers: UsedNumbers,
     pub(crate) undo: Option<Undo>,
-    /// Whether applying an entry failed halfway and was not undone.
+    /// True if applying an entry failed halfway and was not undone.
     pub(super) half_changed: bool,
-    /// Which of the next reads fails, counted from 1; 0 for none.
+    /// The number of the read to fail, counted from 1 for the next one; 0 for none.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fail_read: std::cell::Cell<u64>,
     pub(crate) schemas: SchemaCache,

@@ -29,7 +29,7 @@ pub(super) struct LogApplication<'a, 'r> {
 /// An account that the entry touches.
 pub(super) struct TouchedAccount {
     slot: SlotId,
-    /// Whether a version of its document must be written.
+    /// True if a version of its document must be written.
     document_changed: bool,
 }
 

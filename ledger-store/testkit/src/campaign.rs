@@ -23,7 +23,7 @@ pub struct Campaign {
     pub first_seed: u64,
     /// Number of runs.
     pub runs: u64,
-    /// Whether syncs do nothing. The runs must then fail, which shows that the campaign notices lost writes.
+    /// True if syncs do nothing. The runs must then fail, which shows that the campaign notices lost writes.
     pub lying_syncs: bool,
     /// The work before and after the cuts.
     pub scenario: Scenario,

@@ -27,7 +27,7 @@ pub(crate) struct Settings {
     pub(crate) fails_reads_one_in: u64,
     /// Remove the index before one opening in this many; 0 for never.
     pub(crate) rebuilds_one_in: u64,
-    /// Whether syncs of the disk do nothing.
+    /// True if syncs of the disk do nothing.
     pub(crate) lying_syncs: bool,
 }
 

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 #[derive(Clone, Debug)]
 struct TrackedLedger {
     info: LedgerInfo,
-    /// Whether the ledger accepts no more imported logs.
+    /// True if the ledger accepts no more imported logs.
     is_in_use: bool,
     /// The mapping of API v1 as JSON text, if it was set: contracts, which say how far balances of accounts may fall.
     mapping: Option<String>,

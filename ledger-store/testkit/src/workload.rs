@@ -59,7 +59,7 @@ pub struct ImportStep {
     pub count: usize,
     /// The index of a log that is changed before the import, or `None`.
     pub damaged: Option<usize>,
-    /// Whether to import again the logs that the ledger already has.
+    /// True if the import repeats the logs that the ledger already has.
     pub again: bool,
 }
 

@@ -46,7 +46,7 @@ type History = Vec<SentSubmission>;
 struct SentSubmission {
     /// The references of its transactions.
     references: Vec<String>,
-    /// Whether the rules refuse it in any case.
+    /// True if the rules refuse the submission in any case.
     is_refused: bool,
     known: KnownOutcome,
 }

@@ -71,7 +71,7 @@ struct Shared {
     pipelines: Arc<PipelineMonitor>,
     policy: ExporterPolicy,
     connectors: Engine,
-    /// Whether the store refused the last write because the disk is nearly full.
+    /// True if the store refused the last write because the disk is nearly full.
     is_full: AtomicBool,
     /// Limits warnings about writes that violate the schema of their ledger.
     violations: WarningLimiter,

@@ -111,8 +111,9 @@ impl Context<'_> {
         }
     }
 
-    /// Whether the client understands log ids in bulk results and the later form of reverts in logs. Clients behind the
-    /// mount of the stack refuse unknown members, except for the SDK of its third release, which requires them.
+    /// Returns whether the client understands log ids in bulk results and the later form of reverts in logs. Clients
+    /// behind the mount of the stack refuse unknown members, except for the SDK of its third release, which requires
+    /// them.
     pub(crate) fn reads_later_forms(&self) -> bool {
         let later_client = || {
             let agent = self.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());

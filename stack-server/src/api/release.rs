@@ -10,7 +10,7 @@ use hyper::header::{HeaderMap, USER_AGENT};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
     pub(crate) numbers: [u64; 3],
-    /// Whether the release precedes 2.0.0, up to the last release whose clients expect the responses of 1.10.
+    /// True if the release precedes 2.0.0, up to the last release whose clients expect the responses of 1.10.
     pub(crate) is_early: bool,
 }
 

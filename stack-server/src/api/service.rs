@@ -36,7 +36,8 @@ pub(crate) async fn info(context: &Context<'_>, form: InfoForm) -> Result<Reply,
     Ok(json.reply(StatusCode::OK))
 }
 
-/// Whether the client may see names of ledgers and file paths. If the server requires tokens, the token must allow reads.
+/// Returns whether the client may see names of ledgers and file paths. If the server requires tokens, the token must
+/// allow reads.
 async fn is_trusted(context: &Context<'_>) -> bool {
     match context.app.guard() {
         None => true,

@@ -53,7 +53,7 @@ pub(crate) struct Meter<W> {
     out: W,
     is_terminal: bool,
     interval: Interval,
-    /// Whether the terminal currently shows a bar.
+    /// True if the terminal currently shows a bar.
     is_drawn: bool,
 }
 

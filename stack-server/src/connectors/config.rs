@@ -20,7 +20,7 @@ pub(crate) struct Parameter {
     pub(crate) default: &'static str,
     /// The places that show the parameter.
     pub(crate) visibility: Visibility,
-    /// Whether the value gives access to the provider.
+    /// True if the value gives access to the provider.
     pub(crate) is_secret: bool,
 }
 

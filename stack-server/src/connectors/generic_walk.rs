@@ -27,7 +27,7 @@ pub(super) struct WalkPosition {
     last: String,
     /// Number of repeated requests for this page.
     tries: u64,
-    /// Whether the dates of some pages were out of order. The walk then does not prove that it found all records
+    /// True if the dates of some pages were out of order. The walk then does not prove that it found all records
     /// between them.
     is_mixed: bool,
 }

@@ -134,7 +134,7 @@ pub(crate) struct Page {
     pub(crate) state: Option<String>,
     /// Tasks to start.
     pub(crate) children: Vec<NewTask>,
-    /// Whether the next step follows without a pause.
+    /// True if the next step follows without a pause.
     pub(crate) has_more: bool,
     /// The reason why records of the page were skipped.
     pub(crate) warning: Option<String>,
@@ -146,7 +146,7 @@ pub(crate) struct NewTask {
     pub(crate) descriptor: String,
     pub(crate) schedule: Schedule,
     pub(crate) restart: Restart,
-    /// Whether the request that installs the connector waits until the task has ended.
+    /// True if the request that installs the connector waits until the task has ended.
     pub(crate) is_synchronous: bool,
 }
 
@@ -163,7 +163,7 @@ impl NewTask {
     }
 }
 
-/// Whether to start a task again if it already exists.
+/// Treatment of a task to start that already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restart {
     /// The task stays unchanged.
@@ -176,13 +176,13 @@ pub(crate) enum Restart {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) reason: String,
-    /// Whether and when to try again.
+    /// The time of the next try, if there is one.
     pub(crate) retry: Retry,
     /// The HTTP status of the provider's error response; 0 for all other failures.
     pub(crate) status: u16,
 }
 
-/// Whether and when a step is tried again.
+/// The time of the next try of a failed step, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
     /// Never. The task has failed.

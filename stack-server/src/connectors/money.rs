@@ -24,7 +24,7 @@ use crate::payments::record::{self, Versioned};
 use crate::payments::service::{Payments, require_installation};
 use crate::payments::task::{Schedule, Task};
 
-/// Whether a task pays or reverses a transfer initiation.
+/// The work of a task: to pay a transfer initiation, or to reverse it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Pay,

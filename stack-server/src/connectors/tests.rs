@@ -39,9 +39,9 @@ pub(crate) mod world;
 struct Script {
     answers: VecDeque<Result<Page, Failure>>,
     states: Vec<String>,
-    /// Whether the connector has a synchronous task.
+    /// True if the connector has a synchronous task.
     has_setup: bool,
-    /// Whether the connector has no tasks.
+    /// True if the connector has no tasks.
     is_idle: bool,
     /// Number of received orders. The provider never responds to them.
     orders: usize,

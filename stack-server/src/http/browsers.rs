@@ -159,7 +159,7 @@ impl Authority {
 #[derive(Clone, Debug)]
 pub(crate) struct BrowserPolicy {
     address: IpAddr,
-    /// Whether the server speaks TLS, so that its own pages have the scheme `https`.
+    /// True if the server speaks TLS, so that its own pages have the scheme `https`.
     is_secure: bool,
     hosts: Vec<HostName>,
     origins: Vec<Origin>,
@@ -225,7 +225,7 @@ impl BrowserPolicy {
         })
     }
 
-    /// Whether a host is a name of this server.
+    /// Returns whether a host is a name of this server.
     ///
     /// A server on the loopback interface has loopback names and addresses. A server that other machines reach can have
     /// any address and any name that nobody can register, such as those of containers and of machines in a local network:
@@ -243,13 +243,13 @@ impl BrowserPolicy {
     }
 }
 
-/// Whether nobody can own a name in the public DNS.
+/// Returns whether nobody can own the name in the public DNS.
 fn is_unregistrable(name: &str) -> bool {
     !name.contains('.') || PRIVATE_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Whether a page of another origin sent this request without an `Origin`, as images and scripts do. Following a link to
-/// this server is allowed, because the browser then shows a page of this server.
+/// Returns whether a page of another origin sent this request without an `Origin`, as images and scripts do. Following
+/// a link to this server is allowed, because the browser then shows a page of this server.
 fn is_hidden_cross_origin(parts: &Parts) -> bool {
     let Some(site) = parts.headers.get(FETCH_SITE) else { return false };
     let is_foreign = site == "cross-site" || site == "same-site";

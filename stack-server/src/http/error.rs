@@ -111,7 +111,7 @@ pub(crate) struct ApiError {
     pub(crate) code: Code,
     /// The message for the client.
     pub(crate) message: Cow<'static, str>,
-    /// Whether the same request may succeed in a moment.
+    /// True if the same request may succeed in a moment.
     pub(crate) transient: bool,
     /// The cause for the log, if the message does not tell it.
     cause: Option<Box<str>>,
@@ -179,7 +179,7 @@ impl ApiError {
         }
     }
 
-    /// Whether the request itself is not at fault, so that it may succeed later.
+    /// Returns whether the request itself is not at fault, so that it may succeed later.
     pub(crate) fn is_temporary(&self) -> bool {
         self.transient || self.status.is_server_error() || self.code == Code::ReadOnly
     }

@@ -29,7 +29,7 @@ pub(crate) fn first<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, JsonErr
 /// A JSON value that cannot be read.
 #[derive(Debug)]
 pub(crate) struct JsonError {
-    /// Where in the value, as `postings[0].amount`.
+    /// The path of the field in the value, as `postings[0].amount`.
     field: Option<String>,
     error: serde_json::Error,
 }

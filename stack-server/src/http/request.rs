@@ -120,7 +120,7 @@ impl<'a> Query<'a> {
         self.get(name).is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
     }
 
-    /// Whether the request is a dry run. Behind the mount of the stack `yes` is true as well.
+    /// Returns whether the request is a dry run. Behind the mount of the stack `yes` is true as well.
     pub(crate) fn dry_run(&self, profile: Profile) -> bool {
         self.flag("dryRun")
             || profile == Profile::Stack
@@ -224,7 +224,7 @@ pub(crate) fn loggable_target(uri: &Uri) -> String {
     format!("{}?{}", uri.path(), pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// Whether a parameter may hold a secret, by its decoded name.
+/// Returns whether a parameter may hold a secret, by its decoded name.
 fn is_secret(name: &str) -> bool {
     const WORDS: [&str; 8] =
         ["token", "secret", "password", "key", "code", "assertion", "credential", "signature"];
@@ -284,7 +284,7 @@ pub(crate) async fn body(
     }
 }
 
-/// Why a body was not read to its end.
+/// The reason why a body was not read to its end.
 enum BodyError {
     TooLarge,
     Incomplete,

@@ -53,7 +53,7 @@ struct Lines {
     part: Part,
     /// The beginning of an incomplete line.
     kept: Vec<u8>,
-    /// Whether the line is longer than `kept`.
+    /// True if the line is longer than `kept`.
     is_cut: bool,
     /// The last byte of the incomplete line.
     last: u8,

@@ -107,7 +107,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileErro
 #[derive(Debug)]
 struct Loaded {
     config: Arc<ServerConfig>,
-    /// When each file was last modified, as the last check found it.
+    /// The time when each file was last modified, as the last check found it.
     modified: Vec<Option<SystemTime>>,
     checked_at: Instant,
 }

@@ -23,7 +23,7 @@ pub(crate) struct Installation {
     pub(crate) created_at: Timestamp,
     /// The configuration as encrypted JSON.
     pub(crate) config: Vec<u8>,
-    /// Whether the installation is being removed with all of its records. Clients no longer see it.
+    /// True if the installation is being removed with all of its records. Clients no longer see it.
     pub(crate) is_being_removed: bool,
 }
 

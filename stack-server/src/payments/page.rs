@@ -49,7 +49,7 @@ pub(crate) struct Listing {
     pub(crate) order: Vec<SortKey>,
     pub(crate) from: PageBound,
     pub(crate) size: usize,
-    /// Whether some documents are skipped, so that a page may read many more than it contains.
+    /// True if some documents are skipped, so that a page may read many more than it contains.
     pub(crate) is_filtered: bool,
     /// A secondary key that a filter requires of all rows.
     pub(crate) index_filter: Option<IndexFilter>,

@@ -20,7 +20,7 @@ pub(crate) const BY_DATE: u32 = 1;
 /// Index of tasks by installation and descriptor. Its keys are unique.
 pub(crate) const BY_DESCRIPTOR: u32 = 2;
 
-/// When a task runs.
+/// The times at which a task runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Schedule {
     /// Once, at this time, or as soon as possible if there is no time.

@@ -29,7 +29,7 @@ pub(crate) struct Transfer {
     pub(crate) error: String,
     /// The provider's id of the transfer; empty until it is known.
     pub(crate) provider_id: String,
-    /// Whether the order may have been sent to the provider.
+    /// True if the order may have been sent to the provider.
     pub(crate) is_sent: bool,
 }
 

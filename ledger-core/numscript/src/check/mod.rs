@@ -117,9 +117,9 @@ struct Checker<'t> {
     // State of the current statement.
     /// The asset that the statement sends.
     sent: Option<AssetVar>,
-    /// Whether the statement sends everything and no `max` limits the current source.
+    /// True if the statement sends everything and no `max` limits the current source.
     sends_all: bool,
-    /// Whether an unbounded source precedes the current one.
+    /// True if an unbounded source precedes the current one.
     after_unbounded: bool,
     emptied: EmptiedAccounts<'t>,
 }

@@ -177,6 +177,6 @@ pub(crate) struct Call<'t> {
     /// The function, or `None` if no function with a value has this name.
     pub(crate) function: Option<Function>,
     pub(crate) arguments: Arguments,
-    /// Whether the call is outside the `vars` block, where it needs a feature flag.
+    /// True if the call is outside the `vars` block, where it needs a feature flag.
     pub(crate) mid_script: bool,
 }

@@ -18,7 +18,7 @@ pub(super) struct Console<'a> {
     pub(super) out: &'a mut dyn Write,
     /// Stream for messages about files that cannot be used.
     pub(super) errors: &'a mut dyn Write,
-    /// Whether `out` shows colours.
+    /// True if `out` shows colours.
     pub(super) colored: bool,
 }
 

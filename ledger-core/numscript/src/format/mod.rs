@@ -44,7 +44,7 @@ struct Printer<'a> {
     indent: usize,
     /// End of the last printed item in the text.
     last: u32,
-    /// Whether the output ends in a line comment, which needs a line end before anything else.
+    /// True if the output ends in a line comment, which needs a line end before anything else.
     after_line_comment: bool,
 }
 

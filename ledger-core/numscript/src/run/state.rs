@@ -20,7 +20,7 @@ pub(super) struct Holding {
     pub(super) stored: Option<IBig>,
     /// Sum of the movements of this run.
     pub(super) change: IBig,
-    /// Whether the run already asked for the balance.
+    /// True if the run already asked for the balance.
     pub(super) noted: bool,
     /// Index of the account's next holding, or `u32::MAX` at the end of the list.
     next: u32,

@@ -30,11 +30,11 @@ pub struct HistoryRow {
     pub backdated: Option<Box<BackdatedSums>>,
     /// Number of rows of the holding, including this one.
     pub ordinal: u32,
-    /// Whether the effective date differs from the insertion date.
+    /// True if the effective date differs from the insertion date.
     pub is_backdated: bool,
-    /// Whether the account is a source in the transaction.
+    /// True if the account is a source in the transaction.
     pub is_source: bool,
-    /// Whether the account is a destination in the transaction.
+    /// True if the account is a destination in the transaction.
     pub is_destination: bool,
 }
 

@@ -27,7 +27,7 @@ pub struct TermRow {
     ledger: u32,
     /// The lower bits of the space: the kind of subject.
     kind: u8,
-    /// Whether the term was set. Otherwise it was removed.
+    /// True if the term was set. Otherwise it was removed.
     pub(crate) present: bool,
 }
 

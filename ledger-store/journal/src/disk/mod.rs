@@ -21,8 +21,8 @@ pub use self::real::RealDisk;
 #[cfg(any(test, feature = "testing"))]
 pub use self::sim::{Faults, SimDisk};
 
-/// Whether a file to open is new. There is no "either": if a file that must exist does not, that is damage and never a
-/// fresh start.
+/// Opens a new file or an existing one. There is no "either": if a file that must exist does not, that is damage and
+/// never a fresh start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
     /// The file must not exist. It is created empty.

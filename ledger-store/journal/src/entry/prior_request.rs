@@ -9,7 +9,7 @@ use super::record::{Event, LogRecord, TargetRecord};
 pub struct PriorRequest {
     /// Hash of the request; empty if there is none.
     pub hash: SmolStr,
-    /// Whether another server may have computed the hash. It may use another function, so a difference proves nothing.
+    /// True if another server may have computed the hash. It may use another function, so a difference proves nothing.
     foreign: bool,
     operation: Operation,
 }
@@ -22,8 +22,8 @@ impl PriorRequest {
         Some((idempotency.key, Self { hash, foreign: log.imported, operation }))
     }
 
-    /// Whether a request may be a repetition of this one. If `several` commands share the key, only the hash can tell,
-    /// because nothing else records how many logs they created.
+    /// Returns whether a request may be a repetition of this one. If `several` commands share the key, only the hash
+    /// can tell, because nothing else records how many logs they created.
     pub fn is_repeated_by(&self, hash: &str, command: &Command, several: bool) -> bool {
         let unknown = self.foreign || self.hash.is_empty() || hash.is_empty();
         let is_same =

@@ -37,7 +37,7 @@ pub struct LogRecord<'a> {
     pub idempotency: Option<IdempotencyRecord<'a>>,
     /// Schema version that the request named.
     pub schema_version: Option<&'a str>,
-    /// Whether an import copied it from another ledger's log.
+    /// True if an import copied the entry from another ledger's log.
     pub imported: bool,
     /// The recorded change.
     pub event: Event<'a>,
@@ -160,7 +160,7 @@ pub struct TransactionRecord<'a> {
     /// Date of the last change of the reverted transaction, if it differs from the date of the log. Only imported
     /// transactions have one.
     pub original_updated_at: Option<Timestamp>,
-    /// Whether its log was imported without volumes and is therefore returned without them.
+    /// True if the transaction's log was imported without volumes, and is therefore returned without them.
     pub volumes_omitted: bool,
     /// Reference that the caller chose.
     pub reference: Option<&'a str>,
@@ -188,7 +188,7 @@ pub struct TransactionRecord<'a> {
 pub struct HoldingRecord<'a> {
     /// Number of the holding in its ledger.
     pub holding: u32,
-    /// Whether this entry is the first to touch it.
+    /// True if this entry is the first to touch the holding.
     pub is_new: bool,
     /// Account of the holding.
     pub account: AddressRef<'a>,
@@ -227,7 +227,7 @@ pub struct DocumentRecord<'a> {
 pub struct SecondaryKey<'a> {
     /// Number of the index.
     pub index: u32,
-    /// Whether no other document can have the same key in the index.
+    /// True if no other document can have the same key in the index.
     pub unique: bool,
     /// The key. Keys sort in byte order.
     pub key: &'a [u8],

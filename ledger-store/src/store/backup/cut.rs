@@ -37,7 +37,7 @@ struct CutSearch {
     usable: Position,
     /// The date of the last entry before the chunk, if that is a log.
     last: Option<Timestamp>,
-    /// Whether the restore point was passed.
+    /// True if the restore point was passed.
     is_past: bool,
 }
 

@@ -20,7 +20,7 @@ pub struct VerifyReport {
     /// The chain hash up to the last entry that was read, in hexadecimal digits. Compare it with one that was kept
     /// elsewhere.
     pub head: String,
-    /// Whether everything was examined. Damage that prevents further checks, and a thousand violations, end a
+    /// True if everything was examined. Damage that prevents further checks, and a thousand violations, end a
     /// verification early.
     pub complete: bool,
     /// The duration in seconds.

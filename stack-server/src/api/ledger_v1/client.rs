@@ -12,9 +12,9 @@ pub(crate) struct Client {
     /// The configured release, for clients that do not name theirs.
     compat: Compat,
     release: Option<Release>,
-    /// Whether this is the client that is shipped with servers of 2.4.
+    /// True if this is the client that is shipped with servers of 2.4.
     is_shipped: bool,
-    /// Whether the request came through the mount of the stack, whose clients know nothing later than 2.0.
+    /// True if the request came through the mount of the stack, whose clients know nothing later than 2.0.
     is_stack: bool,
 }
 

@@ -26,9 +26,9 @@ pub(crate) struct ListSpec {
     pub(crate) resource: Resource,
     /// The query parameters of the list. A request with a cursor must not have any of them.
     pub(crate) parameters: &'static [&'static str],
-    /// Whether the list accepts `metadata[…]` parameters.
+    /// True if the list accepts `metadata[…]` parameters.
     pub(crate) metadata: bool,
-    /// Whether the rows are in ascending order for clients of 2.4, which use only cursors for paging.
+    /// True if the rows are in ascending order for clients of 2.4, which use only cursors for paging.
     pub(crate) ascends_later: bool,
     /// The parameters that a count of 1.10 ignores.
     pub(crate) ignored_by_counts: &'static [&'static str],

@@ -121,7 +121,7 @@ struct EventBatch {
     after: Option<LogId>,
     /// The last log that was read, if no event in this part has its id.
     passed: Option<LogId>,
-    /// Whether more logs can be read at once.
+    /// True if more logs can be read at once.
     has_more: bool,
 }
 

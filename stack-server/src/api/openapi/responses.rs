@@ -21,9 +21,9 @@ struct Response {
     examples: BTreeMap<&'static str, Value>,
     codes: BTreeSet<&'static str>,
     headers: BTreeMap<&'static str, Value>,
-    /// Whether refusals have the form of the generic connector API.
+    /// True if refusals have the form of the generic connector API.
     is_generic: bool,
-    /// Whether refusals have the form of OAuth.
+    /// True if refusals have the form of OAuth.
     is_protocol: bool,
 }
 

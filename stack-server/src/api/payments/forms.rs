@@ -22,7 +22,7 @@ use crate::uuid::Uuid;
 /// version decides where they exclude each other, such as the names of statuses and of account types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reader {
-    /// Whether the client knows only the statuses and types of 1.10.
+    /// True if the client knows only the statuses and types of 1.10.
     pub(super) is_1_10: bool,
 }
 

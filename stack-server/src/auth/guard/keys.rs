@@ -153,7 +153,7 @@ struct Shared {
     known: Mutex<CachedKeys>,
     /// Time of the last request to the issuer. A task holds this lock during the request.
     asked: tokio::sync::Mutex<Option<Instant>>,
-    /// Whether a background refresh is running.
+    /// True if a background refresh is running.
     is_refreshing: AtomicBool,
 }
 

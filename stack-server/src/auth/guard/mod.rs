@@ -43,13 +43,13 @@ pub struct AuthSettings {
     /// The accepted audiences in tokens of the issuers; if empty, every audience is accepted. Tokens of this server's
     /// own authorization server are not checked, because they name their client.
     pub audiences: Vec<String>,
-    /// Whether the scopes of tokens are checked.
+    /// True if the scopes of tokens are checked.
     pub check_scopes: bool,
     /// The part of the ledger's scopes before the colon.
     pub service: String,
-    /// Whether tokens of this server's own authorization server are accepted.
+    /// True if tokens of this server's own authorization server are accepted.
     pub own: bool,
-    /// Whether scopes are checked on the management routes of the authorization server. This is a separate setting,
+    /// True if scopes are checked on the management routes of the authorization server. This is a separate setting,
     /// because existing clients of this API use these routes with tokens without scopes.
     pub check_management_scopes: bool,
 }

@@ -50,7 +50,7 @@ pub(super) struct ModelSession {
     pub(super) client: String,
     pub(super) user: String,
     pub(super) expires: u64,
-    /// Whether the store contains the session: it was not ended, and the sweep has not removed it.
+    /// True if the store contains the session: it was not ended, and the sweep has not removed it.
     pub(super) is_there: bool,
     pub(super) used_refresh_tokens: Vec<String>,
     pub(super) refresh_token: String,

@@ -95,11 +95,11 @@ pub struct Config {
     pub log_format: log::Format,
     /// The minimum level of log lines.
     pub log_level: Level,
-    /// Whether the server may listen without authentication on an address that other machines can reach.
+    /// True if the server may listen without authentication on an address that other machines can reach.
     pub allow_unauthenticated: bool,
-    /// Whether to accept a data directory that other users can write to.
+    /// True if the server accepts a data directory that other users can write to.
     pub allow_shared_directory: bool,
-    /// Whether requests need tokens.
+    /// True if requests need tokens.
     pub auth_enabled: bool,
     /// The issuers whose tokens are accepted. `None` derives them from `auth_enabled` and the configured issuers.
     pub auth_mode: Option<AuthMode>,
@@ -111,7 +111,7 @@ pub struct Config {
     pub settings: Settings,
     /// The brokers and topics of published events.
     pub publishing: PublishSettings,
-    /// Whether the command line or a variable contains the address of a separate worker. The server does the worker's
+    /// True if the command line or a variable contains the address of a separate worker. The server does the worker's
     /// work itself, and logs this.
     pub names_worker: bool,
     /// Given options that have no effect: flags of other servers, and invalid variables that other software also uses.

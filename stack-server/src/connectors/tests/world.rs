@@ -18,9 +18,9 @@ use crate::payments::record::Record as _;
 pub(crate) struct Book {
     /// All amounts of each payment, with the current one last.
     pub(crate) amounts: Vec<Vec<i64>>,
-    /// Whether each run reads all payments again. Otherwise it continues after the known ones.
+    /// True if each run reads all payments again. Otherwise it continues after the known ones.
     pub(crate) walks_again: bool,
-    /// Whether the connector has no tasks.
+    /// True if the connector has no tasks.
     pub(crate) is_idle: bool,
     /// The orders to move money, by idempotency key. A repeated order gets the first response again.
     pub(crate) orders: BTreeMap<String, OrderState>,

@@ -57,7 +57,7 @@ impl Pool {
         Self(Arc::new(Shared { max, state: Mutex::default() }))
     }
 
-    /// Whether all bytes are in use.
+    /// Returns whether all bytes are in use.
     pub(crate) fn is_full(&self) -> bool {
         self.0.lock().used >= self.0.max
     }

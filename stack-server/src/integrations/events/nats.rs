@@ -31,7 +31,7 @@ pub struct NatsSettings {
     pub client_id: Option<String>,
     /// The pause between attempts to connect.
     pub reconnect_wait: Duration,
-    /// Whether to create a stream for a topic that has none.
+    /// True if the server creates a stream for a topic that has none.
     pub auto_provision: bool,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Position {
     /// The position in the document.
     written: FeedPosition,
     written_at: Instant,
-    /// Whether an event was delivered since the document was written.
+    /// True if an event was delivered since the document was written.
     delivered: bool,
 }
 

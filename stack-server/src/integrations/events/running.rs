@@ -23,11 +23,11 @@ use crate::limits::DELIVERY_STOP_TIMEOUT;
 pub struct PublishSettings {
     /// The topic of each event type.
     pub topics: Topics,
-    /// Whether to post events over HTTP. The topic is the address.
+    /// True if the server posts events over HTTP. The topic is the address.
     pub http: bool,
     /// A file with the secrets that sign HTTP requests, one per line.
     pub http_secrets: Option<PathBuf>,
-    /// Whether to publish events to a NATS server with `JetStream`. The topic is the subject.
+    /// True if the server publishes events to a NATS server with `JetStream`. The topic is the subject.
     pub nats: bool,
     /// The settings of the NATS server.
     pub nats_settings: NatsSettings,

@@ -29,7 +29,7 @@ pub(super) struct RealFile {
     file: File,
     /// A second handle to the same file that bypasses the page cache, if requested and supported.
     direct: Option<File>,
-    /// Whether a sync has failed. The system reports a failure to only one sync, so the success of a later sync proves
+    /// True if a sync has failed. The system reports a failure to only one sync, so the success of a later sync proves
     /// nothing.
     has_failed: Mutex<bool>,
 }
