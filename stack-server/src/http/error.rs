@@ -10,7 +10,7 @@ use ledger_store::{ReadError, WriteError};
 
 use crate::log::{self, Level};
 
-/// The generation of clients whose response shapes a request gets. Shapes differ only where one cannot read the other's.
+/// The group of clients whose response shapes a request gets. Shapes differ only where one cannot read the other's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// The SDKs of stack 2.0, under `/api/ledger/v2`.
