@@ -1,10 +1,14 @@
 //! The errors of the library: a new variant breaks no program that uses it, and the chain of sources keeps every cause.
+//! Creating and displaying an error logs nothing, in the server neither: the code that answers or drops it decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
-use syn::{Fields, ImplItem, ItemEnum, ItemImpl, ItemStruct, PathSegment, Type, Visibility};
+use syn::{
+    Fields, ImplItem, ImplItemFn, ItemEnum, ItemFn, ItemImpl, ItemStruct, PathSegment, ReturnType, Type,
+    Visibility,
+};
 
 /// The published crates of the library.
 const SOURCES: [&str; 7] = [
@@ -99,23 +103,110 @@ fn wraps_an_error(fields: &Fields) -> bool {
     found.0
 }
 
-fn read_folder(folder: &Path, errors: &mut Errors) {
-    for entry in std::fs::read_dir(folder).expect("the sources are readable") {
-        let path = entry.expect("the sources are readable").path();
-        if path.is_dir() {
-            read_folder(&path, errors);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            errors.read(&std::fs::read_to_string(path).expect("sources are UTF-8"));
+/// The functions of one crate or file that create or display errors.
+#[derive(Default)]
+struct Makers {
+    /// Number of these functions.
+    count: usize,
+    /// Those that log.
+    logging: Vec<String>,
+}
+
+impl Makers {
+    fn read(&mut self, source: &str) {
+        self.visit_file(&syn::parse_file(source).expect("the compiler accepts the sources"));
+    }
+
+    fn check(&mut self, signature: &syn::Signature, block: &syn::Block) {
+        let mut calls = LogCalls::default();
+        calls.visit_block(block);
+        self.count += 1;
+        if calls.0 {
+            self.logging.push(signature.ident.to_string());
+        }
+    }
+
+    fn check_method(&mut self, function: &ImplItemFn) {
+        // Code that answers or drops an error calls this method.
+        if function.sig.ident != "log_cause" {
+            self.check(&function.sig, &function.block);
         }
     }
 }
 
+impl<'a> Visit<'a> for Makers {
+    fn visit_item_impl(&mut self, item: &'a ItemImpl) {
+        for function in item.items.iter().filter_map(|item| match item {
+            ImplItem::Fn(function) => Some(function),
+            _ => None,
+        }) {
+            if is_error_type(&item.self_ty) {
+                self.check_method(function);
+            } else {
+                self.visit_impl_item_fn(function);
+            }
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'a ImplItemFn) {
+        if matches!(&function.sig.output, ReturnType::Type(_, of) if is_error_type(of)) {
+            self.check_method(function);
+        }
+    }
+
+    fn visit_item_fn(&mut self, function: &'a ItemFn) {
+        if matches!(&function.sig.output, ReturnType::Type(_, of) if is_error_type(of)) {
+            self.check(&function.sig, &function.block);
+        }
+    }
+}
+
+fn is_error_type(of: &Type) -> bool {
+    let Type::Path(of) = of else { return false };
+    of.path.segments.last().is_some_and(|last| is_error(&last.ident.to_string()))
+}
+
+/// Becomes true at a call that writes to the log or to a standard stream.
+#[derive(Default)]
+struct LogCalls(bool);
+
+impl<'a> Visit<'a> for LogCalls {
+    fn visit_macro(&mut self, of: &'a syn::Macro) {
+        let names = ["dbg", "eprint", "eprintln", "print", "println"];
+        self.0 |= of.path.segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name));
+    }
+
+    fn visit_expr_path(&mut self, of: &'a syn::ExprPath) {
+        let names = ["event", "log", "log_cause", "stderr", "stdout"];
+        self.0 |= of.path.segments.iter().any(|part| names.iter().any(|name| part.ident == name));
+    }
+
+    fn visit_expr_method_call(&mut self, of: &'a syn::ExprMethodCall) {
+        self.0 |= of.method == "log_cause";
+        visit::visit_expr_method_call(self, of);
+    }
+}
+
+fn read_folder(folder: &Path, read: &mut dyn FnMut(&str)) {
+    for entry in std::fs::read_dir(folder).expect("the sources are readable") {
+        let path = entry.expect("the sources are readable").path();
+        if path.is_dir() {
+            read_folder(&path, read);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            read(&std::fs::read_to_string(path).expect("sources are UTF-8"));
+        }
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
 /// Returns the errors of each crate.
 fn errors_of_library() -> [Errors; SOURCES.len()] {
-    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     SOURCES.map(|sources| {
         let mut errors = Errors::default();
-        read_folder(&root.join(sources), &mut errors);
+        read_folder(&root().join(sources), &mut |source| errors.read(source));
         errors
     })
 }
@@ -140,6 +231,34 @@ fn errors_keep_their_sources() {
         let cut = errors.cut_chains();
         assert!(cut.is_empty(), "{sources}: `source` of these types hides the error that they wrap: {cut:?}");
     }
+}
+
+#[test]
+fn creating_an_error_logs_nothing() {
+    let mut makers = Makers::default();
+    for sources in SOURCES.iter().chain(&["stack-server/src"]) {
+        read_folder(&root().join(sources), &mut |source| makers.read(source));
+    }
+    assert!(makers.logging.is_empty(), "these functions create or display errors: {:?}", makers.logging);
+    assert!(makers.count > 200, "only {} functions were found", makers.count);
+}
+
+#[test]
+fn functions_that_log_are_found() {
+    let mut makers = Makers::default();
+    makers.read(
+        "
+impl From<u8> for ByteError { fn from(byte: u8) -> Self { eprintln!(\"{byte}\"); Self } }
+impl ByteError { fn fault() -> Self { log::event(1); Self } fn log_cause(&self) { log::event(1); } }
+impl Display for ByteError { fn fmt(&self) { if let Some(cause) = self.0 { cause.log_cause(); } } }
+impl Other { fn refused(&self) -> ByteError { stderr().lock(); ByteError } fn work(&self) { log::event(1); } }
+fn byte() -> ByteError { crate::log::event(1); ByteError }
+fn quiet() -> ByteError { ByteError(catalog::event_type()) }
+fn other() { log::event(1); }
+",
+    );
+    assert_eq!(makers.logging, ["from", "fault", "fmt", "refused", "byte"]);
+    assert_eq!(makers.count, 6);
 }
 
 const SAMPLE: &str = "

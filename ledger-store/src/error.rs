@@ -78,6 +78,26 @@ impl std::error::Error for OpenError {
     }
 }
 
+impl OpenError {
+    /// Returns whether opening the same directory may succeed later: another holder may close it, or the disk may work
+    /// again.
+    ///
+    /// ```
+    /// use ledger_store::OpenError;
+    /// let path = std::path::PathBuf::from("data");
+    /// assert!(OpenError::Locked { path: path.clone(), holder: "process 7".to_owned() }.is_retryable());
+    /// assert!(!OpenError::Exists { path }.is_retryable());
+    /// ```
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Locked { .. } | Self::Io(_) => true,
+            Self::NotAStore { .. } | Self::Exists { .. } | Self::NewerFormat { .. } | Self::Damaged(_) => {
+                false
+            }
+        }
+    }
+}
+
 /// The reason why a write has no outcome. If the rules refuse a command, the outcome is a [`ledger_core::Rejection`]
 /// and not this error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,7 +257,13 @@ impl ReadError {
     /// assert!(!ReadError::LedgerRemoved.is_retryable());
     /// ```
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Io(_))
+        match self {
+            Self::Io(_) => true,
+            Self::Damaged(_)
+            | Self::TooExpensive { .. }
+            | Self::MissingFeature { .. }
+            | Self::LedgerRemoved => false,
+        }
     }
 }
 

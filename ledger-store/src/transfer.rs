@@ -60,6 +60,36 @@ impl std::error::Error for TransferError {
     }
 }
 
+impl TransferError {
+    /// Returns whether the same export or import may succeed later, from the beginning of its text. An import skips the
+    /// logs that the ledger has by then.
+    ///
+    /// ```
+    /// use ledger_store::Store;
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let no_log = ledger.import(&mut &b"{}"[..]).unwrap_err();
+    /// assert!(!no_log.is_retryable() && !no_log.is_outcome_unknown());
+    /// # Ok::<(), ledger_store::LedgerError>(())
+    /// ```
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Io(_) => true,
+            Self::Text(_) => false,
+            Self::Import(error) => error.is_retryable(),
+            Self::Ledger(error) => error.is_retryable(),
+        }
+    }
+
+    /// Returns whether the last commit of an import may have taken effect. The next opening of the store shows it.
+    pub const fn is_outcome_unknown(&self) -> bool {
+        match self {
+            Self::Io(_) | Self::Text(_) => false,
+            Self::Import(error) => error.is_outcome_unknown(),
+            Self::Ledger(error) => error.is_outcome_unknown(),
+        }
+    }
+}
+
 impl From<io::Error> for TransferError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)

@@ -141,7 +141,17 @@ impl LedgerError {
         match self {
             Self::Write(error) => error.is_retryable(),
             Self::Read(error) => error.is_retryable(),
-            _ => false,
+            Self::Name(_)
+            | Self::Amount(_)
+            | Self::Filter(_)
+            | Self::Schema(_)
+            | Self::Cursor { .. }
+            | Self::LedgerNotFound { .. }
+            | Self::AccountNotFound { .. }
+            | Self::AccountExists { .. }
+            | Self::TransactionNotFound { .. }
+            | Self::IdempotencyConflict { .. }
+            | Self::Refused(_) => false,
         }
     }
 

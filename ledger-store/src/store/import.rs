@@ -63,6 +63,36 @@ impl std::error::Error for ImportError {
     }
 }
 
+impl ImportError {
+    /// Returns whether the same import may succeed later. Logs that the ledger has by then are skipped.
+    ///
+    /// ```
+    /// use ledger_store::{ImportError, WriteError};
+    /// assert!(ImportError::from(WriteError::Busy).is_retryable());
+    /// assert!(!ImportError::from(WriteError::LedgerExists).is_retryable());
+    /// ```
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Refused { .. } => false,
+            Self::Write(error) => error.is_retryable(),
+        }
+    }
+
+    /// Returns whether logs may be imported although the import failed. The next opening of the store shows it.
+    ///
+    /// ```
+    /// use ledger_store::{ImportError, WriteError};
+    /// let failed = ImportError::from(WriteError::OutcomeUnknown("input/output error".into()));
+    /// assert!(failed.is_outcome_unknown() && !failed.is_retryable());
+    /// ```
+    pub const fn is_outcome_unknown(&self) -> bool {
+        match self {
+            Self::Refused { .. } => false,
+            Self::Write(error) => error.is_outcome_unknown(),
+        }
+    }
+}
+
 impl From<WriteError> for ImportError {
     fn from(error: WriteError) -> Self {
         Self::Write(error)

@@ -9,6 +9,7 @@ mod crash;
 mod documents;
 mod embedded;
 mod error_chains;
+mod error_classes;
 mod faults;
 mod feed;
 mod first_lines;

@@ -202,7 +202,9 @@ impl From<WriteError> for ApiError {
             WriteError::Document(rejection) => Self::new(Code::Conflict, rejection.to_string()),
             WriteError::Busy => Self::busy("too many writes are waiting"),
             WriteError::DiskNearlyFull => Self::busy("the disk of the server is nearly full"),
-            WriteError::Storage { .. } => Self::busy("the disk of the server refused"),
+            WriteError::Storage(cause) => {
+                Self { cause: Some(cause.to_string().into()), ..Self::busy("the disk of the server refused") }
+            }
             WriteError::Stopped { .. } => Self::busy("the server takes no writes"),
             WriteError::Read(error) => Self::from(error),
             WriteError::OutcomeUnknown(cause) => Self::unknown(cause.to_string()),
@@ -271,6 +273,9 @@ mod tests {
         assert!(busy.transient);
         let full = ApiError::from(WriteError::DiskNearlyFull);
         assert_eq!((shown(&full, Profile::Ledger), full.transient), ((503, "INTERNAL"), true));
+        let refused = ApiError::from(WriteError::Storage("cannot read /data".into()));
+        assert_eq!((shown(&refused, Profile::Ledger), refused.transient), ((503, "INTERNAL"), true));
+        assert!(!refused.message.contains("/data") && refused.reason() == "cannot read /data");
         let unknown = ApiError::from(WriteError::OutcomeUnknown("disk".into()));
         assert_eq!((shown(&unknown, Profile::Ledger), unknown.transient), ((503, "INTERNAL"), false));
         assert!(unknown.message.contains("Idempotency-Key") && !unknown.message.contains("disk"));

@@ -232,6 +232,46 @@ fn reports_address_that_is_in_use() {
 }
 
 #[test]
+fn only_the_log_tells_the_cause_of_a_fault() {
+    let data = tempfile::tempdir().expect("a directory");
+    let store = data.path().join("store");
+    let (mut server, address) = started("", &store);
+    assert_eq!(request(&address, "POST", "/v2/main", ""), 204);
+    let body = r#"{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]}"#;
+    assert_eq!(request(&address, "POST", "/v2/main/transactions", body), 200);
+    terminate(&server);
+    assert!(server.wait().expect("the process ends").success());
+
+    let mut server = Command::new(SERVER)
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(&store)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let address = address_of(&mut server);
+    for file in std::fs::read_dir(store.join("journal")).expect("a journal") {
+        let file = std::fs::File::options().write(true).open(file.expect("a file").path());
+        file.and_then(|file| file.set_len(0)).expect("the journal is damaged");
+    }
+    let (status, said) = ask(&address, "GET", "/v2/main/transactions/1", "").expect("an answer");
+    let message = "Internal error. Consult logs/traces to have more details.";
+    assert_eq!(
+        (status, &said["errorCode"], &said["errorMessage"]),
+        (500, &"INTERNAL".into(), &message.into())
+    );
+    assert!(!said.to_string().contains("journal"), "{said}");
+    terminate(&server);
+    let output = server.wait_with_output().expect("the process ends");
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    let fault = log.lines().find(|line| line.contains("event=fault")).expect("the fault is logged");
+    assert!(
+        fault.contains("level=error") && fault.contains("journal") && fault.contains("request_id="),
+        "{log}"
+    );
+}
+
+#[test]
 fn a_worker_says_why_it_waits_and_ends_by_a_signal() {
     let mut worker = Command::new(SERVER)
         .args(["worker", "--worker-grpc-address", ":8081"])

@@ -106,6 +106,23 @@ impl std::error::Error for BackupError {
     }
 }
 
+impl BackupError {
+    /// Returns whether the same call may succeed later, because a directory was in use or the disk refused an access. A
+    /// backup continues where it stopped. For a restore, remove the new directory first.
+    ///
+    /// ```
+    /// use ledger_store::{BackupError, OpenError};
+    /// assert!(BackupError::Destination(OpenError::Io("input/output error".into())).is_retryable());
+    /// assert!(!BackupError::OtherStore.is_retryable());
+    /// ```
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Source(error) | Self::Destination(error) => error.is_retryable(),
+            Self::OtherStore | Self::OtherHistory { .. } => false,
+        }
+    }
+}
+
 pub(super) fn source(error: impl Into<OpenError>) -> BackupError {
     BackupError::Source(error.into())
 }

@@ -100,6 +100,20 @@ impl std::error::Error for VerifyError {
     }
 }
 
+impl VerifyError {
+    /// Returns whether a verification may begin later, because the disk refused an access.
+    ///
+    /// ```
+    /// use ledger_store::VerifyError;
+    /// assert!(VerifyError::Workspace("no space left on device".into()).is_retryable());
+    /// ```
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Workspace(_) => true,
+        }
+    }
+}
+
 impl From<IndexError> for VerifyError {
     fn from(error: IndexError) -> Self {
         Self::Workspace(Cause::of(error))

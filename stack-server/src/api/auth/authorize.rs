@@ -29,7 +29,6 @@ use crate::http::error::ApiError;
 use crate::http::request::encode_form;
 use crate::http::response::{self, Json, Numbers, Reply};
 use crate::limits::AUTH_TEXT_BYTES_MAX;
-use crate::log::{self, Level};
 
 /// Returns a redirect that must not be cached.
 fn redirect(to: &str) -> Result<Reply, OAuthError> {
@@ -233,8 +232,7 @@ async fn begin(
 }
 
 fn unreachable_provider(reason: &dyn std::error::Error) -> OAuthError {
-    log::event(Level::Error, "auth", &[("reason", &format!("identity provider: {reason}"))]);
-    OAuthError::new(ErrorCode::ServerError, "the identity provider cannot be asked")
+    OAuthError::fault("the identity provider cannot be asked", &format!("identity provider: {reason}"))
 }
 
 /// Handles the redirect of the provider back to this server.

@@ -69,6 +69,14 @@ impl OAuthError {
         Self { code: ErrorCode::InvalidClient, description: None, fault: None }
     }
 
+    /// Creates a `server_error` with a description for the client. The cause is for the log.
+    pub(crate) fn fault(description: &'static str, cause: &str) -> Self {
+        Self {
+            fault: Some(Box::new(ApiError::fault(cause))),
+            ..Self::new(ErrorCode::ServerError, description)
+        }
+    }
+
     /// Logs the fault of the server that caused the error, if there is one.
     pub(crate) fn log_cause(&self) {
         if let Some(fault) = &self.fault {
@@ -105,5 +113,18 @@ impl From<NoRandomBytes> for OAuthError {
 impl From<SigningError> for OAuthError {
     fn from(error: SigningError) -> Self {
         ApiError::from(error).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn description_does_not_tell_the_cause() {
+        let error = OAuthError::fault("the provider cannot be asked", "10.0.0.7 refused");
+        assert_eq!(error.code, ErrorCode::ServerError);
+        assert_eq!(error.description.as_deref(), Some("the provider cannot be asked"));
+        assert_eq!(error.fault.expect("a fault").reason(), "10.0.0.7 refused");
     }
 }
