@@ -289,7 +289,7 @@ fn drive(
 ) -> Result<Histogram, Failure> {
     // Each turn has its own part of the transactions, so that no two turns send the same reference.
     let mut source = Source {
-        workload: Workload::new(auth.profile.clone(), 1 + turn).part(turn),
+        workload: Workload::new(auth.profile.clone(), 1 + turn).stream(turn),
         kind,
         header: side.header.clone(),
         token_request: token_request(client),

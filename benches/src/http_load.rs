@@ -368,7 +368,7 @@ fn drive_thread(
     address: &str,
     ledger: &str,
 ) -> Result<Histogram, Failure> {
-    let workload = Workload::new(load.profile.clone(), 1 + stream).part(stream);
+    let workload = Workload::new(load.profile.clone(), 1 + stream).stream(stream);
     let (api, form, bulk) = (load.api, load.form, load.bulk);
     let mut source = Source { workload, ledger: ledger.to_owned(), api, bulk, form };
     latencies(address, connections, load.time, move |request| source.next(request))

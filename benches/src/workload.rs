@@ -151,7 +151,7 @@ impl Workload {
     /// stream has 2^40. All other choices depend only on the seed, so streams with equal seeds move the same amounts
     /// between the same accounts.
     #[must_use]
-    pub fn part(mut self, number: u64) -> Self {
+    pub fn stream(mut self, number: u64) -> Self {
         self.sequence = number << 40;
         self
     }
@@ -334,8 +334,8 @@ mod tests {
         let now = Timestamp::from_micros(0);
         let mut references = HashSet::new();
         for number in 0..3 {
-            let mut part = Workload::new(profile(Shape::Rich, 0), 1).part(number);
-            references.extend(creates(part.batch(100, now)).into_iter().map(|create| create.reference));
+            let mut stream = Workload::new(profile(Shape::Rich, 0), 1).stream(number);
+            references.extend(creates(stream.batch(100, now)).into_iter().map(|create| create.reference));
         }
         assert_eq!(references.len(), 300);
     }

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use ledger_core::FilterOf;
 use ledger_store::{Deleted, Direction, LogHashes, LogQuery, PageRequest, Start, Store};
 use stack_server::Settings;
-use stack_server::testing::Exchange;
+use stack_server::testing::OfflineServer;
 
 /// Number of requests to one store. Several requests share a store, so that some of them find the writes of others. The
 /// number bounds the memory of the store.
@@ -14,7 +14,7 @@ const REQUESTS: u32 = 2_000;
 
 struct TestServer {
     store: Store,
-    exchange: Exchange,
+    server: OfflineServer,
     left: u32,
 }
 
@@ -23,7 +23,7 @@ impl TestServer {
         let store = Store::in_memory();
         let mut settings = Settings::default();
         settings.experimental_features = true;
-        let exchange = Exchange::new(&store, settings);
+        let server = OfflineServer::new(&store, settings);
         for (head, body) in [
             ("POST /v2/main", ""),
             ("POST /api/ledger/v2/stack", ""),
@@ -31,10 +31,10 @@ impl TestServer {
             ("POST /api/ledger/v2/stack/transactions", TOPUP),
             ("POST /legacy/transactions", TOPUP),
         ] {
-            let answer = exchange.send(&message(head, "", body.as_bytes()));
+            let answer = server.send(&message(head, "", body.as_bytes()));
             assert!(status(&answer).is_some_and(|status| status < 300), "{head}");
         }
-        Self { store, exchange, left: REQUESTS }
+        Self { store, server, left: REQUESTS }
     }
 
     /// Returns the name and the last log id of every ledger.
@@ -81,7 +81,7 @@ pub fn answered(data: &[u8]) -> Option<u16> {
         };
         server.left -= 1;
         let before = server.heads();
-        let answer = server.exchange.send(&message(line, headers, body));
+        let answer = server.server.send(&message(line, headers, body));
         // The server may close the connection without an answer if the bytes are not HTTP.
         let status = status(&answer)?;
         assert!(status < 500, "{line:?}: {}", String::from_utf8_lossy(&answer));

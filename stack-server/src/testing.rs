@@ -37,8 +37,8 @@ mod providers;
 pub use payment_filters::payment_filter_laws;
 pub use providers::Providers;
 
-/// A server without a listener.
-pub struct Exchange {
+/// A server without a listener, which answers bytes.
+pub struct OfflineServer {
     app: App,
     runtime: Runtime,
     large: LargeRequests,
@@ -46,7 +46,7 @@ pub struct Exchange {
     _large_thread: LargeThread,
 }
 
-impl Exchange {
+impl OfflineServer {
     /// Creates a server that uses the data in a store.
     pub fn new(store: &Store, settings: Settings) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -13,6 +13,7 @@ use ledger_values::{
     AccountAddress, Asset, HoldingVolumes, Metadata, Posting, Timestamp, Transaction, TransactionId, Volumes,
 };
 
+/// A ledger: its options and its whole log. Every answer comes from a walk over the log.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Book {
     pub(super) options: LedgerOptions,

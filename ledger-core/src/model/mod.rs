@@ -40,7 +40,7 @@ pub struct Model {
 
 /// A state of a [`Model`] to return to: the length of each log.
 #[derive(Clone, Debug)]
-pub struct ModelMoment(BTreeMap<LedgerName, usize>);
+pub struct ModelSavepoint(BTreeMap<LedgerName, usize>);
 
 /// A command with the options of its request.
 #[derive(Clone, Copy, Debug)]
@@ -76,16 +76,16 @@ impl Model {
         Self { ledgers: BTreeMap::new(), enforcement }
     }
 
-    /// Returns the current state, to return to it later.
-    pub fn moment(&self) -> ModelMoment {
-        ModelMoment(self.ledgers.iter().map(|(name, book)| (name.clone(), book.log.len())).collect())
+    /// Returns a savepoint of the current state.
+    pub fn savepoint(&self) -> ModelSavepoint {
+        ModelSavepoint(self.ledgers.iter().map(|(name, book)| (name.clone(), book.log.len())).collect())
     }
 
-    /// Returns to a state and drops everything since.
-    pub fn go_back(&mut self, to: &ModelMoment) {
-        self.ledgers.retain(|name, _| to.0.contains_key(name));
+    /// Returns to a savepoint. Drops all entries and ledgers that were added since.
+    pub fn return_to(&mut self, savepoint: &ModelSavepoint) {
+        self.ledgers.retain(|name, _| savepoint.0.contains_key(name));
         for (name, book) in &mut self.ledgers {
-            book.log.truncate(to.0[name]);
+            book.log.truncate(savepoint.0[name]);
             book.imported = book.imported.min(book.log.len());
         }
     }
@@ -160,8 +160,8 @@ impl Model {
         dry_run: bool,
         now: Timestamp,
     ) -> Result<ModelAnswer, Rejection> {
-        let unwritten = Book::default();
-        let book = self.ledgers.get(ledger).unwrap_or(&unwritten);
+        let empty = Book::default();
+        let book = self.ledgers.get(ledger).unwrap_or(&empty);
         if let Some(given) = request.idempotency
             && let Some((at, first)) = book.entry_of_key(given)
         {
@@ -192,18 +192,18 @@ impl Model {
         }
         let date = book.log.last().map_or(now, |last| now.max(last.date));
         book.check(request.preconditions)?;
-        let named = book.named(request.schema_version)?;
+        let schema = book.requested_schema(request.schema_version)?;
         let (command, schema_not_specified) =
-            book.under(request.command, named.as_ref(), self.enforcement)?;
+            book.resolve_template(request.command, schema.as_ref(), self.enforcement)?;
         let payload = book.payload(&command, date)?;
-        let account_outside_chart = schemas::outside(&payload, named.as_ref(), self.enforcement)?;
+        let account_outside_chart = schemas::check_chart(&payload, schema.as_ref(), self.enforcement)?;
         let entry = LogEntry {
             id: LogId::new(book.log.last().map_or(book.options.first_id.get(), |last| last.id.get() + 1)),
             date,
             idempotency: request.idempotency.cloned(),
             request_hash: None,
             schema_version: request.schema_version.map(|version| version.as_str().into()),
-            defaults: book.defaults(&payload, named.as_ref()),
+            defaults: book.defaults(&payload, schema.as_ref()),
             payload,
         };
         if !dry_run {

@@ -34,8 +34,8 @@ fn named_accounts(payload: &LogPayload) -> Vec<AccountAddress> {
     }
 }
 
-/// Returns the violation if an entry names an account outside the chart.
-pub(super) fn outside(
+/// Returns the violation if an entry names an account outside the chart, or refuses it under strict enforcement.
+pub(super) fn check_chart(
     payload: &LogPayload,
     named: Option<&Named>,
     enforcement: Enforcement,
@@ -52,7 +52,10 @@ pub(super) fn outside(
 
 impl Book {
     /// Returns the schema that a request names.
-    pub(super) fn named(&self, version: Option<&SchemaVersion>) -> Result<Option<Named>, Rejection> {
+    pub(super) fn requested_schema(
+        &self,
+        version: Option<&SchemaVersion>,
+    ) -> Result<Option<Named>, Rejection> {
         let Some(version) = version else { return Ok(None) };
         for entry in &self.log {
             if let LogPayload::InsertedSchema { schema } = &entry.payload
@@ -66,7 +69,7 @@ impl Book {
     }
 
     /// Replaces a template by its script. Returns the command with a violation to report, if there is one.
-    pub(super) fn under(
+    pub(super) fn resolve_template(
         &self,
         command: &Command,
         named: Option<&Named>,

@@ -173,7 +173,7 @@ impl Harness {
             if let Some(error) = stepped? {
                 if matches!(error, WriteError::Read(_)) && !self.disk.power_is_off() {
                     // The step changed nothing, and the store continues.
-                    self.certain.go_back(before);
+                    self.certain.return_to(before);
                     let compared = self.certain.compare(&store);
                     if self.disk.power_is_off() {
                         // The power failed during the comparison. The next opening shows the state.
@@ -190,7 +190,7 @@ impl Harness {
                 if is_unknown {
                     self.possible = vec![self.certain.clone()];
                 }
-                self.certain.go_back(before);
+                self.certain.return_to(before);
                 if is_unknown && has_failed {
                     self.possible.extend(with_one_unread(&self.certain, &step, now));
                 }

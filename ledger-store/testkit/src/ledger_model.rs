@@ -35,7 +35,7 @@ pub(crate) struct LedgerModel {
 
 impl LedgerModel {
     /// Returns the existing ledger with this name, even if it is deleted.
-    fn named(&mut self, name: &LedgerName) -> Option<&mut TrackedLedger> {
+    fn existing_mut(&mut self, name: &LedgerName) -> Option<&mut TrackedLedger> {
         self.all.iter_mut().find(|ledger| !ledger.is_removed && ledger.info.name == *name)
     }
 
@@ -44,9 +44,9 @@ impl LedgerModel {
     /// # Errors
     ///
     /// The error of a request for a ledger that does not exist.
-    fn found(&mut self, name: &LedgerName) -> Result<&mut TrackedLedger, WriteError> {
-        let named = self.named(name).filter(|ledger| ledger.info.deleted_at.is_none());
-        named.ok_or_else(|| WriteError::LedgerNotFound { ledger: name.clone() })
+    fn visible_mut(&mut self, name: &LedgerName) -> Result<&mut TrackedLedger, WriteError> {
+        let visible = self.existing_mut(name).filter(|ledger| ledger.info.deleted_at.is_none());
+        visible.ok_or_else(|| WriteError::LedgerNotFound { ledger: name.clone() })
     }
 
     /// Creates a ledger unless its name is taken. A deleted ledger keeps its name, and a removed one does not.
@@ -56,7 +56,7 @@ impl LedgerModel {
         options: &LedgerOptions,
         now: Timestamp,
     ) -> Result<LedgerInfo, WriteError> {
-        if self.named(name).is_some() {
+        if self.existing_mut(name).is_some() {
             return Err(WriteError::LedgerExists);
         }
         let LedgerOptions { bucket, first_id, features, metadata } = options.clone();
@@ -73,29 +73,29 @@ impl LedgerModel {
     }
 
     /// Sets metadata keys of a ledger. Other keys stay unchanged.
-    pub(crate) fn describe(&mut self, name: &LedgerName, metadata: &Metadata) -> Result<(), WriteError> {
-        self.found(name).map(|ledger| ledger.info.metadata.merge(metadata))
+    pub(crate) fn set_metadata(&mut self, name: &LedgerName, metadata: &Metadata) -> Result<(), WriteError> {
+        self.visible_mut(name).map(|ledger| ledger.info.metadata.merge(metadata))
     }
 
     pub(crate) fn delete_metadata(&mut self, name: &LedgerName, key: &SmolStr) -> Result<(), WriteError> {
-        self.found(name).map(|ledger| drop(ledger.info.metadata.remove(key)))
+        self.visible_mut(name).map(|ledger| drop(ledger.info.metadata.remove(key)))
     }
 
     /// Sets the mapping of a ledger.
-    pub(crate) fn map(&mut self, name: &LedgerName, mapping: &str) -> Result<(), WriteError> {
-        self.found(name).map(|ledger| ledger.mapping = Some(mapping.to_owned()))
+    pub(crate) fn set_mapping(&mut self, name: &LedgerName, mapping: &str) -> Result<(), WriteError> {
+        self.visible_mut(name).map(|ledger| ledger.mapping = Some(mapping.to_owned()))
     }
 
     /// Deletes all ledgers of a bucket that are not deleted yet. Returns their number.
     pub(crate) fn delete(&mut self, bucket: &BucketName, now: Timestamp) -> u64 {
-        let mut marked = 0;
+        let mut deleted = 0;
         for ledger in self.of_bucket(bucket).filter(|ledger| !ledger.is_removed) {
             if ledger.info.deleted_at.is_none() {
                 ledger.info.deleted_at = Some(now);
-                marked += 1;
+                deleted += 1;
             }
         }
-        marked
+        deleted
     }
 
     /// Restores the ledgers of a bucket. Returns their number.
@@ -133,7 +133,7 @@ impl LedgerModel {
 
     /// Records that a ledger was written to other than by import.
     pub(crate) fn mark_in_use(&mut self, name: &LedgerName) {
-        if let Some(ledger) = self.named(name) {
+        if let Some(ledger) = self.existing_mut(name) {
             ledger.is_in_use = true;
         }
     }
@@ -206,7 +206,7 @@ impl LedgerModel {
     /// # Errors
     ///
     /// Returns the difference.
-    pub(crate) fn ask(
+    pub(crate) fn compare_page(
         &self,
         snapshot: &Snapshot,
         filter: &FilterOf<Ledgers>,
@@ -230,11 +230,11 @@ impl LedgerModel {
         if direction == Direction::Descending {
             list.reverse();
         }
-        let goes_before = |info: &LedgerInfo, border: u32| match direction {
+        let is_before = |info: &LedgerInfo, border: u32| match direction {
             Direction::Ascending => info.id < border,
             Direction::Descending => info.id > border,
         };
-        let count_before = |border: u32| list.iter().take_while(|info| goes_before(info, border)).count();
+        let count_before = |border: u32| list.iter().take_while(|info| is_before(info, border)).count();
         let (begin, end) = match start {
             Start::First => (0, size),
             Start::After(border) => {
@@ -288,7 +288,7 @@ impl FilterSubject for LedgerSubject<'_> {
             account_metadata_history,
             transaction_metadata_history,
         } = self.0.features;
-        let kept = |switch| if switch == Switch::On { "SYNC" } else { "DISABLED" };
+        let history = |switch| if switch == Switch::On { "SYNC" } else { "DISABLED" };
         let value = match name {
             "HASH_LOGS" => match hash_logs {
                 HashLogs::Sync => "SYNC",
@@ -297,9 +297,9 @@ impl FilterSubject for LedgerSubject<'_> {
             },
             "MOVES_HISTORY" if moves_history == Switch::On => "ON",
             "MOVES_HISTORY" => "OFF",
-            "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES" => kept(effective_volumes),
-            "ACCOUNT_METADATA_HISTORY" => kept(account_metadata_history),
-            "TRANSACTION_METADATA_HISTORY" => kept(transaction_metadata_history),
+            "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES" => history(effective_volumes),
+            "ACCOUNT_METADATA_HISTORY" => history(account_metadata_history),
+            "TRANSACTION_METADATA_HISTORY" => history(transaction_metadata_history),
             _ => return Ok(None),
         };
         Ok(Some(Cow::Borrowed(value)))

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use ledger_core::model::{Model, ModelAnswer, ModelMoment, ModelRequest};
+use ledger_core::model::{Model, ModelAnswer, ModelRequest, ModelSavepoint};
 use ledger_core::schema::Enforcement;
 use ledger_core::{
     Features, HashChain, HashLogs, LedgerName, LogEntry, LogPayload, Rejection, Timestamp, WireHash,
@@ -44,7 +44,7 @@ pub(crate) struct OracleSnapshot {
 #[derive(Clone, Debug)]
 enum ModelSnapshot {
     /// The model only grows in this step, so the lengths of its logs are enough.
-    Shorter(ModelMoment),
+    Shorter(ModelSavepoint),
     /// The step may remove ledgers, so this is a copy of the model.
     Whole(Model),
 }
@@ -61,20 +61,20 @@ impl Oracle {
     pub(crate) fn snapshot_before(&self, step: &Step) -> OracleSnapshot {
         let model = match step {
             Step::RemoveDeleted(_) => ModelSnapshot::Whole(self.model.clone()),
-            _ => ModelSnapshot::Shorter(self.model.moment()),
+            _ => ModelSnapshot::Shorter(self.model.savepoint()),
         };
         let (documents, ledgers) = (self.documents.clone(), self.ledgers.clone());
         OracleSnapshot { model, documents, ledgers, entries: self.entries }
     }
 
-    pub(crate) fn go_back(&mut self, to: OracleSnapshot) {
-        match to.model {
-            ModelSnapshot::Shorter(moment) => self.model.go_back(&moment),
+    pub(crate) fn return_to(&mut self, snapshot: OracleSnapshot) {
+        match snapshot.model {
+            ModelSnapshot::Shorter(savepoint) => self.model.return_to(&savepoint),
             ModelSnapshot::Whole(model) => self.model = model,
         }
-        self.documents = to.documents;
-        self.ledgers = to.ledgers;
-        self.entries = to.entries;
+        self.documents = snapshot.documents;
+        self.ledgers = snapshot.ledgers;
+        self.entries = snapshot.entries;
     }
 
     /// Forgets the ledgers that are removed in a later state. An older snapshot need not answer for them any more.
@@ -111,7 +111,7 @@ impl Oracle {
                 same(&expected, store.create_ledger(name.clone(), options.clone()))
             }
             Step::Describe(name, metadata) => {
-                let expected = self.edited(|ledgers| ledgers.describe(name, metadata));
+                let expected = self.edited(|ledgers| ledgers.set_metadata(name, metadata));
                 same(&expected, store.set_ledger_metadata(name, metadata.clone()))
             }
             Step::Undescribe(name, key) => {
@@ -119,7 +119,7 @@ impl Oracle {
                 same(&expected, store.delete_ledger_metadata(name, key))
             }
             Step::Map(name, mapping) => {
-                let expected = self.edited(|ledgers| ledgers.map(name, mapping));
+                let expected = self.edited(|ledgers| ledgers.set_mapping(name, mapping));
                 same(&expected, store.set_mapping(name, mapping.clone()))
             }
             Step::DeleteBucket(bucket) => {
@@ -200,7 +200,7 @@ impl Oracle {
     /// Executes a submission on the model and returns its answer. Commands of `found` whose reads failed have no
     /// effect.
     fn submit(&mut self, submission: &Submission, found: &[Outcome], now: Timestamp) -> Vec<Expected> {
-        let before = self.model.moment();
+        let before = self.model.savepoint();
         let log = |model: &Model| model.log(&submission.ledger).len() as u64;
         let length = log(&self.model);
         let mut refused = false;
@@ -255,7 +255,7 @@ impl Oracle {
         }
         let undone = refused && whole;
         if undone || submission.mode == Mode::DryRun {
-            self.model.go_back(&before);
+            self.model.return_to(&before);
         } else if log(&self.model) > length {
             self.entries += log(&self.model) - length;
             self.ledgers.mark_in_use(&submission.ledger);

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::auth::authority::{Authority, AuthorizationSettings};
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{ErrorCode, OAuthError};
-use crate::auth::grants::issue::{self, Access, AccessToken, Tokens};
+use crate::auth::grants::issue::{self, AccessClaims, AccessToken, Tokens};
 use crate::auth::grants::pending::{self, LOGIN_SECONDS, Pending, Stage, finish_login};
 use crate::auth::guard::token::Token;
 use crate::auth::keys::master::{KeySource, MasterKey};
@@ -121,7 +121,7 @@ fn manage(authority: &Authority, acknowledged: &mut Acknowledged, id: &str) -> O
     let removed = acknowledged.secrets.remove(acknowledged.secrets.len() - 2);
     clients::delete_secret(store, id, &old.id).ok()?;
     acknowledged.removed.push(removed);
-    let access = Access {
+    let access = AccessClaims {
         client: Some(id),
         audience: json!([id]),
         subject: None,
@@ -129,7 +129,7 @@ fn manage(authority: &Authority, acknowledged: &mut Acknowledged, id: &str) -> O
         scopes: &[],
         seconds: 600,
     };
-    let [kept, revoked] = [0, 1].map(|_| issue::access(authority, &access).ok().map(|token| token.text));
+    let [kept, revoked] = [0, 1].map(|_| issue::sign_access(authority, &access).ok().map(|token| token.text));
     acknowledged.kept.push(kept?);
     let revoked = revoked?;
     authority.revoke_token(id, &revoked).ok()?;

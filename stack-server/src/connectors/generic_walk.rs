@@ -33,11 +33,11 @@ pub(super) struct WalkPosition {
 }
 
 impl WalkPosition {
-    /// Returns the position in the state of a task. `kept` is the member for the date; it is empty if every walk reads
-    /// everything.
-    pub(super) fn of(context: &TaskContext, kept: &str) -> Self {
+    /// Returns the position in the state of a task. `since_member` is the name of the member with the date from which
+    /// on records are requested. It is empty if every walk reads everything.
+    pub(super) fn of(context: &TaskContext, since_member: &str) -> Self {
         Self {
-            since: if kept.is_empty() { String::new() } else { context.state_member(kept) },
+            since: if since_member.is_empty() { String::new() } else { context.state_member(since_member) },
             page: context.state_member("page").parse().unwrap_or(1),
             newest: context.state_member("newest"),
             digest: context.state_member("digest"),
@@ -54,11 +54,11 @@ impl WalkPosition {
     }
 
     /// Returns the position as the state of a task.
-    pub(super) fn json(&self, kept: &str) -> String {
+    pub(super) fn json(&self, since_member: &str) -> String {
         let mut json = Json::new(Numbers::Plain);
         json.raw("{");
-        if !kept.is_empty() && !self.since.is_empty() {
-            json.plain_string(kept).raw(":").string(&self.since).raw(",");
+        if !since_member.is_empty() && !self.since.is_empty() {
+            json.plain_string(since_member).raw(":").string(&self.since).raw(",");
         }
         json.raw("\"page\":\"").integer(self.page).raw("\",\"newest\":").string(&self.newest);
         json.raw(",\"digest\":").string(&self.digest).raw(",\"anchor\":").string(&self.anchor);
@@ -71,13 +71,13 @@ impl WalkPosition {
     /// requested again if it equals the previous one, lacks the row with which it must begin, or contains rows that
     /// were not requested. In these cases the provider returned another page, and continuing after it would skip
     /// records for good. The first page of a walk has no such row, so two equal responses confirm it.
-    pub(super) fn next(&self, kept: &str, dates: &[Timestamp], hashes: &[String]) -> Option<Self> {
+    pub(super) fn next(&self, since_member: &str, dates: &[Timestamp], hashes: &[String]) -> Option<Self> {
         let mut sorted: Vec<_> = hashes.iter().map(String::as_str).collect();
         sorted.sort_unstable();
         let digest = hash(&sorted.concat());
         let is_first = self.page == 1 && self.anchor.is_empty();
         let is_repeated = !is_first && self.digest == digest;
-        if !kept.is_empty() && self.tries < TRIES_MAX {
+        if !since_member.is_empty() && self.tries < TRIES_MAX {
             let is_unconfirmed = is_first && self.digest != digest;
             let is_torn = self.page == 1 && !self.anchor.is_empty() && !hashes.contains(&self.anchor);
             let is_early = Timestamp::parse(&self.since)
@@ -111,16 +111,16 @@ impl WalkPosition {
 
     /// Returns the state at the end of a walk. The next walk begins at the newest date, or where this walk began if its
     /// pages proved nothing.
-    pub(super) fn end(&self, kept: &str) -> String {
+    pub(super) fn end(&self, since_member: &str) -> String {
         let is_proven = !self.is_mixed && !self.last.is_empty();
         let (from, anchor) = match Timestamp::parse(&self.newest) {
             Ok(newest) if is_proven => (later(&self.since, newest), &self.last),
             _ => (self.since.clone(), &self.anchor),
         };
-        if kept.is_empty() || from.is_empty() {
+        if since_member.is_empty() || from.is_empty() {
             return NO_STATE.to_owned();
         }
-        object(&[(kept, &from), ("anchor", anchor)])
+        object(&[(since_member, &from), ("anchor", anchor)])
     }
 }
 

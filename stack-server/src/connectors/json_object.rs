@@ -71,7 +71,7 @@ impl<'a> JsonObject<'a> {
     }
 
     /// Returns a whole number, or `None` for other values.
-    pub(super) fn whole(&self, name: &str) -> Option<Balance> {
+    pub(super) fn integer(&self, name: &str) -> Option<Balance> {
         Balance::parse(&self.text(name)).ok()
     }
 
@@ -189,7 +189,7 @@ mod tests {
         }
         assert_eq!(row.raw(), text);
         assert!(row.required("n").is_err() && row.object_or_empty("t").text("x").is_empty());
-        assert_eq!((row.whole("id"), row.whole("a")), (Some(Balance::from(7)), None));
+        assert_eq!((row.integer("id"), row.integer("a")), (Some(Balance::from(7)), None));
         assert_eq!(row.texts().into_iter().collect::<Vec<_>>(), [("t".to_owned(), "x".to_owned())]);
         assert!(row.object("o").is_some() && row.object("l").is_none());
         assert_eq!(row.amount("a", "EUR").expect("an amount").to_string(), "1234567890123456789010");

@@ -210,7 +210,7 @@ impl Stripe {
         let available = record(&answer)?.list("available").unwrap_or_default();
         for row in available.into_iter().filter_map(JsonObject::of) {
             let code = row.text("currency").to_ascii_uppercase();
-            let amount = row.whole("amount").filter(|_| stripe_mapping::is_supported(&code));
+            let amount = row.integer("amount").filter(|_| stripe_mapping::is_supported(&code));
             page.batch.balances.extend(amount.map(|balance| NewBalance {
                 account: account.to_owned(),
                 asset: currency::asset(&code),

@@ -114,8 +114,8 @@ fn parent_payment<'r, 'a>(
     source: &'r JsonObject<'a>,
     charged: Option<&'r JsonObject<'a>>,
 ) -> Option<ParentPayment<'r, 'a>> {
-    let of_refund = |status| Some((status, source.whole("amount")));
-    let of_row = |status| Some((status, row.whole("amount")));
+    let of_refund = |status| Some((status, source.integer("amount")));
+    let of_row = |status| Some((status, row.integer("amount")));
     match &*row.text("type") {
         "charge" => charge(source, card(source), S::Succeeded, None),
         "payment" => charge(source, Scheme::Other, S::Succeeded, None),
@@ -146,7 +146,7 @@ fn parent_payment<'r, 'a>(
 
 /// Returns the amount of a record minus another amount, which may be absent.
 fn remaining_amount(row: &JsonObject<'_>, less: &str) -> Option<Balance> {
-    Some(row.whole("amount")? - row.whole(less).unwrap_or(Balance::ZERO))
+    Some(row.integer("amount")? - row.integer(less).unwrap_or(Balance::ZERO))
 }
 
 fn charge<'r, 'a>(
@@ -160,7 +160,7 @@ fn charge<'r, 'a>(
         kind: PaymentType::PayIn,
         status,
         amount: remaining_amount(original, "amount_refunded")?,
-        initial_amount: original.whole("amount")?,
+        initial_amount: original.integer("amount")?,
         scheme,
         adjustment,
     })
@@ -171,7 +171,7 @@ fn payout<'r, 'a>(
     status: PaymentStatus,
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
 ) -> Option<ParentPayment<'r, 'a>> {
-    let amount = original.whole("amount")?;
+    let amount = original.integer("amount")?;
     let scheme = match &*original.text("type") {
         "bank_account" => Scheme::SepaCredit,
         "card" => brand(&original.object_or_empty("destination").text("brand")),
@@ -201,7 +201,7 @@ fn transfer<'r, 'a>(
         kind: PaymentType::Transfer,
         status,
         amount: remaining_amount(original, "amount_reversed")?,
-        initial_amount: original.whole("amount")?,
+        initial_amount: original.integer("amount")?,
         scheme: Scheme::Other,
         adjustment,
     })

@@ -16,8 +16,9 @@ use crate::payments::task::NO_STATE;
 
 /// A list of a provider.
 pub(super) struct List {
-    /// The name of the task that walks the list, which is also its key in the descriptor.
+    /// The member `name` in the descriptor of the task that walks the list. A text for people.
     pub(super) name: &'static str,
+    /// The member `key` in the descriptor, by which the connector finds this list again.
     pub(super) key: &'static str,
     /// The response member with the rows; empty if the response itself is the list.
     pub(super) rows: &'static str,
@@ -27,6 +28,7 @@ pub(super) struct List {
     pub(super) token: &'static str,
     /// Time between the start of the next walk and the newest date; `None` if every walk reads everything.
     pub(super) overlap: Option<Duration>,
+    /// Reads one row of a page.
     pub(super) read: Read,
 }
 
@@ -119,8 +121,8 @@ impl PagePosition {
     pub(super) fn read(self, list: &List, context: &TaskContext, body: &[u8]) -> Result<Page, Failure> {
         let wrong = |reason: &str| Failure::retryable(format!("{}: {reason}", list.key));
         let raw: &RawValue = serde_json::from_slice(body).map_err(|error| wrong(&error.to_string()))?;
-        let answer = JsonObject::of(raw);
-        let rows = answer.as_ref().map_or_else(|| elements(raw), |answer| answer.list(list.rows));
+        let response = JsonObject::of(raw);
+        let rows = response.as_ref().map_or_else(|| elements(raw), |response| response.list(list.rows));
         let rows = rows.ok_or_else(|| wrong("the answer holds no list"))?;
         let digest = digest_of(&rows);
         let mut page = Page::default();
@@ -134,22 +136,22 @@ impl PagePosition {
                 Some(format!("{}: a page came twice, the next walk begins where this one did", list.key));
             return Ok(page);
         }
-        let mut place = self;
+        let mut position = self;
         for raw in &rows {
             let read = JsonObject::of(raw)
                 .ok_or_else(|| InvalidRecord("a row that is no object was passed over".to_owned()));
             match read.and_then(|row| (list.read)(&row, context, &mut page)) {
-                Ok(at) => place.note_date(at.map(|at| at.min(context.now))),
+                Ok(at) => position.note_date(at.map(|at| at.min(context.now))),
                 Err(InvalidRecord(reason)) => page.warning = page.warning.take().or(Some(reason)),
             }
         }
-        place.digest = digest;
-        place.page += 1;
-        place.offset += rows.len() as u64;
-        place.token = answer.as_ref().map(|answer| answer.text(list.token)).unwrap_or_default();
-        let has_token = list.token.is_empty() || !matches!(&*place.token, "" | "0");
-        page.has_more = has_token && !(list.is_last)(answer.as_ref(), &place);
-        page.state = Some(if page.has_more { place.json() } else { place.end(list) });
+        position.digest = digest;
+        position.page += 1;
+        position.offset += rows.len() as u64;
+        position.token = response.as_ref().map(|response| response.text(list.token)).unwrap_or_default();
+        let has_token = list.token.is_empty() || !matches!(&*position.token, "" | "0");
+        page.has_more = has_token && !(list.is_last)(response.as_ref(), &position);
+        page.state = Some(if page.has_more { position.json() } else { position.end(list) });
         Ok(page)
     }
 
@@ -222,8 +224,8 @@ mod tests {
     fn walk_ends_at_empty_page_and_overlaps() {
         let (page, state) = step("{}", FIRST);
         assert!(page.has_more && page.children.len() == 2);
-        let place = PagePosition::of(&context(&state));
-        assert_eq!((place.page, place.offset), (1, 2));
+        let position = PagePosition::of(&context(&state));
+        assert_eq!((position.page, position.offset), (1, 2));
         let (page, state) = step(&state, r#"{"rows":[]}"#);
         assert_eq!((page.has_more, &*state), (false, r#"{"since":"2024-01-01T00:04:00Z"}"#));
         // The bound never decreases.

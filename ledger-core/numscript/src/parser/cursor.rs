@@ -1,4 +1,4 @@
-//! State of the parser: the next token, the open brackets and the errors so far.
+//! The state of the parser and its basic steps: reading the next token, reporting an error, and going on after one.
 
 use super::syntax_error::SyntaxError;
 use crate::limits::{SCRIPT_DEPTH_MAX, SCRIPT_ERRORS_MAX};
@@ -11,8 +11,12 @@ pub(super) struct Reported;
 
 pub(super) type Parsed<T> = Result<T, Reported>;
 
+/// A parser at some position in a script. The other files of this module add a method for each production of the
+/// grammar.
 pub(super) struct Parser<'a> {
+    /// The whole script.
     pub(super) text: &'a str,
+    /// The tokens after the next one.
     pub(super) tokens: Tokens<'a>,
     pub(super) escapes: Escapes,
     /// The next token to read.
@@ -20,7 +24,7 @@ pub(super) struct Parser<'a> {
     /// End of the last token.
     pub(super) end: u32,
     /// Number of open brackets.
-    pub(super) open: usize,
+    pub(super) open_brackets: usize,
     /// Number of nested recursive productions.
     pub(super) depth: usize,
     pub(super) errors: Vec<SyntaxError>,
@@ -30,16 +34,16 @@ impl<'a> Parser<'a> {
     pub(super) fn new(text: &'a str, escapes: Escapes) -> Self {
         let mut tokens = Tokens::new(text, escapes);
         let token = tokens.next();
-        Self { text, tokens, escapes, token, end: 0, open: 0, depth: 0, errors: Vec::new() }
+        Self { text, tokens, escapes, token, end: 0, open_brackets: 0, depth: 0, errors: Vec::new() }
     }
 
     /// Consumes the next token.
     pub(super) fn bump(&mut self) -> Span {
         let Token { kind, span } = self.token;
         match kind {
-            Kind::LeftParen | Kind::LeftBracket | Kind::LeftBrace => self.open += 1,
+            Kind::LeftParen | Kind::LeftBracket | Kind::LeftBrace => self.open_brackets += 1,
             Kind::RightParen | Kind::RightBracket | Kind::RightBrace => {
-                self.open = self.open.saturating_sub(1);
+                self.open_brackets = self.open_brackets.saturating_sub(1);
             }
             _ => {}
         }
@@ -57,6 +61,7 @@ impl<'a> Parser<'a> {
         is
     }
 
+    /// Consumes the next token, or reports an error if it is not of this kind.
     pub(super) fn expect(&mut self, kind: Kind) -> Parsed<Span> {
         if self.token.kind == kind { Ok(self.bump()) } else { Err(self.unexpected(kind.describe())) }
     }
@@ -77,6 +82,7 @@ impl<'a> Parser<'a> {
         Err(reported)
     }
 
+    /// Adds an error, unless there are as many as the limit allows.
     #[cold]
     pub(super) fn error(&mut self, span: Span, message: String) {
         if self.errors.len() < SCRIPT_ERRORS_MAX {
@@ -84,6 +90,7 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Adds an error, and returns the marker for the caller.
     #[cold]
     pub(super) fn fail(&mut self, span: Span, message: String) -> Reported {
         self.error(span, message);
@@ -116,7 +123,7 @@ impl<'a> Parser<'a> {
         self.depth = 0;
         loop {
             let kind = self.token.kind;
-            let resumes = matches!(kind, Kind::Send | Kind::Save) || self.open == 0 && begins(kind);
+            let resumes = matches!(kind, Kind::Send | Kind::Save) || self.open_brackets == 0 && begins(kind);
             // Always skip at least the refused token, or the parser would not advance.
             if kind == Kind::End || resumes && self.token.span.start > start.start {
                 return;

@@ -21,7 +21,7 @@ impl Parser<'_> {
     /// the next item, because nothing is subtracted from an account.
     pub(super) fn account_or(&mut self, expected: &'static str) -> Parsed<Expr> {
         let operand = self.operand_or(expected)?;
-        let in_block = self.open > 1;
+        let in_block = self.open_brackets > 1;
         if in_block && self.token.kind == Kind::Minus {
             return Ok(operand);
         }

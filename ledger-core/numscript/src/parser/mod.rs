@@ -55,7 +55,7 @@ impl Parser<'_> {
             tree.vars = Some(self.vars());
         }
         while self.token.kind != Kind::End && self.errors.len() < SCRIPT_ERRORS_MAX {
-            self.open = 0;
+            self.open_brackets = 0;
             let start = self.token.span;
             match self.statement() {
                 Ok(statement) => tree.statements.push(statement),

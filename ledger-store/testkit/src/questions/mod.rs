@@ -42,7 +42,7 @@ impl Oracle {
         let mut asked = 0;
         for _ in 0..rounds {
             self.documents.compare(snapshot, rng)?;
-            self.ledgers.ask(snapshot, &filter_of_ledgers(rng), rng)?;
+            self.ledgers.compare_page(snapshot, &filter_of_ledgers(rng), rng)?;
             asked += 2;
             if ledgers.is_empty() {
                 continue;
@@ -105,7 +105,7 @@ impl Oracle {
     ) -> Result<DamagedAnswers, Failure> {
         let mut answers = DamagedAnswers::default();
         answers.note(self.documents.compare(snapshot, rng))?;
-        answers.note(self.ledgers.ask(snapshot, &filter_of_ledgers(rng), rng))?;
+        answers.note(self.ledgers.compare_page(snapshot, &filter_of_ledgers(rng), rng))?;
         for ledger in self.model.ledgers() {
             let (view, info) = match (snapshot.ledger(ledger), self.ledgers.info(ledger)) {
                 (Some(view), Some(info)) => (view, info),

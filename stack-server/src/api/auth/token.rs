@@ -14,7 +14,7 @@ use crate::auth::authority::Authority;
 use crate::auth::grants::authenticate::{authenticate, opened, refusal};
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{ErrorCode, OAuthError};
-use crate::auth::grants::issue::{self, Access, CLIENT_TOKEN_SECONDS, Tokens};
+use crate::auth::grants::issue::{self, AccessClaims, CLIENT_TOKEN_SECONDS, Tokens};
 use crate::auth::guard::token::Token;
 use crate::auth::rate_limiter::Verdict;
 use crate::http::error::ApiError;
@@ -86,7 +86,7 @@ async fn client_credentials(
     let scopes = caller.granted(&context.app.snapshot(), form.get("scope").unwrap_or_default())?;
     let signer = authority.clone();
     let sign = move || {
-        let access = Access {
+        let access = AccessClaims {
             client: Some(&caller.id),
             audience: json!([caller.id]),
             subject: None,
@@ -94,7 +94,7 @@ async fn client_credentials(
             scopes: &scopes,
             seconds: CLIENT_TOKEN_SECONDS,
         };
-        issue::access(&signer, &access)
+        issue::sign_access(&signer, &access)
     };
     Ok(authority.signing.run(sign).await??.into())
 }

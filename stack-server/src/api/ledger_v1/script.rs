@@ -1,5 +1,7 @@
-//! `POST /script`. The response has status 200 even if the script is refused. A refusal contains the error and an empty
-//! transaction, whose id is 0.
+//! The v1 route `POST /script`: runs a script and records its postings as a transaction.
+//!
+//! The response has status 200 even if the script is refused. A refusal contains the error and an empty transaction,
+//! whose id is 0.
 
 use hyper::StatusCode;
 use ledger_core::{Command, Rejection};
@@ -13,6 +15,7 @@ use crate::http::error::{ApiError, Code};
 use crate::http::json::{self, Object};
 use crate::http::response::{self, Reply};
 
+/// Answers the request: with the recorded transaction, or with the refusal of the script.
 pub(crate) async fn run(context: &Context<'_>) -> Result<Reply, ApiError> {
     let view = ledger::view(context)?;
     let Object(body) =

@@ -31,14 +31,14 @@ impl Action {
     }
 }
 
-/// An element that was read: what it asks for, and the command, if it makes one.
+/// An element after parsing: its kind, and its request or the reason why it has none.
 pub(crate) struct Element {
     pub(crate) action: Action,
     pub(crate) request: Result<Request, ApiError>,
 }
 
 impl Element {
-    /// Joins a command with the key of its element.
+    /// Adds the idempotency key of the element to its command. An empty key counts as none.
     pub(crate) fn new(action: Action, command: Result<Command, ApiError>, key: &str) -> Self {
         let request = command.and_then(|command| {
             let idempotency = match key {
@@ -55,7 +55,7 @@ impl Element {
     }
 }
 
-/// An element as it was sent.
+/// An element as the client sent it.
 #[derive(Default)]
 struct ElementBody<'a> {
     action: Text<'a>,
@@ -114,12 +114,13 @@ impl ElementBody<'_> {
     }
 }
 
-/// Elements, and for a stream that broke off, why.
+/// The elements of a bulk, in two lists of equal length.
 #[derive(Default)]
 pub(crate) struct Elements {
     pub(crate) actions: Vec<Action>,
     /// One for each action.
     pub(crate) requests: Vec<Result<Request, ApiError>>,
+    /// The error that ended a stream before its end.
     pub(crate) fault: Option<ApiError>,
 }
 

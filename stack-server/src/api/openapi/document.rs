@@ -1,4 +1,4 @@
-//! The API document: every route below every mount that serves it.
+//! Builds the OpenAPI document of the server, which describes every route below every prefix at which it is served.
 
 use std::collections::BTreeSet;
 
@@ -62,8 +62,8 @@ pub(crate) fn document(guard: Option<&Guard>, settings: &Settings) -> Document {
     let mut examples = Map::new();
     // The other prefixes of a mount repeat the paths of its first prefix, which have the shorter ids.
     let (own, aliases): (Vec<_>, Vec<_>) = mounted().partition(|(_, prefix, _)| *prefix == 0);
-    for (route, at, profile) in own.into_iter().chain(aliases) {
-        let prefix = route.mount.prefixes()[at].0;
+    for (route, prefix_number, profile) in own.into_iter().chain(aliases) {
+        let prefix = route.mount.prefixes()[prefix_number].0;
         let is_generic = route.mount == Mount::Generic;
         let shown = if is_generic { settings.generic_mount.to_string() } else { prefix.to_owned() };
         let path = match route.template {
@@ -71,7 +71,7 @@ pub(crate) fn document(guard: Option<&Guard>, settings: &Settings) -> Document {
             template => format!("{shown}{template}"),
         };
         let mut described = describe(route.operation);
-        if at > 0 {
+        if prefix_number > 0 {
             described.group = ALIASES;
         }
         examples::collect(&described, &mut examples);

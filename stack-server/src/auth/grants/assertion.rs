@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::auth::authority::Authority;
 use crate::auth::denylist::{self, Denied};
 use crate::auth::grants::error::{ErrorCode, OAuthError};
-use crate::auth::grants::issue::{self, Access, AccessToken, USER_TOKEN_SECONDS};
+use crate::auth::grants::issue::{self, AccessClaims, AccessToken, USER_TOKEN_SECONDS};
 use crate::auth::guard::token::Token;
 
 /// The only scopes that an assertion grants to clients of 1.10. The scopes in the assertion itself do not count.
@@ -38,7 +38,7 @@ impl Authority {
             token.scopes.iter().filter(|scope| !scope.is_empty()).cloned().collect()
         };
         let audience: Value = json!(token.audience());
-        let access = Access {
+        let access = AccessClaims {
             client,
             audience,
             subject: Some(subject),
@@ -46,7 +46,7 @@ impl Authority {
             scopes: &scopes,
             seconds: USER_TOKEN_SECONDS,
         };
-        let access = issue::access(self, &access)?;
+        let access = issue::sign_access(self, &access)?;
         // An assertion without an id is identified by its signed part: only the issuer can sign a different one.
         let id = token.claim("jti").unwrap_or(token.signed);
         let used = Denied::Assertion { issuer: &token.issuer, id };

@@ -1,4 +1,4 @@
-//! Issues access tokens and ID tokens.
+//! Signs access tokens. The constants are the lifetimes of all kinds of tokens.
 
 use serde_json::{Value, json};
 
@@ -20,11 +20,11 @@ pub(crate) const ID_TOKEN_SECONDS: u64 = 60 * 60;
 pub(crate) const REFRESH_TOKEN_SECONDS: u64 = 5 * 60 * 60;
 
 /// Scopes that select the user's data which a client may read. Services ignore them.
-const OF_IDENTITY: [&str; 4] = ["profile", "email", "address", "phone"];
+const IDENTITY_SCOPES: [&str; 4] = ["profile", "email", "address", "phone"];
 
 /// The claims of an access token.
 #[derive(Clone, Debug)]
-pub(crate) struct Access<'a> {
+pub(crate) struct AccessClaims<'a> {
     pub(crate) client: Option<&'a str>,
     pub(crate) audience: Value,
     pub(crate) subject: Option<&'a str>,
@@ -61,7 +61,10 @@ impl From<AccessToken> for Tokens {
 /// # Errors
 ///
 /// `server_error`. The log contains the reason.
-pub(crate) fn access(authority: &Authority, access: &Access<'_>) -> Result<AccessToken, OAuthError> {
+pub(crate) fn sign_access(
+    authority: &Authority,
+    access: &AccessClaims<'_>,
+) -> Result<AccessToken, OAuthError> {
     let id = random_uuid()?;
     let now = authority.now();
     let expires = now + access.seconds;
@@ -73,7 +76,7 @@ pub(crate) fn access(authority: &Authority, access: &Access<'_>) -> Result<Acces
         "nbf": now,
         "jti": id
     });
-    let scopes = access.scopes.iter().filter(|name| !OF_IDENTITY.contains(&name.as_str()));
+    let scopes = access.scopes.iter().filter(|name| !IDENTITY_SCOPES.contains(&name.as_str()));
     let scope = scopes.map(String::as_str).collect::<Vec<_>>().join(" ");
     let texts = [
         ("client_id", access.client),

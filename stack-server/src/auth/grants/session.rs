@@ -16,7 +16,7 @@ use crate::auth::denylist::{self, Denied, expiry_key};
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{ErrorCode, OAuthError};
 use crate::auth::grants::issue::{
-    self, Access, AccessToken, REFRESH_TOKEN_SECONDS, Tokens, USER_TOKEN_SECONDS,
+    self, AccessClaims, AccessToken, REFRESH_TOKEN_SECONDS, Tokens, USER_TOKEN_SECONDS,
 };
 use crate::auth::guard::own;
 use crate::auth::keys::vault::{Use, Vault, same_secret};
@@ -157,7 +157,7 @@ impl Authority {
     ///
     /// `server_error`. The log contains the reason.
     pub(crate) fn access_of(&self, session: &Session, scopes: &[String]) -> Result<AccessToken, OAuthError> {
-        let access = Access {
+        let access = AccessClaims {
             client: Some(&session.client),
             audience: json!([session.client]),
             subject: Some(&session.user),
@@ -165,7 +165,7 @@ impl Authority {
             scopes,
             seconds: USER_TOKEN_SECONDS,
         };
-        issue::access(self, &access)
+        issue::sign_access(self, &access)
     }
 
     /// Continues a session with a refresh token, which is then used up, and revokes the session's previous access

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::model::{CodeUse, Identity, ModelCode, ModelSession, ModelToken};
 use super::{ChangedObject, Run};
 use crate::auth::grants::error::{ErrorCode, OAuthError};
-use crate::auth::grants::issue::{self, Access, Tokens};
+use crate::auth::grants::issue::{self, AccessClaims, Tokens};
 use crate::auth::guard::token::Token;
 use crate::auth::power_cuts::{REDIRECT, caller, log_in};
 use crate::auth::resources::users::{self, ProviderIdentity};
@@ -183,7 +183,7 @@ impl Run {
 
     pub(super) fn issue_token(&mut self) {
         let client = format!("app{}", self.rng.below(2));
-        let access = Access {
+        let access = AccessClaims {
             client: Some(&client),
             audience: json!([client]),
             subject: None,
@@ -191,7 +191,7 @@ impl Run {
             scopes: &[],
             seconds: issue::CLIENT_TOKEN_SECONDS,
         };
-        let token = issue::access(&self.authority, &access).expect("a token is issued").text;
+        let token = issue::sign_access(&self.authority, &access).expect("a token is issued").text;
         self.keep_token(token, &client, None);
     }
 

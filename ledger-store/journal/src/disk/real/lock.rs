@@ -31,22 +31,22 @@ impl Drop for RealLock {
     }
 }
 
-/// Locks a directory, and writes `holder` into the file `text`.
+/// Locks a directory, and writes `holder`, the description of this process, into a file.
 ///
 /// The lock is on the directory itself, which cannot be deleted while it contains a store. The file with the text is
 /// locked as well: earlier releases lock only that file, and if directories cannot be locked it is the only lock.
-pub(super) fn lock(dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutcome> {
-    let held = || Ok(LockOutcome::Held { holder: holder_in(text) });
+pub(super) fn lock(dir: &Path, holder_file: &Path, holder: &str) -> io::Result<LockOutcome> {
+    let held = || Ok(LockOutcome::Held { holder: holder_in(holder_file) });
     let dir = match lock_dir(dir)? {
         DirLock::Taken(dir) => Some(dir),
         DirLock::Held => return held(),
         DirLock::Impossible => None,
     };
     // Do not truncate here: until this process holds the lock, the text belongs to another.
-    let file = match without_links(options()).create(true).truncate(false).open(text) {
+    let file = match without_links(options()).create(true).truncate(false).open(holder_file) {
         Ok(file) => Some(file),
-        Err(error) if fs::symlink_metadata(text).is_ok_and(|found| found.is_symlink()) => {
-            let reason = format!("{} is a symbolic link", text.display());
+        Err(error) if fs::symlink_metadata(holder_file).is_ok_and(|found| found.is_symlink()) => {
+            let reason = format!("{} is a symbolic link", holder_file.display());
             return Err(io::Error::new(error.kind(), reason));
         }
         // The directory is locked; only the text is missing.
@@ -125,13 +125,13 @@ fn is_not_writable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Returns the text that the holder of a lock wrote. Empty if it is missing or cannot be read, as with mandatory
+/// Returns the description that the holder of a lock wrote. Empty if it is missing or cannot be read, as with mandatory
 /// locks. The lock is refused regardless.
-fn holder_in(text: &Path) -> String {
+fn holder_in(holder_file: &Path) -> String {
     let mut bytes = Vec::new();
     let mut reading = OpenOptions::new();
     reading.read(true);
-    if let Ok(file) = without_links(reading).open(text) {
+    if let Ok(file) = without_links(reading).open(holder_file) {
         let _ = file.take(MAX_HOLDER_BYTES).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).trim().to_owned()
