@@ -46,7 +46,7 @@ pub struct Needs<'a> {
     pub metadata: SmallVec<[u32; 2]>,
     /// Effective date of the new transaction, unless it is the date of its log entry.
     pub timestamp: Option<Timestamp>,
-    /// Whether the effective date of the last transaction is required.
+    /// True if the effective date of the last transaction is required.
     pub last_date: bool,
     /// Schema version to insert: the decision requires whether it exists.
     pub schema: Option<&'a SchemaVersion>,
@@ -65,7 +65,7 @@ pub struct KnownTransaction {
     pub reference: Option<Reference>,
     /// The current metadata of the transaction.
     pub metadata: Metadata,
-    /// Whether the transaction is reverted.
+    /// True if the transaction is reverted.
     pub reverted: bool,
 }
 
@@ -75,7 +75,7 @@ pub struct Facts {
     /// Volumes in the order of [`Needs::holdings`]. [`crate::decide`] updates them to the volumes right after
     /// the transaction.
     pub volumes: SmallVec<[Volumes; 4]>,
-    /// Whether another transaction has the reference.
+    /// True if another transaction has the reference.
     pub reference_taken: bool,
     /// The requested transaction, or `None` if it does not exist.
     pub transaction: Option<KnownTransaction>,
@@ -83,7 +83,7 @@ pub struct Facts {
     pub metadata: SmallVec<[(u32, Metadata); 1]>,
     /// Effective date of the last transaction, if it was required and there is one.
     pub last_date: Option<Timestamp>,
-    /// Whether the requested schema version exists.
+    /// True if the requested schema version exists.
     pub schema_exists: bool,
     /// For each account of [`Needs::existence`], true if it exists.
     pub existence: Vec<bool>,

@@ -17,7 +17,7 @@ use crate::rejection::Rejection;
 pub struct LegacyRules {
     /// The contracts of the ledger.
     pub mapping: Mapping,
-    /// Whether a transaction may have a date before that of the last one.
+    /// The treatment of transactions dated before the last one.
     pub past_dates: PastDates,
 }
 
