@@ -77,7 +77,7 @@ impl Sources {
         collect(&root(), &mut sources.files);
         for path in &sources.files {
             let read = || std::fs::read_to_string(root().join(path)).expect("sources are UTF-8");
-            if path.ends_with(".rs") {
+            if has_extension(path, "rs") {
                 let mut names = Names::default();
                 names.visit_file(&syn::parse_file(&read()).expect("the compiler accepts the sources"));
                 sources.names.insert(path.clone(), names);
@@ -103,10 +103,13 @@ impl Sources {
         let (last, outer) = segments.split_last().expect("a split has a part");
         self.names.iter().any(|(file, names)| {
             let is_in = |outer: &&str| names.types.contains(*outer) || is_module(file, outer);
-            (names.defined.contains(*last) || is_module(file, last))
-                && outer.iter().all(|outer| is_in(&outer))
+            (names.defined.contains(*last) || is_module(file, last)) && outer.iter().all(is_in)
         })
     }
+}
+
+fn has_extension(path: &str, extension: &str) -> bool {
+    Path::new(path).extension().is_some_and(|found| found == extension)
 }
 
 /// Returns whether a file is part of a module or a crate: a part of its path has that name.

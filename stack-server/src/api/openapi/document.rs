@@ -1,4 +1,4 @@
-//! Builds the OpenAPI document of the server, which describes every route below every prefix at which it is served.
+//! Builds the `OpenAPI` document of the server, which describes every route below every prefix at which it is served.
 
 use std::collections::BTreeSet;
 
