@@ -6,9 +6,9 @@ use std::sync::Arc;
 use ledger_codec::{Corrupt, Reader, put_varint};
 use ledger_core::{Timestamp, WireHash};
 use ledger_index::{
-    ABOUT_KEY, BackdatedRow, Commit, EffectiveRow, FORMAT, HistoryRow, IndexError, IndexFile, IndexSnapshot,
-    IndexWrite, KeyRow, LogRow, PlainTable, TermRow, TransactionRow, VersionRow, linked, merged, tables,
-    write_run,
+    ABOUT_KEY, BackdatedRow, Commit, DocumentRow, EffectiveRow, FORMAT, HistoryRow, IndexError, IndexFile,
+    IndexSnapshot, IndexWrite, KeyRow, LogRow, Merged, PlainTable, TermRow, TransactionRow, VersionRow,
+    for_each_run_table, linked, merged, tables, write_run,
 };
 use ledger_journal::{ChainHash, Position, StoreId};
 
@@ -148,6 +148,23 @@ impl Counters {
     }
 }
 
+macro_rules! define_merged_tables {
+    ($($(#[$doc:meta])* $table:ident: $row:ty;)*) => {
+        /// The rows of all memtables of a flush in key order, by table.
+        struct MergedTables<'a> {
+            $($(#[$doc])* $table: Merged<'a, $row>,)*
+        }
+
+        impl<'a> MergedTables<'a> {
+            fn of(memtables: &'a [Arc<Memtable>]) -> Self {
+                Self { $($table: merged(memtables.iter().map(|memtable| &memtable.$table)),)* }
+            }
+        }
+    };
+}
+
+for_each_run_table!(define_merged_tables);
+
 /// Writes everything of a flush. The memtables must be in order of age. The rows are durable when this returns.
 pub(crate) fn write(
     index: &IndexFile,
@@ -159,21 +176,20 @@ pub(crate) fn write(
     let write = index.begin_write(Commit::Durable)?;
     let before = index.snapshot()?;
     let new_holdings = holdings_of(memtables);
-    write_history(&write, memtables, &new_holdings)?;
-    write_run::<BackdatedRow, _>(
-        &write,
-        linked(merged(memtables.iter().map(|memtable| &memtable.backdated))),
-    )?;
-    write_run::<KeyRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.keys)))?;
-    write_run::<TermRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.terms)))?;
-    write_run::<LogRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.logs)))?;
-    write_run::<TransactionRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.transactions)))?;
-    write_run::<VersionRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.versions)))?;
-    write_run::<EffectiveRow, _>(&write, merged(memtables.iter().map(|memtable| &memtable.effective)))?;
+    let MergedTables { history, backdated, keys, terms, logs, transactions, versions, effective, documents } =
+        MergedTables::of(memtables);
+    write_history(&write, history, &new_holdings)?;
+    write_run::<BackdatedRow, _>(&write, linked(backdated))?;
+    write_run::<KeyRow, _>(&write, keys)?;
+    write_run::<TermRow, _>(&write, terms)?;
+    write_run::<LogRow, _>(&write, logs)?;
+    write_run::<TransactionRow, _>(&write, transactions)?;
+    write_run::<VersionRow, _>(&write, versions)?;
+    write_run::<EffectiveRow, _>(&write, effective)?;
     write_accounts(&write, memtables, &new_holdings)?;
     write_first_usages(&write, memtables)?;
     write_heads(&write, heads)?;
-    write_documents(&write, &before, memtables)?;
+    write_documents(&write, &before, documents)?;
     if !hashes.is_empty() {
         let mut table = write.table(tables::HASHES)?;
         for ((ledger, log), hash) in hashes {
@@ -191,13 +207,12 @@ fn page_error(table: &'static str) -> impl Fn(Corrupt) -> IndexError {
 /// Writes the history rows and, from the last row of each holding, the holding's current state. `new` must ascend.
 fn write_history(
     write: &IndexWrite,
-    memtables: &[Arc<Memtable>],
+    rows: Merged<'_, HistoryRow>,
     new: &[NewHolding],
 ) -> Result<(), IndexError> {
     let mut holdings = Holdings { table: write.table(tables::HOLDINGS)?, open: None, new };
     let mut failed = None;
     let mut last: Option<&HistoryRow> = None;
-    let rows = merged(memtables.iter().map(|memtable| &memtable.history));
     let history = rows.take_while(|row: &&HistoryRow| {
         if let Some(last) = last.filter(|last| last.holding != row.holding) {
             failed = holdings.put(last).err();
@@ -419,9 +434,9 @@ fn write_heads(write: &IndexWrite, heads: &[(u32, LedgerHead)]) -> Result<(), In
 fn write_documents(
     write: &IndexWrite,
     before: &IndexSnapshot,
-    memtables: &[Arc<Memtable>],
+    documents: Merged<'_, DocumentRow>,
 ) -> Result<(), IndexError> {
-    let mut rows = merged(memtables.iter().map(|memtable| &memtable.documents)).peekable();
+    let mut rows = documents.peekable();
     if rows.peek().is_none() {
         return Ok(());
     }

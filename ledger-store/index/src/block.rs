@@ -354,11 +354,11 @@ impl<R: Row> BlockRows<R> {
 }
 
 pub(super) fn damaged<R: Row>(what: &'static str) -> IndexError {
-    IndexError::damaged(TABLES[usize::from(R::TABLE)], what)
+    IndexError::damaged(R::TABLE_NAME, what)
 }
 
 pub(super) fn corrupt<R: Row>(corrupt: Corrupt) -> IndexError {
-    IndexError::corrupt(TABLES[usize::from(R::TABLE)], corrupt)
+    IndexError::corrupt(R::TABLE_NAME, corrupt)
 }
 
 /// Verifies a stored entry of a run, and decodes everything except the rows.

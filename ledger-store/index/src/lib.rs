@@ -9,7 +9,7 @@
 //! - `stored`: checksums of values and proofs of absence; `range`: values between two keys; `error`: the errors;
 //!   `tables`: the names of all tables.
 //! - `health`: defects that were noticed in the file; `gate`: cuts the file off from the disk.
-//! - `row` and `rows`: the nine kinds of rows; `sort`: sorts them.
+//! - `row` and `rows`: the kinds of rows, and the list of their tables; `sort`: sorts them.
 //! - `block`: encodes and decodes blocks of rows.
 //! - `filter`: proves that a run lacks a key; `filter_cache`: a bounded cache of filter pages; `resident`: filters
 //!   that are in memory completely.
@@ -64,7 +64,7 @@ pub use file::{ABOUT_KEY, Commit, FORMAT, IndexFile, IndexOptions};
 pub use filter::alter as alter_filter;
 pub use health::Fault;
 pub use merge::maintain;
-pub use merged::{merge_memtables, merged};
+pub use merged::{Merged, merge_memtables, merged};
 pub use order::Direction as Way;
 pub use purge::{KeyRange, purge_plain, purge_runs};
 pub use range::PlainRange;
@@ -72,7 +72,7 @@ pub use resident::KnownKeys;
 pub use row::{MemtableRows, Row, freeze_memtable, linked, memtable_bytes};
 pub use rows::{
     BackdatedRow, BackdatedSums, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity,
-    SharedBytes, TABLES, TermRow, TransactionRow, VersionRow,
+    SharedBytes, TermRow, TransactionRow, VersionRow,
 };
 pub use runs::write_run;
 pub use snapshot::IndexSnapshot;

@@ -16,15 +16,13 @@ use super::error::{IndexError, storage};
 use super::file::{Commit, IndexFile};
 use super::merged_runs::MergedRuns;
 use super::row::Row;
-use super::rows::{
-    BackdatedRow, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow,
-    VersionRow,
-};
+use super::rows::TABLES;
 use super::run_list::RunMeta;
 use super::runs::{RunBlocks, RunBuilder};
 use super::snapshot::IndexSnapshot;
 use super::stored::RawTableMut;
 use super::tables::FILTERS;
+use crate::for_each_run_table;
 
 /// Number of runs of a tier that become one run of the next tier.
 const FAN_IN: usize = 8;
@@ -319,34 +317,6 @@ pub(crate) fn merge_table<R: Row>(
     }
 }
 
-/// Runs one merge in the table with this number if one is due. Returns whether it did.
-///
-/// # Errors
-///
-/// The errors of [`Merge::step`].
-///
-/// # Panics
-///
-/// Panics if there is no such table.
-pub(crate) fn merge_step(
-    file: &IndexFile,
-    table: u8,
-    should_stop: &dyn Fn() -> bool,
-) -> Result<bool, IndexError> {
-    match table {
-        HistoryRow::TABLE => merge_table::<HistoryRow>(file, should_stop),
-        BackdatedRow::TABLE => merge_table::<BackdatedRow>(file, should_stop),
-        KeyRow::TABLE => merge_table::<KeyRow>(file, should_stop),
-        TermRow::TABLE => merge_table::<TermRow>(file, should_stop),
-        LogRow::TABLE => merge_table::<LogRow>(file, should_stop),
-        TransactionRow::TABLE => merge_table::<TransactionRow>(file, should_stop),
-        VersionRow::TABLE => merge_table::<VersionRow>(file, should_stop),
-        EffectiveRow::TABLE => merge_table::<EffectiveRow>(file, should_stop),
-        DocumentRow::TABLE => merge_table::<DocumentRow>(file, should_stop),
-        _ => panic!("there is no table {table}"),
-    }
-}
-
 /// Deletes a slice of the runs that no list refers to, and then runs one merge if one is due. Returns whether there
 /// was anything to do.
 ///
@@ -356,14 +326,17 @@ pub(crate) fn merge_step(
 ///
 /// [`IndexError::Damaged`] if a run is damaged; otherwise the errors of the storage engine.
 pub fn maintain(file: &IndexFile, should_stop: &dyn Fn() -> bool) -> Result<bool, IndexError> {
+    macro_rules! merge_one {
+        ($($(#[$doc:meta])* $table:ident: $row:ty;)*) => {$(
+            if merge_table::<$row>(file, should_stop)? {
+                return Ok(true);
+            }
+        )*};
+    }
     if sweep_step(file)? {
         return Ok(true);
     }
-    for table in 0..TABLES.len() {
-        if merge_step(file, table as u8, should_stop)? {
-            return Ok(true);
-        }
-    }
+    for_each_run_table!(merge_one);
     Ok(false)
 }
 

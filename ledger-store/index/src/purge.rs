@@ -11,10 +11,7 @@ use super::error::IndexError;
 use super::file::{Commit, IndexFile};
 use super::merge::{Merge, MergeLimits, sweep_step};
 use super::row::Row;
-use super::rows::{
-    BackdatedRow, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow,
-    VersionRow,
-};
+use crate::for_each_run_table;
 
 /// Number of values that are deleted in one transaction. Pages of accounts take some kilobytes.
 const SLICE_ENTRIES: usize = 256;
@@ -55,24 +52,14 @@ pub fn purge_runs(
     dropped: &DroppedLedgers,
     should_stop: &dyn Fn() -> bool,
 ) -> Result<bool, IndexError> {
-    for table in 0..TABLES.len() as u8 {
-        let is_done = match table {
-            HistoryRow::TABLE => purge_table::<HistoryRow>(file, dropped, should_stop),
-            BackdatedRow::TABLE => purge_table::<BackdatedRow>(file, dropped, should_stop),
-            KeyRow::TABLE => purge_table::<KeyRow>(file, dropped, should_stop),
-            TermRow::TABLE => purge_table::<TermRow>(file, dropped, should_stop),
-            LogRow::TABLE => purge_table::<LogRow>(file, dropped, should_stop),
-            TransactionRow::TABLE => purge_table::<TransactionRow>(file, dropped, should_stop),
-            VersionRow::TABLE => purge_table::<VersionRow>(file, dropped, should_stop),
-            EffectiveRow::TABLE => purge_table::<EffectiveRow>(file, dropped, should_stop),
-            // No document of this table belongs to a ledger.
-            DocumentRow::TABLE => Ok(true),
-            _ => panic!("there is no table {table}"),
-        };
-        if !is_done? {
-            return Ok(false);
-        }
+    macro_rules! purge_all {
+        ($($(#[$doc:meta])* $table:ident: $row:ty;)*) => {$(
+            if !purge_table::<$row>(file, dropped, should_stop)? {
+                return Ok(false);
+            }
+        )*};
     }
+    for_each_run_table!(purge_all);
     // Delete the replaced runs here instead of after the next flush, so that their space is free when this returns.
     while sweep_step(file)? {
         if should_stop() {

@@ -19,8 +19,10 @@ pub trait Row: Clone + Debug + Send + Sync + 'static {
     /// The sort key.
     type Key: Ord + Clone + Debug + Send + Sync + 'static;
 
-    /// The number of the table: its index in [`TABLES`](super::rows::TABLES).
+    /// The number of the table: its place in [`for_each_run_table`](crate::for_each_run_table).
     const TABLE: u8;
+    /// The name of the table in the file.
+    const TABLE_NAME: &'static str;
     /// True if rows of the table may supersede others. [`supersedes`](Self::supersedes) decides which do.
     const SUPERSEDES: bool = false;
     /// Size of most keys in bytes, or more. A block reserves it for its own key and for that of the next block.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ledger_index::{
-    BackdatedRow, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, MemtableRows, Row, TermRow,
-    TransactionRow, VersionRow, freeze_memtable, memtable_bytes, merge_memtables, sort_rows,
+    DocumentRow, MemtableRows, Row, for_each_run_table, freeze_memtable, memtable_bytes, merge_memtables,
+    sort_rows,
 };
 use smol_str::SmolStr;
 
@@ -74,14 +74,13 @@ pub(crate) fn holdings_of(memtables: &[Arc<Memtable>]) -> Vec<NewHolding> {
     holdings
 }
 
-/// Defines the memtable and its builder from one list of tables: the field of each, its rows, and the function that
-/// sorts them.
-macro_rules! tables {
-    ($($table:ident: $row:ty, $sorted:ident;)*) => {
+/// Defines the memtable and its builder, with a field for each table.
+macro_rules! define_memtable {
+    ($($(#[$doc:meta])* $table:ident: $row:ty;)*) => {
         /// A memtable: the sorted rows of every table.
         #[derive(Clone, Debug)]
         pub(crate) struct Memtable {
-            $(pub(crate) $table: MemtableRows<$row>,)*
+            $($(#[$doc])* pub(crate) $table: MemtableRows<$row>,)*
             /// Ascending by ledger and address.
             pub(crate) accounts: Arc<[NewAccount]>,
             /// Indexes into `accounts`, ascending by ledger and number.
@@ -100,7 +99,7 @@ macro_rules! tables {
         /// Collects rows in the order of their entries, until they become a memtable.
         #[derive(Default, Debug)]
         pub(crate) struct MemtableBuilder {
-            $(pub(crate) $table: Vec<$row>,)*
+            $($(#[$doc])* pub(crate) $table: Vec<$row>,)*
             pub(crate) accounts: Vec<NewAccount>,
             pub(crate) holdings: Vec<NewHolding>,
         }
@@ -144,7 +143,9 @@ macro_rules! tables {
             pub(crate) fn seal(mut self) -> Memtable {
                 sort_accounts(&mut self.accounts);
                 sort_holdings(&mut self.holdings);
-                Memtable::new(Tables { $($table: $sorted(self.$table),)* }, self.accounts, self.holdings)
+                self.documents = newest_of_each(&self.documents);
+                let tables = Tables { $($table: sorted_rows(self.$table),)* };
+                Memtable::new(tables, self.accounts, self.holdings)
             }
         }
 
@@ -193,17 +194,7 @@ macro_rules! tables {
     };
 }
 
-tables! {
-    history: HistoryRow, sorted_rows;
-    backdated: BackdatedRow, sorted_rows;
-    keys: KeyRow, sorted_rows;
-    terms: TermRow, sorted_rows;
-    logs: LogRow, sorted_rows;
-    transactions: TransactionRow, sorted_rows;
-    versions: VersionRow, sorted_rows;
-    effective: EffectiveRow, sorted_rows;
-    documents: DocumentRow, newest_of_each;
-}
+for_each_run_table!(define_memtable);
 
 /// Returns the capacity to reserve for an expected number of rows. Small vectors grow fast by themselves, and
 /// capacity in rare tables would waste memory.
@@ -228,15 +219,14 @@ fn merged_rows<R: Row>(
 }
 
 fn sorted_rows<R: Row>(mut rows: Vec<R>) -> MemtableRows<R> {
-    if !rows.is_sorted_by_key(Row::key) {
+    if !rows.is_sorted_by(Row::is_before) {
         sort_rows(&mut rows);
     }
     freeze_memtable(rows)
 }
 
-/// Sorts changes of documents, which are in order of age, and keeps the newest of each key.
-#[expect(clippy::needless_pass_by_value, reason = "it has the signature of `sorted_rows`")]
-fn newest_of_each(documents: Vec<DocumentRow>) -> MemtableRows<DocumentRow> {
+/// Returns the newest change of each document, sorted by key. `documents` are in order of age.
+fn newest_of_each(documents: &[DocumentRow]) -> Vec<DocumentRow> {
     let mut order: Vec<(u128, u32)> = documents.iter().map(Row::key_rank).zip(0..).collect();
     // The ranks decide most comparisons, without a look at the keys, which are elsewhere in memory.
     order.sort_unstable_by(|one, other| {
@@ -247,7 +237,7 @@ fn newest_of_each(documents: Vec<DocumentRow>) -> MemtableRows<DocumentRow> {
         one.0 == other.0 && documents[one.1 as usize].key == documents[other.1 as usize].key
     };
     let newest = order.chunk_by(same).filter_map(<[_]>::last);
-    freeze_memtable(newest.map(|(_, at)| documents[*at as usize].clone()).collect())
+    newest.map(|(_, at)| documents[*at as usize].clone()).collect()
 }
 
 impl Memtable {

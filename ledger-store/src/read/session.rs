@@ -6,10 +6,7 @@ use std::sync::Arc;
 
 use ledger_codec::Corrupt;
 use ledger_core::{Switch, Timestamp};
-use ledger_index::{
-    BackdatedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, MemtableRows, Row, TableView, TermRow,
-    TransactionRow, VersionRow,
-};
+use ledger_index::{TableView, TransactionRow, for_each_run_table};
 
 use super::limits::{Meter, ReadLimits};
 use super::reader::LedgerReader;
@@ -18,7 +15,7 @@ use crate::feature::Feature;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::hashes::Hashes;
 use crate::lookup::missing_in;
-use crate::projection::{Memtable, holding_key};
+use crate::projection::holding_key;
 use crate::view::LedgerHead;
 
 /// Answers one query about one ledger in a snapshot. Not shared between threads.
@@ -32,15 +29,30 @@ pub(crate) struct Session {
     pub(super) page_bytes: usize,
     /// The last date that was looked up, with the last transaction recorded by then.
     pub(super) last_date: Cell<Option<(Timestamp, Option<TransactionRow>)>>,
-    history: OnceCell<TableView<HistoryRow>>,
-    backdated: OnceCell<TableView<BackdatedRow>>,
-    keys: OnceCell<TableView<KeyRow>>,
-    terms: OnceCell<TableView<TermRow>>,
-    logs: OnceCell<TableView<LogRow>>,
-    transactions: OnceCell<TableView<TransactionRow>>,
-    versions: OnceCell<TableView<VersionRow>>,
-    effective: OnceCell<TableView<EffectiveRow>>,
+    tables: OpenTables,
 }
+
+macro_rules! define_tables {
+    ($($(#[$doc:meta])* $table:ident: $row:ty;)*) => {
+        /// The tables that a query has asked for.
+        #[derive(Default)]
+        struct OpenTables {
+            $($table: OnceCell<TableView<$row>>,)*
+        }
+
+        #[allow(dead_code, reason = "documents are read without a session")]
+        impl Session {
+            $(
+                $(#[$doc])*
+                pub(crate) fn $table(&self) -> &TableView<$row> {
+                    self.tables.$table.get_or_init(|| self.reader.view.table(|memtable| &memtable.$table))
+                }
+            )*
+        }
+    };
+}
+
+for_each_run_table!(define_tables);
 
 impl Session {
     /// Creates a session for the ledger of a reader with its head.
@@ -58,14 +70,7 @@ impl Session {
             meter: Rc::new(Meter::start(ReadLimits::DEFAULT)),
             page_bytes: usize::MAX,
             last_date: Cell::new(None),
-            history: OnceCell::new(),
-            backdated: OnceCell::new(),
-            keys: OnceCell::new(),
-            terms: OnceCell::new(),
-            logs: OnceCell::new(),
-            transactions: OnceCell::new(),
-            versions: OnceCell::new(),
-            effective: OnceCell::new(),
+            tables: OpenTables::default(),
         }
     }
 
@@ -101,54 +106,6 @@ impl Session {
     /// Returns the key of a holding in the history tables.
     pub(crate) fn holding_key(&self, holding: u32) -> u64 {
         holding_key(self.ledger(), holding)
-    }
-
-    fn table<'s, R: Row>(
-        &self,
-        cell: &'s OnceCell<TableView<R>>,
-        rows: impl Fn(&Memtable) -> &MemtableRows<R>,
-    ) -> &'s TableView<R> {
-        cell.get_or_init(|| self.reader.view.table(rows))
-    }
-
-    /// Returns the table of effects on holdings in insertion order.
-    pub(crate) fn history(&self) -> &TableView<HistoryRow> {
-        self.table(&self.history, |memtable| &memtable.history)
-    }
-
-    /// Returns the table of effects of backdated transactions on holdings, by effective date.
-    pub(crate) fn backdated(&self) -> &TableView<BackdatedRow> {
-        self.table(&self.backdated, |memtable| &memtable.backdated)
-    }
-
-    /// Returns the table of references, idempotency keys and addresses.
-    pub(crate) fn keys(&self) -> &TableView<KeyRow> {
-        self.table(&self.keys, |memtable| &memtable.keys)
-    }
-
-    /// Returns the table of current metadata terms.
-    pub(crate) fn terms(&self) -> &TableView<TermRow> {
-        self.table(&self.terms, |memtable| &memtable.terms)
-    }
-
-    /// Returns the table of logs.
-    pub(crate) fn logs(&self) -> &TableView<LogRow> {
-        self.table(&self.logs, |memtable| &memtable.logs)
-    }
-
-    /// Returns the table of transactions.
-    pub(crate) fn transactions(&self) -> &TableView<TransactionRow> {
-        self.table(&self.transactions, |memtable| &memtable.transactions)
-    }
-
-    /// Returns the table of document versions.
-    pub(crate) fn versions(&self) -> &TableView<VersionRow> {
-        self.table(&self.versions, |memtable| &memtable.versions)
-    }
-
-    /// Returns the table of backdated transactions by effective date.
-    pub(crate) fn effective(&self) -> &TableView<EffectiveRow> {
-        self.table(&self.effective, |memtable| &memtable.effective)
     }
 
     /// Refuses a query about past volumes if the ledger does not keep their history.

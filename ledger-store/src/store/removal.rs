@@ -172,10 +172,7 @@ mod tests {
     use ledger_core::{
         BucketName, Command, InsertSchema, LedgerName, LedgerOptions, SchemaVersion, Timestamp,
     };
-    use ledger_index::{
-        BackdatedRow, EffectiveRow, HistoryRow, IndexSnapshot, KeyRow, LogRow, Row, TableView, TermRow,
-        TransactionRow, VersionRow, Way,
-    };
+    use ledger_index::{DocumentRow, IndexSnapshot, Row, TableView, Way, for_each_run_table};
 
     use super::*;
     use crate::options::Options;
@@ -217,23 +214,21 @@ mod tests {
     /// Returns how much of a ledger is left in the index: numbers of rows, and of values in plain tables.
     fn left_of(store: &Store, ledger: u32) -> (Vec<usize>, Vec<usize>) {
         let index = &store.engine().view().index;
-        let rows = vec![
-            rows_of::<HistoryRow>(index, ledger),
-            rows_of::<BackdatedRow>(index, ledger),
-            rows_of::<KeyRow>(index, ledger),
-            rows_of::<TermRow>(index, ledger),
-            rows_of::<LogRow>(index, ledger),
-            rows_of::<TransactionRow>(index, ledger),
-            rows_of::<VersionRow>(index, ledger),
-            rows_of::<EffectiveRow>(index, ledger),
-        ];
+        macro_rules! rows_of_all {
+            ($($(#[$doc:meta])* $table:ident: $row:ty;)*) => {
+                [$((<$row>::TABLE, rows_of::<$row>(index, ledger))),*]
+            };
+        }
+        // The documents of callers belong to no ledger.
+        let rows = for_each_run_table!(rows_of_all).into_iter();
+        let rows = rows.filter(|(table, _)| *table != DocumentRow::TABLE).map(|(_, rows)| rows);
         let of_ledgers = |table: &&&str| ![tables::REMOVED, tables::ABOUT].contains(*table);
         let plain = tables::PLAIN.iter().filter(of_ledgers).map(|table| {
             let all = index.range(table, Bound::Unbounded, Bound::Unbounded).expect("it can be read");
             let keys = all.map(|entry| entry.expect("it can be read").0);
             keys.filter(|key| ledger_of(table, key) == Some(ledger)).count()
         });
-        (rows, plain.collect())
+        (rows.collect(), plain.collect())
     }
 
     #[test]

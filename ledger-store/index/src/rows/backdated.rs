@@ -70,6 +70,7 @@ impl BackdatedRow {
 impl Row for BackdatedRow {
     type Key = (u64, i64, u64);
     const TABLE: u8 = 1;
+    const TABLE_NAME: &'static str = "runs.displaced";
     const LINKED: bool = true;
 
     fn first_key() -> Self::Key {

@@ -65,6 +65,7 @@ const ESCAPED_ZERO: [u8; 2] = [0, 0xff];
 impl Row for DocumentRow {
     type Key = (Arc<[u8]>, u64);
     const TABLE: u8 = 8;
+    const TABLE_NAME: &'static str = "runs.documents";
     const KEY_BYTES: usize = 160;
     const SUPERSEDES: bool = true;
     const PROBE_KEYS_ASCEND: bool = false;

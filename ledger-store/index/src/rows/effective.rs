@@ -33,6 +33,7 @@ impl EffectiveRow {
 impl Row for EffectiveRow {
     type Key = (u32, i64, u64);
     const TABLE: u8 = 7;
+    const TABLE_NAME: &'static str = "runs.effective";
 
     fn first_key() -> Self::Key {
         (0, i64::MIN, 0)

@@ -173,6 +173,7 @@ impl HistoryRow {
 impl Row for HistoryRow {
     type Key = (u64, u64);
     const TABLE: u8 = 0;
+    const TABLE_NAME: &'static str = "runs.history";
 
     fn first_key() -> Self::Key {
         (0, 0)

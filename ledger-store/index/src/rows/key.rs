@@ -26,6 +26,7 @@ pub struct KeyRow {
 impl Row for KeyRow {
     type Key = (u64, u64, u64);
     const TABLE: u8 = 2;
+    const TABLE_NAME: &'static str = "runs.keys";
 
     fn first_key() -> Self::Key {
         (0, 0, 0)

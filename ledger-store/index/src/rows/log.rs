@@ -29,6 +29,7 @@ pub struct LogRow {
 impl Row for LogRow {
     type Key = (u32, u64);
     const TABLE: u8 = 4;
+    const TABLE_NAME: &'static str = "runs.logs";
 
     fn first_key() -> Self::Key {
         (0, 0)

@@ -2,7 +2,7 @@
 
 use ledger_codec::{Corrupt, Output, Reader};
 
-use crate::row::varint_u32;
+use crate::row::{Row, varint_u32};
 
 pub(crate) mod backdated;
 pub(crate) mod document;
@@ -26,18 +26,53 @@ pub use term::TermRow;
 pub use transaction::TransactionRow;
 pub use version::VersionRow;
 
-/// The names of the tables that hold the blocks of each kind of row. The index is the number of the table.
-pub const TABLES: [&str; 9] = [
-    "runs.history",
-    "runs.displaced",
-    "runs.keys",
-    "runs.terms",
-    "runs.logs",
-    "runs.transactions",
-    "runs.versions",
-    "runs.effective",
-    "runs.documents",
-];
+/// Calls a macro with the list of all tables of runs: for each, the field that holds its rows, and the type of its rows.
+///
+/// No other code lists the tables. To add one, add its row and a line here. The number of a table is its place in the
+/// list.
+#[macro_export]
+macro_rules! for_each_run_table {
+    ($macro:ident) => {
+        $macro! {
+            /// Effects on holdings in insertion order.
+            history: $crate::HistoryRow;
+            /// Effects of backdated transactions on holdings, by effective date.
+            backdated: $crate::BackdatedRow;
+            /// References, idempotency keys and addresses.
+            keys: $crate::KeyRow;
+            /// Current metadata terms.
+            terms: $crate::TermRow;
+            /// Logs.
+            logs: $crate::LogRow;
+            /// Transactions.
+            transactions: $crate::TransactionRow;
+            /// Versions of the documents of accounts and transactions.
+            versions: $crate::VersionRow;
+            /// Backdated transactions by effective date.
+            effective: $crate::EffectiveRow;
+            /// Documents of callers, and the entries of their indexes.
+            documents: $crate::DocumentRow;
+        }
+    };
+}
+
+macro_rules! list_names {
+    ($($(#[$doc:meta])* $table:ident: $row:ty;)*) => {
+        /// The names of the tables of runs in the file. The index is the number of the table.
+        pub(crate) const TABLES: &[&str] = &[$(<$row>::TABLE_NAME),*];
+
+        const _: () = {
+            let numbers = [$(<$row>::TABLE),*];
+            let mut place = 0;
+            while place < numbers.len() {
+                assert!(numbers[place] as usize == place, "the number of a table is its place in the list");
+                place += 1;
+            }
+        };
+    };
+}
+
+for_each_run_table!(list_names);
 
 /// Appends the step from one (ledger, number) to the next.
 ///

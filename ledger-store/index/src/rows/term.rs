@@ -62,6 +62,7 @@ impl TermRow {
 impl Row for TermRow {
     type Key = (u64, u64, u64, u64);
     const TABLE: u8 = 3;
+    const TABLE_NAME: &'static str = "runs.terms";
     const SUPERSEDES: bool = true;
 
     fn first_key() -> Self::Key {

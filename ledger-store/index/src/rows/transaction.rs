@@ -35,6 +35,7 @@ pub struct TransactionRow {
 impl Row for TransactionRow {
     type Key = (u32, u64);
     const TABLE: u8 = 5;
+    const TABLE_NAME: &'static str = "runs.transactions";
 
     fn first_key() -> Self::Key {
         (0, 0)

@@ -31,6 +31,7 @@ const SAME_ID: u8 = 2;
 impl Row for VersionRow {
     type Key = (u64, u64, u64);
     const TABLE: u8 = 6;
+    const TABLE_NAME: &'static str = "runs.versions";
 
     fn first_key() -> Self::Key {
         (0, 0, 0)

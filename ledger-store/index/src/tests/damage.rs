@@ -31,7 +31,7 @@ fn every_flipped_bit_of_a_block_or_its_key_is_noticed() {
     let write = file.begin_write(Commit::Visible).unwrap();
     write_run::<HistoryRow, _>(&write, rows::<HistoryRow>(3000)).unwrap();
     write.commit().unwrap();
-    let name = TABLES[usize::from(HistoryRow::TABLE)];
+    let name = HistoryRow::TABLE_NAME;
     let snapshot = file.snapshot().unwrap();
     let entry = redb::ReadableTable::first(snapshot.blocks(HistoryRow::TABLE)).unwrap().unwrap();
     let (mut key, mut stored) = (entry.0.value().to_vec(), entry.1.value().to_vec());

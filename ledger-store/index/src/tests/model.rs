@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::file::{Commit, IndexFile};
+use crate::for_each_run_table;
 use crate::merge::{Merge, MergeLimits, sweep_step};
 use crate::merged::merge_memtables;
 use crate::order::Direction;
 use crate::row::{MemtableRows, Row, freeze_memtable};
 use crate::rows::tests::Rng;
-use crate::rows::{
-    BackdatedRow, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, SharedBytes, TermRow,
-    TransactionRow, VersionRow,
-};
+use crate::rows::{BackdatedRow, DocumentRow, HistoryRow, KeyRow, LogRow, Quantity, SharedBytes, TermRow};
 use crate::runs::write_run;
 use crate::table::TableView;
 
@@ -179,50 +177,21 @@ fn check<R: Sample>() {
     }
 }
 
-#[test]
-fn history_agrees_with_the_model() {
-    check::<HistoryRow>();
+macro_rules! model_tests {
+    ($($(#[$doc:meta])* $table:ident: $row:ty;)*) => {
+        /// One test for each table.
+        mod agrees_with_the_model {
+            $(
+                #[test]
+                fn $table() {
+                    super::check::<$row>();
+                }
+            )*
+        }
+    };
 }
 
-#[test]
-fn backdated_rows_agree_with_the_model() {
-    check::<BackdatedRow>();
-}
-
-#[test]
-fn keys_agree_with_the_model() {
-    check::<KeyRow>();
-}
-
-#[test]
-fn terms_agree_with_the_model() {
-    check::<TermRow>();
-}
-
-#[test]
-fn logs_agree_with_the_model() {
-    check::<LogRow>();
-}
-
-#[test]
-fn transactions_agree_with_the_model() {
-    check::<TransactionRow>();
-}
-
-#[test]
-fn versions_agree_with_the_model() {
-    check::<VersionRow>();
-}
-
-#[test]
-fn effective_rows_agree_with_the_model() {
-    check::<EffectiveRow>();
-}
-
-#[test]
-fn documents_agree_with_the_model() {
-    check::<DocumentRow>();
-}
+for_each_run_table!(model_tests);
 
 /// Flushes a number of runs of equal size.
 fn with_runs<R: Sample>(runs: usize, rows: u64) -> Bench<R> {

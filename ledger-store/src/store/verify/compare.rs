@@ -6,7 +6,7 @@ use std::ops::Bound;
 use ledger_codec::Corrupt;
 use ledger_index::{
     BackdatedRow, DocumentRow, DroppedLedgers, EffectiveRow, HistoryRow, IndexError, IndexSnapshot, KeyRow,
-    LogRow, Row, TABLES, TableView, TermRow, TransactionRow, VersionRow, Way, tables,
+    LogRow, Row, TableView, TermRow, TransactionRow, VersionRow, Way, for_each_run_table, tables,
 };
 
 use super::findings::{Findings, Stop};
@@ -14,42 +14,6 @@ use crate::flush::{Watermark, ledger_count};
 use crate::projection::{AccountPage, HoldingPage, UsagePage};
 use crate::tombstones::{Tombstone, ledger_of};
 use crate::violation::ViolationCode;
-
-/// Compares the tables of the listed rows. The build fails if a table is missing in the list.
-macro_rules! compare_rows {
-    ($($row:ty),*) => {
-        fn all_rows(
-            fresh: &IndexSnapshot,
-            live: &IndexSnapshot,
-            dropped: &DroppedLedgers,
-            findings: &mut Findings,
-        ) -> Result<(), Stop> {
-            const COMPARED: &[u8] = &[$(<$row>::TABLE),*];
-            const {
-                assert!(COMPARED.len() == TABLES.len());
-                let mut table = 0;
-                while table < TABLES.len() {
-                    assert!(COMPARED[table] as usize == table);
-                    table += 1;
-                }
-            }
-            $(rows::<$row>(fresh, live, dropped, findings)?;)*
-            Ok(())
-        }
-    };
-}
-
-compare_rows!(
-    HistoryRow,
-    BackdatedRow,
-    KeyRow,
-    TermRow,
-    LogRow,
-    TransactionRow,
-    VersionRow,
-    EffectiveRow,
-    DocumentRow
-);
 
 /// Reports the differences of `live` from `fresh`. Ignores the rows of dropped ledgers, which a purge deletes at any
 /// time.
@@ -59,7 +23,12 @@ pub(super) fn compare(
     dropped: &DroppedLedgers,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
-    all_rows(fresh, live, dropped, findings)?;
+    macro_rules! compare_rows {
+        ($($(#[$doc:meta])* $table:ident: $row:ty;)*) => {
+            $(rows::<$row>(fresh, live, dropped, findings)?;)*
+        };
+    }
+    for_each_run_table!(compare_rows);
     let all = (fresh, live, dropped);
     plain(tables::ACCOUNTS, ViolationCode::AccountMismatch, account_page, all, findings)?;
     plain(tables::USAGES, ViolationCode::AccountMismatch, usage_page, all, findings)?;
