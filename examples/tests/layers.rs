@@ -80,7 +80,7 @@ const LAYERS: &[Layers] = &[
         sources: "ledger-store/index/src",
         from_the_bottom: &[
             &["error", "order", "row", "loser_tree", "filter_cache"],
-            &["gate", "merged", "rows", "sort", "run_list"],
+            &["gate", "merged", "merged_sources", "rows", "sort", "run_list"],
             &["health", "stored", "tables"],
             &["open_file", "range", "block"],
             &["snapshot", "write"],

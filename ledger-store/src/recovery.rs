@@ -340,7 +340,7 @@ fn each_document(
     mut each: impl FnMut(&[u8], &[u8]) -> Result<(), Corrupt>,
 ) -> Result<(), ReadError> {
     let (from, to) = keys::range(collection, Space::Documents, &Bound::Unbounded, &Bound::Unbounded);
-    let mut stored = Merged::new(vec![indexed::between(index, &from, &to, Way::Ascending)?], Way::Ascending)?;
+    let mut stored = Merged::new(vec![indexed::between(index, &from, &to, Way::Ascending)?], Way::Ascending);
     while let Some((key, value)) = stored.next()? {
         each(&key[from.len()..], decode_value(&value)?.bytes)?;
     }

@@ -18,7 +18,8 @@
 //! - `purge`: deletes the rows of dropped ledgers, which were removed for good; `dropped`: finds the runs with rows of
 //!   them.
 //! - `cursor` and `table`: read memtables and runs as one table; `run_cursor`: reads one run; `order`: chooses the
-//!   next source; `merged`: reads memtables only; `loser_tree`: chooses the next of many memtables.
+//!   next source; `merged`: reads memtables only; `loser_tree`: chooses the next of many memtables;
+//!   `merged_sources`: merges sequences of any items that may fail.
 //!
 //! This crate is internal to `ledger-store`: its API is not stable.
 
@@ -37,6 +38,7 @@ mod loser_tree;
 mod merge;
 mod merged;
 mod merged_runs;
+mod merged_sources;
 mod open_file;
 mod order;
 mod purge;
@@ -65,6 +67,7 @@ pub use filter::alter as alter_filter;
 pub use health::Fault;
 pub use merge::maintain;
 pub use merged::{Merged, merge_memtables, merged};
+pub use merged_sources::MergedSources;
 pub use order::Direction as Way;
 pub use purge::{KeyRange, purge_plain, purge_runs};
 pub use range::PlainRange;

@@ -64,7 +64,7 @@ pub(crate) fn between<'a>(
     if !is_document(from) {
         return Ok(Box::new(rows));
     }
-    let mut all = Merged::new(vec![Box::new(rows), plain_between(index, from, to, way)?], way)?;
+    let mut all = Merged::new(vec![Box::new(rows), plain_between(index, from, to, way)?], way);
     let next = move || all.next().transpose();
     Ok(Box::new(std::iter::from_fn(next).map(|found| found.map(|(key, value)| (key, Some(value))))))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ledger_index::{SharedBytes, Way};
+use ledger_index::{MergedSources, SharedBytes, Way};
 
 use crate::error::ReadError;
 
@@ -16,52 +16,21 @@ pub(crate) type Changes<'a> = Box<dyn Iterator<Item = Result<Change, ReadError>>
 pub(crate) type KeyValue = (Arc<[u8]>, SharedBytes);
 
 /// Merges changes of several ages into one sequence. The newest change of a key counts. Removed keys are skipped.
-pub(crate) struct Merged<'a> {
-    /// Sources from the newest to the oldest, each with its next change.
-    sources: Vec<(Change, Changes<'a>)>,
-    way: Way,
-}
+pub(crate) struct Merged<'a>(MergedSources<Changes<'a>, Change, Arc<[u8]>>);
 
 impl<'a> Merged<'a> {
     /// Creates a merge. `sources` go from the newest to the oldest.
-    pub(crate) fn new(sources: Vec<Changes<'a>>, way: Way) -> Result<Self, ReadError> {
-        let mut open = Vec::with_capacity(sources.len());
-        for mut source in sources {
-            if let Some(first) = source.next().transpose()? {
-                open.push((first, source));
-            }
-        }
-        Ok(Self { sources: open, way })
+    pub(crate) fn new(sources: Vec<Changes<'a>>, way: Way) -> Self {
+        Self(MergedSources::new(sources, way, |(key, _)| key.clone()))
     }
 
     /// Returns the next key and its current value.
     pub(crate) fn next(&mut self) -> Result<Option<KeyValue>, ReadError> {
-        loop {
-            let heads = self.sources.iter().map(|((key, _), _)| key);
-            let next = match self.way {
-                Way::Ascending => heads.min(),
-                Way::Descending => heads.max(),
-            };
-            let Some(key) = next.cloned() else { return Ok(None) };
-            let mut found = None;
-            let mut at = 0;
-            while at < self.sources.len() {
-                let ((have, _), rest) = &mut self.sources[at];
-                if *have != key {
-                    at += 1;
-                    continue;
-                }
-                let (_, value) = if let Some(next) = rest.next().transpose()? {
-                    at += 1;
-                    std::mem::replace(&mut self.sources[at - 1].0, next)
-                } else {
-                    self.sources.remove(at).0
-                };
-                found.get_or_insert(value);
-            }
-            if let Some(Some(value)) = found {
+        while let Some((key, value)) = self.0.next().transpose()? {
+            if let Some(value) = value {
                 return Ok(Some((key, value)));
             }
         }
+        Ok(None)
     }
 }

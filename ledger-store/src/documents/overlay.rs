@@ -170,7 +170,7 @@ impl Overlay {
     ) -> Result<Merged<'a>, ReadError> {
         let mut sources = self.changed_entries(from, to);
         sources.push(indexed::between(index, from, to, Way::Ascending)?);
-        Merged::new(sources, Way::Ascending)
+        Ok(Merged::new(sources, Way::Ascending))
     }
 
     /// Returns the changed entries of an index from one key up to another, from the newest flush to the oldest.
@@ -195,7 +195,7 @@ mod tests {
     fn entries(overlay: &mut Overlay) -> Vec<u8> {
         let (from, to) = range(20, Space::Index(3), &Bound::Unbounded, &Bound::Unbounded);
         let sources = overlay.changed_entries(&from, &to);
-        let mut merged = Merged::new(sources, Way::Ascending).expect("nothing is read");
+        let mut merged = Merged::new(sources, Way::Ascending);
         let next = || merged.next().expect("nothing is read");
         std::iter::from_fn(next).map(|(key, _)| key[key.len() - 1]).collect()
     }

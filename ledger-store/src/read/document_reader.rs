@@ -107,6 +107,6 @@ impl<'a> DocumentReader<'a> {
             }
         }
         sources.push(indexed::between(&view.index, from, to, way)?);
-        Merged::new(sources, way)
+        Ok(Merged::new(sources, way))
     }
 }

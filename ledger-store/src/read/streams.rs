@@ -1,9 +1,6 @@
 //! Sorted streams of candidate transactions, and their union.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
-
-use ledger_index::TransactionRow;
+use ledger_index::{MergedSources, TransactionRow};
 
 use crate::error::ReadError;
 use crate::query::Direction;
@@ -51,83 +48,14 @@ impl<K: Ord + Copy> Span<K> {
     }
 }
 
-/// The next candidate of a source.
-struct Head<K> {
-    candidate: Candidate<K>,
-    source: usize,
-    direction: Direction,
-}
-
-impl<K: Ord> Ord for Head<K> {
-    /// Makes the candidate to take first the greatest, because a binary heap returns the greatest.
-    fn cmp(&self, other: &Self) -> Ordering {
-        let order = self.candidate.key.cmp(&other.candidate.key);
-        match self.direction {
-            Direction::Ascending => order.reverse(),
-            Direction::Descending => order,
-        }
-    }
-}
-
-impl<K: Ord> PartialOrd for Head<K> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<K: Ord> PartialEq for Head<K> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<K: Ord> Eq for Head<K> {}
-
-/// The union of several streams. Returns a candidate once, even if several streams contain it.
-struct Union<K> {
-    sources: Vec<Stream<K>>,
-    heads: BinaryHeap<Head<K>>,
-    direction: Direction,
-    /// Sources whose next candidate is not in the heap yet.
-    waiting: Vec<usize>,
-    last: Option<K>,
-}
-
-impl<K: Ord + Copy> Union<K> {
-    fn advance(&mut self) -> Result<Option<Candidate<K>>, ReadError> {
-        loop {
-            while let Some(source) = self.waiting.pop() {
-                if let Some(candidate) = self.sources[source].next().transpose()? {
-                    self.heads.push(Head { candidate, source, direction: self.direction });
-                }
-            }
-            let Some(Head { candidate, source, .. }) = self.heads.pop() else { return Ok(None) };
-            self.waiting.push(source);
-            if self.last != Some(candidate.key) {
-                self.last = Some(candidate.key);
-                return Ok(Some(candidate));
-            }
-        }
-    }
-}
-
-impl<K: Ord + Copy> Iterator for Union<K> {
-    type Item = Result<Candidate<K>, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.advance().transpose()
-    }
-}
-
-/// Merges streams of one direction into their union.
+/// Merges streams of one direction into their union. Returns a candidate once, even if several streams contain it.
 pub(crate) fn union<K: Ord + Copy + 'static>(mut sources: Vec<Stream<K>>, direction: Direction) -> Stream<K> {
     if sources.len() == 1
         && let Some(only) = sources.pop()
     {
         return only;
     }
-    let waiting = (0..sources.len()).collect();
-    Box::new(Union { sources, heads: BinaryHeap::new(), direction, waiting, last: None })
+    Box::new(MergedSources::new(sources, direction.way(), |candidate| candidate.key))
 }
 
 /// Returns the candidates in a span as a stream. The candidates may be in any order.
