@@ -40,8 +40,8 @@ mod tombstones;
 
 // Opening and recovery.
 mod directory;
+mod disk_backend;
 mod free_space;
-mod index_backend;
 mod opening;
 mod recovery;
 
@@ -51,7 +51,6 @@ pub mod json;
 mod transfer;
 
 // Verification.
-mod comparison_index;
 mod violation;
 
 // Errors.

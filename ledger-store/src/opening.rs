@@ -23,9 +23,9 @@ use ledger_journal::{ChainHash, Identity, JournalReader, Position};
 
 use crate::cause::Cause;
 use crate::directory::DataDirectory;
+use crate::disk_backend::DiskBackend;
 use crate::error::{OpenError, ReadError};
 use crate::flush::Watermark;
-use crate::index_backend::backend;
 use crate::options::Shares;
 use crate::recovery::{self, Recovered};
 
@@ -165,8 +165,8 @@ impl IndexHome {
         let _ = self.rename(DAMAGED, INDEX);
     }
 
-    fn backend(&self, name: &str, mode: OpenMode) -> Result<impl redb::StorageBackend + use<>, Unusable> {
-        backend(&*self.disk, &self.dir.join(name), mode).map_err(|error| match error.kind() {
+    fn backend(&self, name: &str, mode: OpenMode) -> Result<DiskBackend, Unusable> {
+        DiskBackend::open(&*self.disk, &self.dir.join(name), mode).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => Unusable::damaged(&error),
             _ => Unusable::Refused(self.failed(name, error)),
         })

@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use ledger_codec::{Corrupt, Reader};
 use parking_lot::Mutex;
+use redb::backends::InMemoryBackend;
 use redb::{Builder, Durability, ReadableDatabase, StorageBackend, TableError, TableHandle};
 
 use super::error::{IndexError, catch_redb_panic, storage};
@@ -81,6 +82,15 @@ impl IndexFile {
         let file = Self::start(backend, options)?;
         file.create_tables()?;
         Ok(file)
+    }
+
+    /// Creates an index in memory.
+    ///
+    /// # Errors
+    ///
+    /// The errors of the storage engine.
+    pub fn in_memory(options: IndexOptions) -> Result<Self, IndexError> {
+        Self::create(InMemoryBackend::new(), options)
     }
 
     fn create_tables(&self) -> Result<(), IndexError> {

@@ -3,6 +3,8 @@
 //! After the first disk failure, redb refuses every access until the file is opened anew. The failed instance and its
 //! snapshots still exist then. The gate cuts them off from the file, so that they cannot write to it, nor read pages
 //! that the new instance has reused.
+//!
+//! The gate opens no file: it stands in front of the backend that the caller of [`IndexFile`](crate::IndexFile) passes.
 
 use std::fmt;
 use std::io::{self, ErrorKind};

@@ -282,7 +282,7 @@ mod tests {
     /// Returns a snapshot of an index without rows.
     fn empty() -> IndexSnapshot {
         let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
-        let file = IndexFile::create(redb::backends::InMemoryBackend::new(), options).expect("an index");
+        let file = IndexFile::in_memory(options).expect("an index");
         file.snapshot().expect("a snapshot")
     }
 
@@ -311,7 +311,7 @@ mod tests {
     /// Returns an index with one run of keys, whose id is the first that every file assigns.
     fn with_keys(keys: std::ops::Range<u64>) -> IndexSnapshot {
         let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
-        let file = IndexFile::create(redb::backends::InMemoryBackend::new(), options).expect("an index");
+        let file = IndexFile::in_memory(options).expect("an index");
         let write = file.begin_write(Commit::Durable).expect("a transaction");
         let rows = keys.map(|fingerprint| KeyRow { space: 7, fingerprint, value: 1 });
         write_run::<KeyRow, _>(&write, rows).expect("a run");

@@ -21,8 +21,7 @@ impl Engine {
     pub(crate) fn over(journal: Arc<dyn Journal>, identity: Identity, options: &Options) -> Self {
         let shares = options.shares();
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
-        let index = IndexFile::create(redb::backends::InMemoryBackend::new(), index_options)
-            .expect("an index in memory can be created and read");
+        let index = IndexFile::in_memory(index_options).expect("an index in memory can be created and read");
         let reader: Arc<dyn JournalReader> = journal.clone();
         let recovered = recovery::recover(&reader, &index, &identity, shares, Position::FIRST)
             .expect("an empty journal needs no recovery");

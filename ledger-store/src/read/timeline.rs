@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn finds_the_last_row_up_to_a_date() {
         let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
-        let index = IndexFile::create(redb::backends::InMemoryBackend::new(), options).unwrap();
+        let index = IndexFile::in_memory(options).unwrap();
         // The ids have gaps, the dates have steps and plateaus, and there is another ledger on either side.
         let mut rows = Vec::new();
         for ledger in 1..=3_u32 {

@@ -29,7 +29,6 @@ pub use self::verify::{VerifyError, VerifyReport};
 pub(crate) use self::writes::LEDGER_WORK_BYTES;
 use crate::cause::Cause;
 use crate::commit_watch::CommitWatch;
-use crate::comparison_index;
 use crate::directory::{self, DataDirectory};
 use crate::engine::{Engine, IndexEvent, flushes};
 use crate::error::{OpenError, ReadError, WriteError};
@@ -120,7 +119,7 @@ impl Store {
         let journal = directory.open_journal(segments)?;
         let dropped_tail = journal.dropped();
         let journal: Arc<dyn Journal> = Arc::new(journal);
-        comparison_index::clear(&directory).map_err(|error| OpenError::Io(Cause::of(error)))?;
+        verify::comparison_index::clear(&directory).map_err(|error| OpenError::Io(Cause::of(error)))?;
         let home = IndexHome::new(&directory, shares);
         let watched = options.progress.watch(journal.clone(), LongWork::Recovery);
         let Opened { index, recovered, rebuilt } = opening::open(&directory, &home, &watched, shares)?;

@@ -66,7 +66,7 @@ fn a_new_index_holds_what_is_flushed_meanwhile() {
     let flushing = engine.clone();
     journal.before_scan(move || flush(&flushing));
     let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
-    let index = IndexFile::create(redb::backends::InMemoryBackend::new(), options).expect("an index");
+    let index = IndexFile::in_memory(options).expect("an index");
     let (_installing, snapshot) = rebuild::build(&engine, &index).expect("it is built");
     let indexed = engine.view().indexed;
     assert!(before < indexed, "nothing was flushed meanwhile");

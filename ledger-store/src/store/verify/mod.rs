@@ -12,6 +12,7 @@
 //! Verification cannot tell whether an overdraft was allowed: the journal does not record what a request permitted.
 
 mod compare;
+pub(super) mod comparison_index;
 mod findings;
 mod journal;
 mod report;
@@ -31,7 +32,6 @@ use self::findings::{Findings, Stop};
 pub use self::report::{VerifyError, VerifyReport};
 use super::{Opening, Store};
 use crate::cause::Cause;
-use crate::comparison_index;
 use crate::error::OpenError;
 use crate::flush::Watermark;
 use crate::options::Shares;
@@ -73,7 +73,7 @@ impl Store {
         let options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let refused = |error: io::Error| VerifyError::Workspace(Cause::of(error));
         let scratch = match self.directory() {
-            None => IndexFile::create(redb::backends::InMemoryBackend::new(), options)?,
+            None => IndexFile::in_memory(options)?,
             Some(directory) => {
                 comparison_index::clear(directory).map_err(refused)?;
                 IndexFile::create(comparison_index::create(directory).map_err(refused)?, options)?

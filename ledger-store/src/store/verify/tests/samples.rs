@@ -10,7 +10,6 @@ use ledger_journal::entry::{
     LogRecord, Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
 };
 use ledger_journal::{Identity, Journal, JournalReader, MemoryJournal, Position, Secret, SectionId, StoreId};
-use redb::backends::InMemoryBackend;
 use smallvec::smallvec;
 
 use crate::documents::{LEDGERS, encode_ledger};
@@ -38,7 +37,7 @@ pub(super) fn shares() -> Shares {
 
 pub(super) fn index() -> IndexFile {
     let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
-    IndexFile::create(InMemoryBackend::new(), options).unwrap()
+    IndexFile::in_memory(options).unwrap()
 }
 
 pub(super) fn volumes(input: u64, output: u64) -> Volumes {

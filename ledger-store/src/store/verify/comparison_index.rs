@@ -5,18 +5,18 @@ use std::io;
 use ledger_journal::disk::OpenMode;
 
 use crate::directory::DataDirectory;
-use crate::index_backend::backend;
+use crate::disk_backend::DiskBackend;
 
 /// The name of the file, in the directory of the real index.
 const WORKSPACE: &str = "verify.redb";
 
-/// Creates the file for redb.
+/// Creates the file.
 ///
 /// # Errors
 ///
 /// The error of the disk.
-pub(crate) fn create(directory: &DataDirectory) -> io::Result<impl redb::StorageBackend + use<>> {
-    backend(&**directory.disk(), &directory.index_dir().join(WORKSPACE), OpenMode::CreateNew)
+pub(crate) fn create(directory: &DataDirectory) -> io::Result<DiskBackend> {
+    DiskBackend::open(&**directory.disk(), &directory.index_dir().join(WORKSPACE), OpenMode::CreateNew)
 }
 
 /// Removes the file, if an interrupted verification has left it.
