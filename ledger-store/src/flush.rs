@@ -16,8 +16,8 @@ use crate::documents::indexed;
 use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
 use crate::projection::{
-    ACCOUNT_PLACES, AccountPage, HoldingPage, Memtable, NewAccount, NewHolding, StoredAccount, UsagePage,
-    accounts_of, holdings_of, order_of,
+    ACCOUNT_PLACES, AccountPage, CurrentHolding, HoldingPage, Memtable, NewAccount, NewHolding,
+    StoredAccount, UsagePage, accounts_of, holdings_of, order_of,
 };
 use crate::tombstones::Tombstone;
 use crate::view::{Counters, LedgerHead};
@@ -250,10 +250,18 @@ impl Holdings<'_> {
         let made = self.new.first().filter(|new| (new.ledger, new.holding) == (ledger, holding));
         let made = made.map(|new| (new.account, new.asset));
         let page = self.page(HoldingPage::key(ledger, holding))?;
-        let identity = made
+        let (account, asset) = made
             .or(page.identity(holding))
             .ok_or_else(|| IndexError::corrupt(tables::HOLDINGS, Corrupt { what: "a holding is missing" }))?;
-        page.put(holding, identity, row.ordinal, (&row.input, &row.output), row.backdated.as_deref());
+        let current = CurrentHolding {
+            account,
+            asset,
+            ordinal: row.ordinal,
+            input: &row.input,
+            output: &row.output,
+            backdated: row.backdated.as_deref(),
+        };
+        page.put(holding, current);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! `robfig/cron`. This server accepts the same expressions. No crate does
 //! (`docs/decisions/cron.md` lists those that were tried). The tests contain the results of the original parser.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use ledger_core::Timestamp;
@@ -135,12 +136,12 @@ impl Schedule {
             field(text, range, names).ok_or_else(|| refused(ScheduleFault::Field(name)))
         };
         let calendar = Calendar {
-            seconds: field("the second", seconds, (0, 59), &[])?,
-            minutes: field("the minute", minutes, (0, 59), &[])?,
-            hours: field("the hour", hours, (0, 23), &[])?,
-            days: field("the day of the month", days, (1, 31), &[])?,
-            months: field("the month", months, (1, 12), &MONTHS)?,
-            weekdays: field("the day of the week", weekdays, (0, 6), &WEEKDAYS)?,
+            seconds: field("the second", seconds, 0..=59, &[])?,
+            minutes: field("the minute", minutes, 0..=59, &[])?,
+            hours: field("the hour", hours, 0..=23, &[])?,
+            days: field("the day of the month", days, 1..=31, &[])?,
+            months: field("the month", months, 1..=12, &MONTHS)?,
+            weekdays: field("the day of the week", weekdays, 0..=6, &WEEKDAYS)?,
         };
         if calendar.next(Timestamp::from_micros(0)).is_none() {
             return Err(refused(ScheduleFault::NeverDue));
@@ -207,7 +208,8 @@ impl Calendar {
 
 /// Parses a field with values in a range. Returns `None` if the text is not valid. `names` are the names of the values,
 /// from the least value on.
-fn field(text: &str, (least, greatest): (i64, i64), names: &[&str]) -> Option<Set> {
+fn field(text: &str, values: RangeInclusive<i64>, names: &[&str]) -> Option<Set> {
+    let (least, greatest) = values.into_inner();
     let number = |text: &str| -> Option<i64> {
         let named = names.iter().position(|name| name.eq_ignore_ascii_case(text));
         let number = match named {

@@ -170,7 +170,7 @@ impl UnsealedSegment {
         if !is_blank(&padding) {
             return Err(self.damage(location, mark, "something stands behind where it was closed"));
         }
-        let offsets = read_offsets(&*self.file, location, &path, first, (mark.offsets, mark.end))?;
+        let offsets = read_offsets(&*self.file, location, &path, first, mark.offsets, mark.end)?;
         let open = OpenSegment { file: self.file.clone(), offsets: offsets.clone(), end: mark.end };
         Segment::written(location, self.header, open).verify_tail(location, mark.head, tail_bytes)?;
         Ok(SegmentEnd { walked: SegmentWalk::closed(mark, offsets), dropped: None })

@@ -330,7 +330,7 @@ impl Segment {
         let file = open_file(&self.path, first, |path| location.disk.open(path, OpenMode::Existing))?;
         let (seal, end) = read_seal(&*file, location, &self.path, first)?
             .ok_or_else(|| self.damage(first, "it is not sealed any more"))?;
-        let offsets = read_offsets(&*file, location, &self.path, first, (seal.offsets, end))?;
+        let offsets = read_offsets(&*file, location, &self.path, first, seal.offsets, end)?;
         Ok(OpenSegment { file: Arc::from(file), offsets, end })
     }
 
@@ -459,7 +459,8 @@ pub(super) fn read_offsets(
     location: &JournalLocation,
     path: &Path,
     first: Position,
-    (last, end): (u64, u64),
+    last: u64,
+    end: u64,
 ) -> Result<Offsets, JournalError> {
     let secret = &location.identity.secret;
     let mut frames = FrameReader::new(file, secret, first, end, LOOKUP_BYTES);

@@ -43,8 +43,8 @@ impl Chains {
         }
         let entry: LogEntry = reader.log_entry(record)?;
         for id in kept {
-            let begin = || chain_before(reader, hashes, (id, log.log), || Ok(()));
-            self.append(hashes, (id, log.log), begin, |chain| chain.append(&entry))?;
+            let begin = || chain_before(reader, hashes, id, log.log, || Ok(()));
+            self.append(hashes, id, log.log, begin, |chain| chain.append(&entry))?;
         }
         Ok(())
     }
@@ -54,16 +54,19 @@ impl Chains {
     pub(super) fn append_text(
         &mut self,
         hashes: &Hashes,
-        (id, log, text): (ChainId, u64, &[u8]),
+        id: ChainId,
+        log: u64,
+        text: &[u8],
         begin: impl FnOnce() -> Result<Chain, ReadError>,
     ) -> Result<(), ReadError> {
-        self.append(hashes, (id, log), begin, |chain| chain.append_text(text))
+        self.append(hashes, id, log, begin, |chain| chain.append_text(text))
     }
 
     fn append(
         &mut self,
         hashes: &Hashes,
-        (id, log): (ChainId, u64),
+        id: ChainId,
+        log: u64,
         begin: impl FnOnce() -> Result<Chain, ReadError>,
         append: impl FnOnce(&mut Chain) -> WireHash,
     ) -> Result<(), ReadError> {

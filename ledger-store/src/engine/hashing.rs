@@ -92,7 +92,7 @@ fn hash_journal(engine: &Engine, chains: &mut Chains, failures: &mut Backoff) ->
         if engine.is_stopping() {
             return Ok(false);
         }
-        hash_range(&engine.reader(), &engine.view(), &engine.hashes, (next, until), chains)?;
+        hash_range(&engine.reader(), &engine.view(), &engine.hashes, next, until, chains)?;
         engine.hashes.set_failing(false);
         if !is_open {
             until = engine.view().next;
@@ -119,9 +119,9 @@ fn hash_feed(engine: &Engine, chains: &mut Chains) -> Result<(), ReadError> {
                 if view.heads.get(chain.ledger()).is_some_and(|head| head.is_removed) {
                     return Ok(());
                 }
-                chains.append_text(&engine.hashes, (chain, log, text), || {
+                chains.append_text(&engine.hashes, chain, log, text, || {
                     let reader = LedgerReader::new(engine.journal.clone(), view.clone(), chain.ledger());
-                    chain_before(&reader, &engine.hashes, (chain, log), || Ok(()))
+                    chain_before(&reader, &engine.hashes, chain, log, || Ok(()))
                 })
             })?;
             engine.hashes.advance(next);
@@ -138,7 +138,8 @@ pub(super) fn hash_range(
     journal: &Arc<dyn JournalReader>,
     view: &Arc<View>,
     hashes: &Hashes,
-    (next, until): (Position, Position),
+    next: Position,
+    until: Position,
     chains: &mut Chains,
 ) -> Result<(), ReadError> {
     if !view.heads.iter().any(|head| head.info.features.hash_logs != HashLogs::Disabled) {

@@ -103,7 +103,7 @@ impl IndexBuild<'_> {
             let shared = Arc::new(view);
             while self.hashes.next() < until && self.hashes.pending_count() < CHECKPOINTS {
                 let next = self.hashes.next();
-                hash_range(journal, &shared, &self.hashes, (next, until), &mut self.chains)?;
+                hash_range(journal, &shared, &self.hashes, next, until, &mut self.chains)?;
             }
             let hashed = self.hashes.next();
             let pending = self.hashes.pending();

@@ -10,7 +10,7 @@ pub(crate) use memtable::{
     Memtable, MemtableBuilder, MemtableSizes, NewAccount, NewHolding, accounts_of, holdings_of, order_of,
 };
 pub(crate) use pages::{
-    ACCOUNT_PLACES, AccountPage, BEFORE_ALL, FoundHolding, HOLDING_PLACES, HoldingPage, StoredAccount,
-    StoredHolding, UsagePage,
+    ACCOUNT_PLACES, AccountPage, BEFORE_ALL, CurrentHolding, FoundHolding, HOLDING_PLACES, HoldingPage,
+    StoredAccount, StoredHolding, UsagePage,
 };
 pub(crate) use values::{holding_key, shown, value_of};

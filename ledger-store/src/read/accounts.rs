@@ -181,7 +181,7 @@ pub(crate) fn list(session: &Session, query: &AccountQuery) -> Result<Page<Accou
     let until = flows::until(session, query.at, FILTERED_BY)?;
     let plan = plan(session, &query.filter, &as_of);
     if query.order != AccountOrder::Address {
-        return dated(session, query, (&as_of, &until), &expansion, &plan);
+        return dated(session, query, &as_of, &until, &expansion, &plan);
     }
     let (direction, beyond) = query.page.walk();
     let beyond = beyond.map(|key| key.address.as_str());
@@ -205,7 +205,8 @@ pub(crate) fn list(session: &Session, query: &AccountQuery) -> Result<Page<Accou
 fn dated(
     session: &Session,
     query: &AccountQuery,
-    (as_of, until): (&AsOf, &Until),
+    as_of: &AsOf,
+    until: &Until,
     expansion: &Expansion,
     plan: &AccountPlan,
 ) -> Result<Page<Account>, ReadError> {

@@ -137,7 +137,7 @@ pub(crate) fn of_holding(session: &Session, holding: u32, until: &Until) -> Resu
             Ok(row.map_or(Flows::NONE, Flows::of))
         }
         Until::Date { timestamp, transaction, recorded } => {
-            dated(session, holding, (*timestamp, *transaction), *recorded)
+            dated(session, holding, *timestamp, *transaction, *recorded)
         }
     }
 }
@@ -147,7 +147,8 @@ pub(crate) fn of_holding(session: &Session, holding: u32, until: &Until) -> Resu
 fn dated(
     session: &Session,
     holding: u32,
-    (timestamp, transaction): (i64, u64),
+    timestamp: i64,
+    transaction: u64,
     recorded: Option<u64>,
 ) -> Result<Flows, ReadError> {
     let key = session.holding_key(holding);

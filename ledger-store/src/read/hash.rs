@@ -28,7 +28,7 @@ pub(crate) fn recent_chain_before(session: &Session, id: ChainId, log: u64) -> R
         session.hashes.wait(needed, || session.meter.is_late());
         session.meter.in_time()?;
     }
-    chain_before(&session.reader, &session.hashes, (id, log), || session.meter.row())
+    chain_before(&session.reader, &session.hashes, id, log, || session.meter.row())
 }
 
 /// Appends the entries with ids in `from..to` to a chain.
@@ -65,7 +65,8 @@ pub(crate) fn hashes_of(
 pub(crate) fn chain_before(
     reader: &LedgerReader,
     hashes: &Hashes,
-    (id, before): (ChainId, u64),
+    id: ChainId,
+    before: u64,
     each: impl Fn() -> Result<(), ReadError>,
 ) -> Result<Chain, ReadError> {
     let ledger = reader.ledger;

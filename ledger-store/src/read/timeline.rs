@@ -1,5 +1,7 @@
 //! Converts dates into ids: finds the last log or transaction recorded up to a date.
 
+use std::ops::Range;
+
 use ledger_core::{Switch, Timestamp};
 use ledger_index::{IndexError, LogRow, Row, TableView, TransactionRow, Way};
 
@@ -31,16 +33,17 @@ const FIRST: u64 = 0;
 /// Number of ids below which a search reads rows in sequence, because so few rows share a block or two.
 const IDS_READ_IN_SEQUENCE: u64 = 512;
 
-/// Returns the last row of a ledger with an id in `first..next` and a date of at most `at`.
+/// Returns the last row of a ledger with one of these ids and a date of at most `at`.
 ///
 /// The number of lookups grows with the logarithm of the number of ids. It is small where dates grow evenly.
 fn last_by<R: Dated>(
     table: &TableView<R>,
     ledger: u32,
-    (first, next): (u64, u64),
+    ids: Range<u64>,
     at: i64,
 ) -> Result<Option<R>, IndexError> {
-    let Some(mut to) = next.checked_sub(1).filter(|to| *to >= first) else { return Ok(None) };
+    let first = ids.start;
+    let Some(mut to) = ids.end.checked_sub(1).filter(|to| *to >= first) else { return Ok(None) };
     let Some(last) = table.last_in((ledger, first), (ledger, to))? else { return Ok(None) };
     if last.date() <= at {
         return Ok(Some(last));
@@ -120,7 +123,7 @@ pub(crate) fn transaction_at(session: &Session, at: Timestamp) -> Result<Option<
         session.last_date.set(known);
         return Ok(row);
     }
-    let ids = (FIRST, session.head.counters.next_transaction);
+    let ids = FIRST..session.head.counters.next_transaction;
     let row = last_by(session.transactions(), session.ledger(), ids, at.as_micros())?;
     session.last_date.set(Some((at, row.clone())));
     Ok(row)
@@ -139,7 +142,7 @@ pub(crate) fn log_at(session: &Session, at: Timestamp) -> Result<Option<LogRow>,
     };
     let from = before.as_ref().map_or(FIRST, |row| row.log);
     let to = after.map_or(counters.next_log, |row| row.log);
-    Ok(last_by(session.logs(), ledger, (from, to), at.as_micros())?)
+    Ok(last_by(session.logs(), ledger, from..to, at.as_micros())?)
 }
 
 /// Returns the first transaction id that may have been recorded after a date.
@@ -196,9 +199,9 @@ mod tests {
         let dates = (0..400).map(|step| step * last / 390 - 10);
         for at in dates.chain(all.iter().step_by(97).flat_map(|row| [row.date - 1, row.date, row.date + 1])) {
             let expected = all.iter().rev().find(|row| row.date <= at).map(|row| row.log);
-            let found = last_by(&table, 2, (0, next), at).unwrap().map(|row| row.log);
+            let found = last_by(&table, 2, 0..next, at).unwrap().map(|row| row.log);
             assert_eq!(found, expected, "{at}");
         }
-        assert_eq!(last_by(&table, 2, (5, 5), i64::MAX).unwrap(), None);
+        assert_eq!(last_by(&table, 2, 5..5, i64::MAX).unwrap(), None);
     }
 }

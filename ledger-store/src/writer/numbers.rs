@@ -29,7 +29,7 @@ pub(super) fn put_event<'a>(
     *event = match decision {
         Decision::Transaction(transaction) => {
             let Event::Transaction(record) = event else { unreachable!("a blank event is a transaction") };
-            return numbers.transaction((state, id), transaction, facts, hints, record);
+            return numbers.transaction(state, id, transaction, facts, hints, record);
         }
         Decision::SetMetadata { target, metadata } => Event::SetMetadata {
             target: numbers.target(target, hints),
@@ -150,7 +150,8 @@ impl<'a> Numbers<'a> {
 
     fn transaction(
         &mut self,
-        (state, id): (&mut State, u64),
+        state: &mut State,
+        id: u64,
         transaction: &'a NewTransaction<'_>,
         facts: &Facts,
         hints: &'a Hints,

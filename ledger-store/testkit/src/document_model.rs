@@ -180,7 +180,7 @@ impl DocumentModel {
             let range = DocumentRange { direction, limit, ..DocumentRange::default() };
             let mut expected: Vec<_> = all.iter().map(|document| (Vec::new(), document.clone())).collect();
             reverse_if_descending(&mut expected, direction);
-            compare_pages((number, None), &expected, range.clone(), |range| snapshot.documents(of, range))?;
+            compare_pages(number, None, &expected, range.clone(), |range| snapshot.documents(of, range))?;
             for index in [UNIQUE, SHARED] {
                 let mut expected = Vec::new();
                 let from = vec![rng.below(8) as u8];
@@ -193,7 +193,7 @@ impl DocumentModel {
                 reverse_if_descending(&mut expected, direction);
                 let range = DocumentRange { from: Bound::Excluded(from), ..range.clone() };
                 let fetch = |range: &DocumentRange| snapshot.documents_by(of, index, range);
-                compare_pages((number, Some(index)), &expected, range, fetch)?;
+                compare_pages(number, Some(index), &expected, range, fetch)?;
             }
         }
         Ok(())
@@ -209,18 +209,19 @@ fn reverse_if_descending<T>(all: &mut [T], direction: Direction) {
 /// Reads pages up to the end, each after the last document of the previous page. Each page must equal the next part of
 /// `expected`. Its items are pairs of a secondary key, which is empty in the order of the primary keys, and a document.
 fn compare_pages(
-    what: (u32, Option<u32>),
+    collection: u32,
+    index: Option<u32>,
     expected: &[(Vec<u8>, Document)],
     mut range: DocumentRange,
     fetch: impl Fn(&DocumentRange) -> Result<Vec<Document>, ReadError>,
 ) -> Result<(), Failure> {
+    let what = format!("documents of {collection} by {index:?}");
     let mut parts = expected.chunks(range.limit);
     loop {
         let part = parts.next().unwrap_or_default();
-        let page =
-            fetch(&range).map_err(|error| Failure::from(error).during(format!("documents {what:?}")))?;
+        let page = fetch(&range).map_err(|error| Failure::from(error).during(what.as_str()))?;
         if !page.iter().eq(part.iter().map(|(_, document)| document)) {
-            return Err(format!("documents {what:?} {range:?}: {page:?}, expected {part:?}").into());
+            return Err(format!("{what}, {range:?}: {page:?}, expected {part:?}").into());
         }
         let Some((secondary, last)) = part.last() else { return Ok(()) };
         range.beyond = Some((secondary.clone(), last.key.clone()));

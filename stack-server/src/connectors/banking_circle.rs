@@ -85,10 +85,10 @@ fn build(values: &Values, access: &ProviderAccess) -> Result<Arc<dyn Connector>,
     let (user, password) = (values.text("username"), values.text("password"));
     let login = STANDARD.encode(format!("{user}:{password}"));
     let secrets = [password, &login];
-    let identity = (values.text("userCertificate"), values.text("userCertificateKey"));
-    let provider = access.provider_with_identity(PROVIDER, values.text("endpoint"), identity, &secrets);
-    let address = values.text("authorizationEndpoint");
-    let authorization = access.provider_with_identity(PROVIDER, address, identity, &secrets);
+    let (certificate, key) = (values.text("userCertificate"), values.text("userCertificateKey"));
+    let provider_at =
+        |endpoint| access.provider_with_identity(PROVIDER, values.text(endpoint), certificate, key, &secrets);
+    let (provider, authorization) = (provider_at("endpoint"), provider_at("authorizationEndpoint"));
     Ok(Arc::new(BankingCircle {
         provider: provider.map_err(|reason| reason.of("endpoint"))?,
         authorization: authorization.map_err(|reason| reason.of("authorizationEndpoint"))?,

@@ -106,7 +106,8 @@ impl ProviderAccess {
         &self,
         name: &str,
         endpoint: &str,
-        (certificate, key): (&str, &str),
+        certificate: &str,
+        key: &str,
         secrets: &[&str],
     ) -> Result<Provider, ParameterError> {
         let mut provider = self.provider_of(name, endpoint, secrets)?;

@@ -208,7 +208,8 @@ fn details(payments: &Payments, account: &BankAccount) -> Result<BankDetails, Ap
 pub(super) fn note(
     payments: &Payments,
     task: &Task,
-    (id, action): (&InitiationId, Action),
+    id: &InitiationId,
+    action: Action,
     came: &Result<OrderResult, Failure>,
     now: Timestamp,
 ) -> Result<bool, ApiError> {

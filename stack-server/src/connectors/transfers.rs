@@ -95,8 +95,8 @@ impl MoneyMovement {
         now: Timestamp,
     ) -> Result<bool, ApiError> {
         match self {
-            Self::Initiation(action, id) => money::note(payments, task, (id, *action), came, now),
-            Self::Transfer(connector, id) => note(payments, task, (connector, id), came, now),
+            Self::Initiation(action, id) => money::note(payments, task, id, *action, came, now),
+            Self::Transfer(connector, id) => note(payments, task, connector, id, came, now),
         }
     }
 }
@@ -174,7 +174,8 @@ fn with_decimals(asset: String) -> String {
 fn note(
     payments: &Payments,
     task: &Task,
-    (connector, id): (&ConnectorId, &Uuid),
+    connector: &ConnectorId,
+    id: &Uuid,
     came: &Result<OrderResult, Failure>,
     now: Timestamp,
 ) -> Result<bool, ApiError> {

@@ -124,7 +124,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
         let admitted = Admitted { app, profile, peer, token, body: body.bytes.clone(), stream };
         if body.bytes.len() > INLINE_BODY_BYTES_MAX {
             // Box the future, because it would make the future of every request as large.
-            let handling = run_on_large_thread(placement, route, admitted, (body, work), parts.clone());
+            let handling = run_on_large_thread(placement, route, admitted, body, work, parts.clone());
             return Box::pin(handling).await;
         }
         operate(route.operation, &admitted.context(&parts, variables)).await
@@ -222,14 +222,15 @@ async fn run_on_large_thread(
     placement: &Placement,
     route: &'static Route,
     admitted: Admitted<'_>,
-    memory: (ReadBody, Option<Reservation>),
+    read: ReadBody,
+    work: Option<Reservation>,
     head: Head,
 ) -> Result<Reply, ApiError> {
     let Admitted { app, profile, peer, token, body, stream } = admitted;
     placement.ask_for(Some(body.len() as u64));
     let (app, id) = (app.clone(), RequestId::current());
     let handling = async move {
-        let _memory = memory;
+        let _memory = (read, work);
         let segments = segments(&app, &head)?;
         let found = routing::find(head.method.as_str(), &segments, parts_of(&app));
         let Match::Found { variables, .. } = found else {

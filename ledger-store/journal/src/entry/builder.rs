@@ -101,7 +101,7 @@ impl ChunkBuilder {
         let head = &mut self.head;
         head.truncate(0);
         head.make_room();
-        section.put_head(head, record, (kind, flags), base);
+        section.put_head(head, record, kind, flags, base);
         let length = head.len() + self.content.len();
         let before = section.entries.len();
         section.entries.make_room();
@@ -182,7 +182,8 @@ impl OpenSection {
         &mut self,
         head: &mut Output,
         record: &Record<'_>,
-        (kind, mut flags): (u8, u64),
+        kind: u8,
+        mut flags: u64,
         base: LedgerBase,
     ) {
         let skipped = record.position.get() - self.last_position - 1;

@@ -98,9 +98,9 @@ fn failed_hasher_blocks_no_waiter() {
     assert_eq!(engine.stopped(), None);
     let (again, mut chains) = (Hashes::new(Position::FIRST, 0), Chains::default());
     while again.next() < engine.view().next {
-        let range = (again.next(), engine.view().next);
+        let (next, until) = (again.next(), engine.view().next);
         let journal: Arc<dyn JournalReader> = engine.journal.clone();
-        hash_range(&journal, &engine.view(), &again, range, &mut chains).expect("it can be read");
+        hash_range(&journal, &engine.view(), &again, next, until, &mut chains).expect("it can be read");
     }
     assert!(again.pending_count() > 5, "{}", again.pending_count());
     assert_eq!(engine.hashes.pending(), again.pending());

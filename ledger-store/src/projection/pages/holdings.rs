@@ -103,14 +103,8 @@ impl HoldingPage {
     }
 
     /// Sets the current state of a holding.
-    pub(crate) fn put(
-        &mut self,
-        number: u32,
-        (account, asset): (u32, u32),
-        ordinal: u32,
-        (input, output): (&Quantity, &Quantity),
-        backdated: Option<&BackdatedSums>,
-    ) {
+    pub(crate) fn put(&mut self, number: u32, holding: CurrentHolding<'_>) {
+        let CurrentHolding { account, asset, ordinal, input, output, backdated } = holding;
         let place = (number % HOLDING_PLACES) as u8;
         let (small_input, small_output, large) = match (input.as_u64(), output.as_u64()) {
             (Some(input), Some(output)) => (input, output, None),
@@ -131,6 +125,19 @@ impl HoldingPage {
         self.extras.encode(&mut out);
         out
     }
+}
+
+/// The state of a holding after its last transaction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CurrentHolding<'a> {
+    pub(crate) account: u32,
+    pub(crate) asset: u32,
+    /// Number of transactions that have moved the holding.
+    pub(crate) ordinal: u32,
+    pub(crate) input: &'a Quantity,
+    pub(crate) output: &'a Quantity,
+    /// Sums of the backdated transactions, if there are any.
+    pub(crate) backdated: Option<&'a BackdatedSums>,
 }
 
 /// Creates a holding from its numbers, in the order of the columns. Returns `None` for an empty place.
@@ -258,9 +265,23 @@ mod tests {
         let mut page = HoldingPage::empty();
         let sums = BackdatedSums { input: quantity("5"), output: quantity(&"8".repeat(40)), count: 3 };
         let first = HOLDING_PLACES;
-        page.put(first, (1, 2), 1, (&quantity("100"), &quantity("0")), None);
-        page.put(first + 1, (3, 4), 2, (&quantity(&"9".repeat(50)), &quantity("1")), Some(&sums));
-        page.put(2 * first - 1, (5, 6), 3, (&quantity("18446744073709551615"), &quantity("7")), Some(&sums));
+        let holding = CurrentHolding {
+            account: 1,
+            asset: 2,
+            ordinal: 1,
+            input: &quantity("100"),
+            output: &quantity("0"),
+            backdated: None,
+        };
+        page.put(first, holding);
+        let (input, output) = (&quantity(&"9".repeat(50)), &quantity("1"));
+        let backdated = Some(&sums);
+        page.put(first + 1, CurrentHolding { account: 3, asset: 4, ordinal: 2, input, output, backdated });
+        let (input, output) = (&quantity("18446744073709551615"), &quantity("7"));
+        page.put(
+            2 * first - 1,
+            CurrentHolding { account: 5, asset: 6, ordinal: 3, input, output, backdated },
+        );
         let stored = page.encode();
         let again = HoldingPage::decode(&stored).expect("what was written").encode();
         assert_eq!(stored, again);
@@ -287,8 +308,10 @@ mod tests {
                 for (at, place) in places.iter().enumerate() {
                     let [a, b, c] = [0, 1, 2].map(|more| numbers(shift)[(at + more) % 5]);
                     let small = |number: u64| number as u32;
-                    let volumes = (&Quantity::from(b), &Quantity::from(c));
-                    page.put(512 + place, (small(a), small(c)), small(b).max(1), volumes, None);
+                    let (input, output) = (&Quantity::from(b), &Quantity::from(c));
+                    let (account, asset, ordinal) = (small(a), small(c), small(b).max(1));
+                    let holding = CurrentHolding { account, asset, ordinal, input, output, backdated: None };
+                    page.put(512 + place, holding);
                 }
                 let stored = page.encode();
                 let all = HoldingPage::all(&stored).expect("what was written");
@@ -320,7 +343,15 @@ mod tests {
             let input = Quantity::from(u64::from(step));
             let output = if is_large { beyond.clone() } else { quantity("9") };
             let sums = BackdatedSums { input: input.clone(), output: output.clone(), count: step };
-            page.put(place, (place, 1), step, (&input, &output), is_backdated.then_some(&sums));
+            let holding = CurrentHolding {
+                account: place,
+                asset: 1,
+                ordinal: step,
+                input: &input,
+                output: &output,
+                backdated: is_backdated.then_some(&sums),
+            };
+            page.put(place, holding);
             model.insert(
                 place,
                 StoredHolding {
@@ -344,8 +375,11 @@ mod tests {
     fn unordered_extras_are_corrupt() {
         let mut page = HoldingPage::empty();
         let sums = BackdatedSums { input: quantity("5"), output: quantity("6"), count: 3 };
+        let (input, output) = (&quantity("5"), &quantity("6"));
         for place in [3, 4] {
-            page.put(place, (1, 2), 1, (&quantity("5"), &quantity("6")), Some(&sums));
+            let holding =
+                CurrentHolding { account: 1, asset: 2, ordinal: 1, input, output, backdated: Some(&sums) };
+            page.put(place, holding);
         }
         let mut stored = page.encode();
         assert!(HoldingPage::decode(&stored).is_ok());

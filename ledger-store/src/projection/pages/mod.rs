@@ -26,7 +26,7 @@ mod usages;
 
 pub(crate) use accounts::{ACCOUNT_PLACES, AccountPage, FoundHolding, StoredAccount};
 pub(crate) use columns::HOLDING_PLACES;
-pub(crate) use holdings::{HoldingPage, StoredHolding};
+pub(crate) use holdings::{CurrentHolding, HoldingPage, StoredHolding};
 pub(crate) use usages::{BEFORE_ALL, UsagePage};
 
 fn page_key(ledger: u32, page: u32) -> [u8; 8] {

@@ -15,30 +15,34 @@ use crate::projection::{AccountPage, HoldingPage, UsagePage};
 use crate::tombstones::{Tombstone, ledger_of};
 use crate::violation::ViolationCode;
 
-/// Reports the differences of `live` from `fresh`. Ignores the rows of dropped ledgers, which a purge deletes at any
-/// time.
-pub(super) fn compare(
-    fresh: &IndexSnapshot,
-    live: &IndexSnapshot,
-    dropped: &DroppedLedgers,
-    findings: &mut Findings,
-) -> Result<(), Stop> {
+/// Two indexes of one journal.
+#[derive(Clone, Copy)]
+pub(super) struct Indexes<'a> {
+    /// The index that the verification has built.
+    pub(super) fresh: &'a IndexSnapshot,
+    /// The index of the store.
+    pub(super) live: &'a IndexSnapshot,
+    /// Ledgers whose rows do not count, because a purge deletes them at any time.
+    pub(super) dropped: &'a DroppedLedgers,
+}
+
+/// Reports the differences of the live index from the fresh one.
+pub(super) fn compare(indexes: Indexes<'_>, findings: &mut Findings) -> Result<(), Stop> {
     macro_rules! compare_rows {
         ($($(#[$doc:meta])* $table:ident: $row:ty;)*) => {
-            $(rows::<$row>(fresh, live, dropped, findings)?;)*
+            $(rows::<$row>(indexes, findings)?;)*
         };
     }
     for_each_run_table!(compare_rows);
-    let all = (fresh, live, dropped);
-    plain(tables::ACCOUNTS, ViolationCode::AccountMismatch, account_page, all, findings)?;
-    plain(tables::USAGES, ViolationCode::AccountMismatch, usage_page, all, findings)?;
-    plain(tables::HOLDINGS, ViolationCode::VolumeMismatch, holding_page, all, findings)?;
-    plain(tables::ADDRESSES, ViolationCode::AccountMismatch, whole, all, findings)?;
-    plain(tables::NAMES, ViolationCode::MetadataMismatch, whole, all, findings)?;
-    plain(tables::DOCUMENTS, ViolationCode::MetadataMismatch, whole, all, findings)?;
-    plain(tables::HEADS, ViolationCode::HeadMismatch, whole, all, findings)?;
-    plain(tables::REMOVED, ViolationCode::HeadMismatch, tombstone, all, findings)?;
-    compare_statements(fresh, live, findings)
+    plain(tables::ACCOUNTS, ViolationCode::AccountMismatch, account_page, indexes, findings)?;
+    plain(tables::USAGES, ViolationCode::AccountMismatch, usage_page, indexes, findings)?;
+    plain(tables::HOLDINGS, ViolationCode::VolumeMismatch, holding_page, indexes, findings)?;
+    plain(tables::ADDRESSES, ViolationCode::AccountMismatch, whole, indexes, findings)?;
+    plain(tables::NAMES, ViolationCode::MetadataMismatch, whole, indexes, findings)?;
+    plain(tables::DOCUMENTS, ViolationCode::MetadataMismatch, whole, indexes, findings)?;
+    plain(tables::HEADS, ViolationCode::HeadMismatch, whole, indexes, findings)?;
+    plain(tables::REMOVED, ViolationCode::HeadMismatch, tombstone, indexes, findings)?;
+    compare_statements(indexes.fresh, indexes.live, findings)
 }
 
 /// A difference between two sorted sequences.
@@ -149,12 +153,8 @@ impl Compared for BackdatedRow {
 }
 
 /// Compares one table of rows.
-fn rows<R: Compared>(
-    fresh: &IndexSnapshot,
-    live: &IndexSnapshot,
-    dropped: &DroppedLedgers,
-    findings: &mut Findings,
-) -> Result<(), Stop> {
+fn rows<R: Compared>(indexes: Indexes<'_>, findings: &mut Findings) -> Result<(), Stop> {
+    let Indexes { fresh, live, dropped } = indexes;
     let all = |snapshot: &IndexSnapshot| {
         let view = TableView::<R>::new(Vec::new(), snapshot.clone());
         let rows = view.cursor(R::first_key(), R::last_key(), Way::Ascending).current();
@@ -205,7 +205,7 @@ fn plain(
     table: &'static str,
     code: ViolationCode,
     parts: impl Fn(&[u8]) -> Result<Parts, Corrupt>,
-    (fresh, live, dropped): (&IndexSnapshot, &IndexSnapshot, &DroppedLedgers),
+    indexes: Indexes<'_>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     fn all<'a>(
@@ -219,6 +219,7 @@ fn plain(
         };
         Ok(all.filter(move |entry| entry.as_ref().map_or(true, |(key, _)| !is_gone(key))))
     }
+    let Indexes { fresh, live, dropped } = indexes;
     let (expected, found) = match (all(fresh, table, dropped), all(live, table, dropped)) {
         (Ok(expected), Ok(found)) => (expected, found),
         (Err(error), _) | (_, Err(error)) => return findings.index_error(&error),

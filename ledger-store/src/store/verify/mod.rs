@@ -28,6 +28,7 @@ use std::time::Instant;
 use ledger_index::{DroppedLedgers, IndexFile, IndexOptions, IndexSnapshot};
 use ledger_journal::{Identity, JournalReader};
 
+use self::compare::Indexes;
 use self::findings::{Findings, Stop};
 pub use self::report::{VerifyError, VerifyReport};
 use super::{Opening, Store};
@@ -217,7 +218,7 @@ fn check_all(
         }
     }
     let fresh = replayed.view.index.clone();
-    compare::compare(&fresh, live, &dropped, findings)
+    compare::compare(Indexes { fresh: &fresh, live, dropped: &dropped }, findings)
         .and_then(|()| rules::unique(&fresh, &dropped, &bounded, findings))
         .and_then(|()| rules::balanced(&fresh, &dropped, findings))
         .and_then(|()| wire_hashes::wire_hashes(&Arc::new(replayed.view), live, &bounded, findings))

@@ -274,7 +274,8 @@ impl<'de> Fields<'de> for StatusBody<'de> {
 async fn add_step(
     context: &Context<'_>,
     id: &InitiationId,
-    (status, action): (InitiationStatus, Option<Action>),
+    status: InitiationStatus,
+    action: Option<Action>,
     change: impl Fn(&mut Initiation) -> Result<(), ApiError> + Send + 'static,
 ) -> Result<(), ApiError> {
     let (payments, id) = (context.app.payments().clone(), id.clone());
@@ -308,14 +309,14 @@ pub(super) async fn set_status(context: &Context<'_>) -> Result<Reply, ApiError>
     }
     let action = (status == InitiationStatus::Validated).then_some(Action::Pay);
     let waits = |initiation: &mut Initiation| expect(initiation, InitiationStatus::WaitingForValidation);
-    add_step(context, &id, (status, action), waits).await?;
+    add_step(context, &id, status, action, waits).await?;
     Ok(response::no_content())
 }
 
 pub(super) async fn retry(context: &Context<'_>) -> Result<Reply, ApiError> {
     let id = id(context)?;
-    let step = (InitiationStatus::AskRetried, Some(Action::Pay));
-    add_step(context, &id, step, |initiation| expect(initiation, InitiationStatus::Failed)).await?;
+    let has_failed = |initiation: &mut Initiation| expect(initiation, InitiationStatus::Failed);
+    add_step(context, &id, InitiationStatus::AskRetried, Some(Action::Pay), has_failed).await?;
     Ok(response::no_content())
 }
 
@@ -357,8 +358,7 @@ pub(super) async fn reverse(context: &Context<'_>) -> Result<Reply, ApiError> {
     };
     let definition = context.app.connectors().definition(&id.connector.provider);
     let reverses = definition.is_ok_and(|definition| definition.capabilities.reverses);
-    let step = (InitiationStatus::AskReversed, Some(Action::Reverse));
-    add_step(context, &id, step, move |initiation| {
+    add_step(context, &id, InitiationStatus::AskReversed, Some(Action::Reverse), move |initiation| {
         if initiation.kind != InitiationType::Transfer {
             return Err(ApiError::validation("only a TRANSFER can be reversed"));
         }

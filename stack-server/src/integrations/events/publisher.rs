@@ -110,7 +110,7 @@ impl Publisher {
             }
             let message = Message {
                 topic: topic.to_owned(),
-                id: message_id(&self.key, (&fed.ledger, fed.number), fed.log.entry.id),
+                id: message_id(&self.key, &fed.ledger, fed.number, fed.log.entry.id),
                 body: Bytes::from(event(&fed, log::now())),
             };
             // Neighbouring logs usually belong to the same ledger, so search from the end.

@@ -15,7 +15,7 @@ use self::samples::{
     planted_in_rows, planted_in_table, projected, remove, sound, transaction, verify, volumes,
 };
 use crate::flush;
-use crate::projection::{HoldingPage, StoredHolding};
+use crate::projection::{CurrentHolding, HoldingPage, StoredHolding};
 use crate::quantity::quantity_of;
 use crate::store::VerifyReport;
 use crate::violation::ViolationCode;
@@ -68,8 +68,8 @@ fn wrong_volumes_are_found() {
             3,
             3,
             [
-                holding((0, false), known(0), USD, (0, 105)),
-                holding((3, true), known(2), NameRef::New(1, "EUR"), (5, 0)),
+                holding(0, false, known(0), USD, volumes(0, 105)),
+                holding(3, true, known(2), NameRef::New(1, "EUR"), volumes(5, 0)),
             ],
             5,
         );
@@ -116,7 +116,10 @@ fn wrong_reverts_are_found() {
             let mut again = moves(
                 6,
                 7,
-                [holding((2, false), known(2), USD, (45, 6)), holding((0, false), known(0), USD, (6, 106))],
+                [
+                    holding(2, false, known(2), USD, volumes(45, 6)),
+                    holding(0, false, known(0), USD, volumes(6, 106)),
+                ],
                 1,
             );
             again.reverts = Some(reverts);
@@ -189,13 +192,15 @@ fn holdings_edited(page: &[u8], mut edit: impl FnMut(u32, &mut StoredHolding) ->
     let mut edited = HoldingPage::empty();
     for (place, mut holding) in HoldingPage::all(page).unwrap() {
         if edit(place, &mut holding) {
-            edited.put(
-                place,
-                (holding.account, holding.asset),
-                holding.ordinal,
-                (&quantity_of(&holding.volumes.input), &quantity_of(&holding.volumes.output)),
-                holding.backdated.as_deref(),
-            );
+            let current = CurrentHolding {
+                account: holding.account,
+                asset: holding.asset,
+                ordinal: holding.ordinal,
+                input: &quantity_of(&holding.volumes.input),
+                output: &quantity_of(&holding.volumes.output),
+                backdated: holding.backdated.as_deref(),
+            };
+            edited.put(place, current);
         }
     }
     edited.encode()

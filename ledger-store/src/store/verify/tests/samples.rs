@@ -55,12 +55,13 @@ pub(super) fn new(account: u32, address: &'static str) -> AddressRef<'static> {
 pub(super) const USD: NameRef<'static> = NameRef::Known(0);
 
 pub(super) fn holding(
-    (holding, is_new): (u32, bool),
+    holding: u32,
+    is_new: bool,
     account: AddressRef<'static>,
     asset: NameRef<'static>,
-    after: (u64, u64),
+    after: Volumes,
 ) -> HoldingRecord<'static> {
-    HoldingRecord { holding, is_new, account, asset, after: volumes(after.0, after.1) }
+    HoldingRecord { holding, is_new, account, asset, after }
 }
 
 pub(super) fn log(log: u64, event: Event<'static>) -> LogRecord<'static> {
@@ -99,15 +100,18 @@ pub(super) fn sound() -> Vec<LogRecord<'static>> {
         1,
         1,
         [
-            holding((0, true), new(0, "world"), NameRef::New(0, "USD"), (0, 100)),
-            holding((1, true), new(1, "a"), USD, (100, 0)),
+            holding(0, true, new(0, "world"), NameRef::New(0, "USD"), volumes(0, 100)),
+            holding(1, true, new(1, "a"), USD, volumes(100, 0)),
         ],
         100,
     );
     let mut second = moves(
         2,
         2,
-        [holding((1, false), known(1), USD, (100, 40)), holding((2, true), new(2, "b"), USD, (40, 0))],
+        [
+            holding(1, false, known(1), USD, volumes(100, 40)),
+            holding(2, true, new(2, "b"), USD, volumes(40, 0)),
+        ],
         40,
     );
     second.reference = Some("first");
@@ -115,14 +119,14 @@ pub(super) fn sound() -> Vec<LogRecord<'static>> {
     let mut third = moves(
         3,
         3,
-        [holding((0, false), known(0), USD, (0, 105)), holding((2, false), known(2), USD, (45, 0))],
+        [holding(0, false, known(0), USD, volumes(0, 105)), holding(2, false, known(2), USD, volumes(45, 0))],
         5,
     );
     third.reference = Some("second");
     let mut fourth = moves(
         4,
         4,
-        [holding((2, false), known(2), USD, (45, 5)), holding((0, false), known(0), USD, (5, 105))],
+        [holding(2, false, known(2), USD, volumes(45, 5)), holding(0, false, known(0), USD, volumes(5, 105))],
         5,
     );
     fourth.reverts = Some(3);
@@ -134,7 +138,10 @@ pub(super) fn sound() -> Vec<LogRecord<'static>> {
     let sixth = moves(
         5,
         1,
-        [holding((0, false), known(0), USD, (5, 106)), holding((1, false), known(1), USD, (101, 40))],
+        [
+            holding(0, false, known(0), USD, volumes(5, 106)),
+            holding(1, false, known(1), USD, volumes(101, 40)),
+        ],
         1,
     );
     let mut logs = vec![
