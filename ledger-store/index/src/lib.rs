@@ -71,7 +71,7 @@ pub use merged_sources::MergedSources;
 pub use order::Direction as Way;
 pub use purge::{KeyRange, purge_plain, purge_runs};
 pub use range::PlainRange;
-pub use resident::KnownKeys;
+pub use resident::UniquenessFilter;
 pub use row::{MemtableRows, Row, freeze_memtable, linked, memtable_bytes};
 pub use rows::{
     BackdatedRow, BackdatedSums, DocumentRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity,

@@ -159,12 +159,13 @@ impl OpenFilters {
     }
 }
 
-/// Filters of every key of a table, including those that are not flushed yet.
+/// The uniqueness filter: filters of every key of a table, including those that are not flushed yet. It proves that a key
+/// is new.
 ///
 /// New keys are added to a few growing filters, independently of flushes and merges, so a query need not ask the
 /// filters of many runs. When the growing filters take too much memory, the filters of the runs replace them.
 #[derive(Debug)]
-pub struct KnownKeys {
+pub struct UniquenessFilter {
     table: u8,
     bytes_max: usize,
     runs: ResidentFilters,
@@ -181,7 +182,7 @@ pub struct KnownKeys {
     awaits_forgotten: bool,
 }
 
-impl KnownKeys {
+impl UniquenessFilter {
     /// Loads the keys that a table of the index holds. `flush` is the number of the flush that will write the keys
     /// that are added next.
     ///
@@ -289,7 +290,7 @@ mod tests {
     #[test]
     fn keys_of_a_flush_that_was_forgotten_stay_possible() {
         let snapshot = empty();
-        let mut known = KnownKeys::load(&snapshot, KeyRow::TABLE, 1 << 20, 1).expect("no filters");
+        let mut known = UniquenessFilter::load(&snapshot, KeyRow::TABLE, 1 << 20, 1).expect("no filters");
         known.add((7, 1));
         known.parting = Some((std::mem::take(&mut known.since), 1));
         // The filters of the runs took too much memory for a while.
@@ -321,7 +322,8 @@ mod tests {
 
     #[test]
     fn filters_of_another_file_are_read_anew() {
-        let mut known = KnownKeys::load(&with_keys(0..100), KeyRow::TABLE, 1 << 20, 1).expect("a filter");
+        let mut known =
+            UniquenessFilter::load(&with_keys(0..100), KeyRow::TABLE, 1 << 20, 1).expect("a filter");
         assert!(!known.prove_absent((7, 50)) && known.prove_absent((7, 150)));
         known.add((7, 300));
         known.adopt_file(&with_keys(100..200), 0).expect("a filter");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use ledger_core::schema::Enforcement;
-use ledger_index::{IndexSnapshot, KeyRow, KnownKeys, Row, SharedBytes, TableView, VersionRow};
+use ledger_index::{IndexSnapshot, KeyRow, Row, SharedBytes, TableView, UniquenessFilter, VersionRow};
 use ledger_journal::Position;
 use smallvec::SmallVec;
 
@@ -51,7 +51,7 @@ pub(crate) struct State {
     /// Recent references and idempotency keys.
     pub(crate) keys: RecentKeys,
     /// Filters that prove nearly every new reference, idempotency key and address new.
-    pub(crate) known: KnownKeys,
+    pub(crate) known: UniquenessFilter,
     /// Changes of transactions after they were recorded, by ledger and id.
     pub(crate) documents: Recent<(u32, u64), TransactionDocument>,
     /// Recent changes of documents and of their indexes.
@@ -105,7 +105,7 @@ impl State {
         shares: Shares,
     ) -> Result<Self, ReadError> {
         let flush = flushed + 1;
-        let known = KnownKeys::load(&index, KeyRow::TABLE, shares.filters, flush)?;
+        let known = UniquenessFilter::load(&index, KeyRow::TABLE, shares.filters, flush)?;
         let index = StoredState::new(index, 0, flushed);
         Ok(Self {
             ledgers: Ledgers::default(),
