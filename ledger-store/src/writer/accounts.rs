@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 use std::hash::BuildHasher;
 
-use super::hash_prefix::{Entry, spread};
+use super::hash_prefix::{Entry, prefix, spread};
 use super::holding::{HoldingState, Holdings};
 #[cfg(any(test, debug_assertions, feature = "testing"))]
 use super::miscount::Miscount;
@@ -184,9 +184,9 @@ impl AccountTable {
     }
 
     fn search(&self, hash: u64, ledger: u32, address: &str) -> Option<(u32, &AccountState)> {
-        let wanted = Entry::new(hash, 0).hash;
+        let wanted = prefix(hash);
         let found = self.index.find(spread(hash), |entry| {
-            entry.hash == wanted
+            entry.prefix == wanted
                 && self
                     .slot(entry.slot)
                     .is_some_and(|account| account.ledger == ledger && account.address == address)
@@ -221,8 +221,8 @@ impl AccountTable {
                 .map(|address| AccountHint { hash: self.hash(ledger, address), slot: AccountHint::NO_SLOT }),
         );
         for (hint, address) in hint.iter_mut().zip(addresses) {
-            let wanted = Entry::new(hint.hash, 0).hash;
-            match self.index.find(spread(hint.hash), |entry| entry.hash == wanted) {
+            let wanted = prefix(hint.hash);
+            match self.index.find(spread(hint.hash), |entry| entry.prefix == wanted) {
                 Some(entry) => hint.slot = entry.slot,
                 None => absent(address),
             }

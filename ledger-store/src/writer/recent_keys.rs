@@ -5,7 +5,7 @@ use hashbrown::hash_table;
 use ledger_journal::entry::PriorRequest;
 use smol_str::SmolStr;
 
-use super::hash_prefix::{Entry, half, spread};
+use super::hash_prefix::{Entry, prefix, spread};
 #[cfg(any(test, debug_assertions, feature = "testing"))]
 use super::miscount::Miscount;
 use super::recent::{Generation, Generations};
@@ -16,7 +16,7 @@ use crate::fingerprint::KeyKind;
 pub(crate) struct RecentKey {
     ledger: u32,
     /// Half of its fingerprint.
-    hash: u32,
+    prefix: u32,
     text: SmolStr,
     /// The id of the transaction, or the position of the entry.
     pub(crate) value: u64,
@@ -29,7 +29,7 @@ const _: () = assert!(size_of::<RecentKey>() <= 48);
 
 impl RecentKey {
     /// A key without content.
-    const EMPTY: Self = Self { ledger: 0, hash: 0, text: SmolStr::new_static(""), value: 0, request: None };
+    const EMPTY: Self = Self { ledger: 0, prefix: 0, text: SmolStr::new_static(""), value: 0, request: None };
 
     fn kind(&self) -> KeyKind {
         if self.request.is_some() { KeyKind::Idempotency } else { KeyKind::Reference }
@@ -37,7 +37,7 @@ impl RecentKey {
 
     /// Returns whether both are the same key.
     fn is_alike(&self, other: &Self) -> bool {
-        (self.ledger, self.hash, self.kind()) == (other.ledger, other.hash, other.kind())
+        (self.ledger, self.prefix, self.kind()) == (other.ledger, other.prefix, other.kind())
             && self.text == other.text
     }
 
@@ -93,10 +93,10 @@ impl Generation for Keys {
 
 impl Keys {
     fn find(&self, fingerprint: u64, is: impl Fn(&RecentKey) -> bool) -> Option<&RecentKey> {
-        let hash = half(fingerprint);
-        let lately = self.all[self.settled..].iter().rfind(|key| key.hash == hash && is(key));
+        let wanted = prefix(fingerprint);
+        let lately = self.all[self.settled..].iter().rfind(|key| key.prefix == wanted && is(key));
         lately.or_else(|| {
-            let is = |have: &Entry| have.hash == hash && is(&self.all[have.slot as usize]);
+            let is = |have: &Entry| have.prefix == wanted && is(&self.all[have.slot as usize]);
             Some(&self.all[self.slots.find(spread(fingerprint), is)?.slot as usize])
         })
     }
@@ -105,8 +105,8 @@ impl Keys {
     fn settle(&mut self) {
         for at in self.settled..self.all.len() {
             let key = &self.all[at];
-            let entry = Entry { hash: key.hash, slot: at as u32 };
-            let is = |have: &Entry| have.hash == key.hash && self.all[have.slot as usize].is_alike(key);
+            let entry = Entry { prefix: key.prefix, slot: at as u32 };
+            let is = |have: &Entry| have.prefix == key.prefix && self.all[have.slot as usize].is_alike(key);
             match self.slots.entry(entry.place(), is, |have| have.place()) {
                 // The key's earlier value is no longer found.
                 hash_table::Entry::Occupied(mut have) => *have.get_mut() = entry,
@@ -123,8 +123,8 @@ impl Keys {
             self.heap_bytes -= self.all.remove(self.settled + at).heap_bytes();
             return;
         }
-        let place = Entry { hash: key.hash, slot: 0 }.place();
-        let is = |have: &Entry| have.hash == key.hash && self.all[have.slot as usize].is_alike(key);
+        let place = Entry { prefix: key.prefix, slot: 0 }.place();
+        let is = |have: &Entry| have.prefix == key.prefix && self.all[have.slot as usize].is_alike(key);
         if let Ok(found) = self.slots.find_entry(place, is) {
             let (entry, _) = found.remove();
             // Keys are undone from the last to the first. A key that is not the last one stays in the list but is no
@@ -192,7 +192,7 @@ impl RecentKeys {
         all.push(RecentKey::EMPTY);
         let key = all.last_mut().expect("a key was pushed above");
         key.ledger = ledger;
-        key.hash = half(fingerprint);
+        key.prefix = prefix(fingerprint);
         key.text = SmolStr::new(text);
         key.value = value;
         key.request = request.map(Box::new);
