@@ -33,7 +33,7 @@ pub(super) fn make_room(engine: &Engine, state: &mut State) {
         let until = Position::new(view.next.get() - HASH_LAG_MAX).unwrap_or(Position::FIRST);
         engine.hashes.wait(until, || engine.stopped().is_some());
     }
-    engine.hashes.feed.wait_for_room(|| engine.stopped().is_some());
+    engine.hashes.feed.wait_for_capacity(|| engine.stopped().is_some());
     // If the index cannot be read, the state keeps the older snapshot, which is just as correct. The next batch
     // tries again.
     if view.generation != state.generation() {

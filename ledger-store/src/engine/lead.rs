@@ -81,7 +81,7 @@ impl<T> Default for Slot<T> {
 }
 
 fn push(engine: &Engine, job: Job, wait: bool) {
-    match engine.queue.with_room(job.bytes, wait) {
+    match engine.queue.with_capacity_for(job.bytes, wait) {
         Ok(mut waiting) => waiting.push(job),
         Err(QueueError::Full) => job.work.refuse(WriteError::Busy),
         Err(QueueError::Closed) => {
@@ -149,8 +149,8 @@ fn decide_jobs(
 ) -> (Batch, Vec<Pending>) {
     let now = engine.clock.now();
     let mut commands = jobs.iter().map(|job| job.work.commands()).sum();
-    let rows = MemtableBuilder::with_room(commands, state.last_rows, state.last_commands);
-    let mut batch = Batch::new(state.next, state.flush, rows, engine.hashes.feed.room());
+    let rows = MemtableBuilder::with_capacity_for(commands, state.last_rows, state.last_commands);
+    let mut batch = Batch::new(state.next, state.flush, rows, engine.hashes.feed.take_buffer());
     let mut answers = Vec::with_capacity(jobs.len());
     loop {
         for job in jobs {

@@ -14,7 +14,8 @@ pub(super) const PART_BYTES: usize = 512 << 10;
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     queued: Condvar,
-    room: Condvar,
+    /// Bytes were released.
+    released: Condvar,
     bytes_max: usize,
 }
 
@@ -59,12 +60,12 @@ impl Queue {
             closed: false,
             is_writer_idle: false,
         };
-        Self { waiting: Mutex::new(waiting), queued: Condvar::new(), room: Condvar::new(), bytes_max }
+        Self { waiting: Mutex::new(waiting), queued: Condvar::new(), released: Condvar::new(), bytes_max }
     }
 
     /// Locks the queue once it has capacity for a job of `bytes`. If it has none now, waits for it (`wait`) or returns
     /// [`QueueError::Full`].
-    pub(super) fn with_room(&self, bytes: usize, wait: bool) -> Result<MutexGuard<'_, Waiting>, QueueError> {
+    pub(super) fn with_capacity_for(&self, bytes: usize, wait: bool) -> Result<MutexGuard<'_, Waiting>, QueueError> {
         let mut waiting = self.waiting.lock();
         loop {
             if waiting.closed {
@@ -76,7 +77,7 @@ impl Queue {
             if !wait {
                 return Err(QueueError::Full);
             }
-            self.room.wait(&mut waiting);
+            self.released.wait(&mut waiting);
         }
     }
 
@@ -122,7 +123,7 @@ impl Queue {
         let jobs: Vec<Job> = waiting.jobs.drain(..count).collect();
         waiting.bytes -= jobs.iter().map(|job| waiting.counted(job.bytes)).sum::<usize>();
         drop(waiting);
-        self.room.notify_all();
+        self.released.notify_all();
         jobs
     }
 
@@ -130,7 +131,7 @@ impl Queue {
     pub(super) fn close(&self) {
         self.waiting.lock().closed = true;
         self.queued.notify_all();
-        self.room.notify_all();
+        self.released.notify_all();
     }
 }
 
@@ -143,7 +144,7 @@ mod tests {
 
     fn push(queue: &Queue, bytes: usize) -> bool {
         let work = WorkItem::RemoveDeleted(Duration::ZERO, Callback::new(|_| {}));
-        queue.with_room(bytes, false).map(|mut waiting| waiting.push(Job { work, bytes })).is_ok()
+        queue.with_capacity_for(bytes, false).map(|mut waiting| waiting.push(Job { work, bytes })).is_ok()
     }
 
     #[test]

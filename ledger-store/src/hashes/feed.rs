@@ -244,7 +244,7 @@ impl Feed {
     }
 
     /// Returns an empty buffer for the next batch.
-    pub(crate) fn room(&self) -> Unhashed {
+    pub(crate) fn take_buffer(&self) -> Unhashed {
         let mut waiting = self.waiting.lock();
         let UnhashedMark { entries, end } = waiting.last;
         waiting.spare.pop().unwrap_or_else(|| Unhashed {
@@ -315,7 +315,7 @@ impl Feed {
     }
 
     /// Waits until the used bytes are within the budget, or `stopped` returns `true`.
-    pub(crate) fn wait_for_room(&self, stopped: impl Fn() -> bool) {
+    pub(crate) fn wait_for_capacity(&self, stopped: impl Fn() -> bool) {
         let mut waiting = self.waiting.lock();
         while waiting.bytes > self.bytes_max && !stopped() {
             self.taken.wait_for(&mut waiting, Duration::from_millis(100));
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_was_drained_is_as_new() {
+    fn a_drained_buffer_is_as_new() {
         let mut used = unhashed(0..6);
         used.drain(&mut Scratch::default(), |_, log, _| if log < 4 { Ok(()) } else { Err(()) })
             .expect_err("at 4");
@@ -437,13 +437,13 @@ mod tests {
         feed.open();
         feed.put(at(5), unhashed(0..4), 64);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| feed.wait_for_room(|| false));
+            let waiting = scope.spawn(|| feed.wait_for_capacity(|| false));
             let batch = feed.take(at(5)).expect("a batch");
             feed.give_back(batch.unhashed);
             waiting.join().expect("it does not wait any longer");
         });
-        assert!(feed.room().capacity() <= 64, "room beyond the budget is not kept");
+        assert!(feed.take_buffer().capacity() <= 64, "no buffer beyond the budget is kept");
         feed.put(at(6), unhashed(4..8), 64);
-        feed.wait_for_room(|| true);
+        feed.wait_for_capacity(|| true);
     }
 }

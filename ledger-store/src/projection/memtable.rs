@@ -115,7 +115,7 @@ macro_rules! define_memtable {
         impl MemtableBuilder {
             /// Creates a builder for `count` commands. Estimates capacity from `like`, the number of rows of
             /// `like_count` commands.
-            pub(crate) fn with_room(count: usize, like: MemtableSizes, like_count: usize) -> Self {
+            pub(crate) fn with_capacity_for(count: usize, like: MemtableSizes, like_count: usize) -> Self {
                 let capacity = |rows: usize| capacity(rows * count / like_count.max(1));
                 Self {
                     $($table: Vec::with_capacity(capacity(like.$table)),)*
