@@ -65,7 +65,11 @@ impl Queue {
 
     /// Locks the queue once it has capacity for a job of `bytes`. If it has none now, waits for it (`wait`) or returns
     /// [`QueueError::Full`].
-    pub(super) fn with_capacity_for(&self, bytes: usize, wait: bool) -> Result<MutexGuard<'_, Waiting>, QueueError> {
+    pub(super) fn with_capacity_for(
+        &self,
+        bytes: usize,
+        wait: bool,
+    ) -> Result<MutexGuard<'_, Waiting>, QueueError> {
         let mut waiting = self.waiting.lock();
         loop {
             if waiting.closed {

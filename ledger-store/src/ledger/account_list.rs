@@ -4,7 +4,7 @@ use ledger_core::schema::SchemaError;
 use ledger_core::{AccountAddress, Accounts, FilterOf, Timestamp};
 
 use super::conditions;
-use super::list::sealed::{Explained, Kind};
+use super::list::sealed::{Explained, ListSpec};
 use super::list::{List, ListKind};
 use crate::error::ReadError;
 use crate::query::{
@@ -52,7 +52,7 @@ impl Explained for AccountKind {
     }
 }
 
-impl Kind for AccountKind {
+impl ListSpec for AccountKind {
     type Selected = Accounts;
     type Item = Account;
     type Key = AccountKey;

@@ -15,7 +15,7 @@ use crate::readers::{ReadFuture, Readers};
 pub(super) const FETCHED_ITEMS: usize = 200;
 
 /// A kind of list. See [`List`].
-pub trait ListKind: Clone + fmt::Debug + Send + 'static + sealed::Kind {}
+pub trait ListKind: Clone + fmt::Debug + Send + 'static + sealed::ListSpec {}
 
 pub(super) mod sealed {
     use std::fmt::Debug;
@@ -25,8 +25,8 @@ pub(super) mod sealed {
         Start,
     };
 
-    /// Reads one kind of list.
-    pub trait Kind {
+    /// Specifies one kind of list: its items, their keys, and how they are read.
+    pub trait ListSpec {
         type Selected: Selects + Clone + Debug + Send + 'static;
         type Item: Send + 'static;
         type Key: Clone + Debug + Send + 'static;
@@ -62,7 +62,7 @@ pub(super) mod sealed {
     }
 
     /// Explains how one kind of list is read.
-    pub trait Explained: Kind {
+    pub trait Explained: ListSpec {
         fn explain(
             &self,
             view: &LedgerView,
@@ -328,7 +328,7 @@ impl<K: ListKind> ListIter<K> {
 }
 
 /// A page that is being read.
-pub(super) type PageFuture<K> = ReadFuture<Result<Page<<K as sealed::Kind>::Item>, LedgerError>>;
+pub(super) type PageFuture<K> = ReadFuture<Result<Page<<K as sealed::ListSpec>::Item>, LedgerError>>;
 
 impl<K: ListKind> Iterator for ListIter<K> {
     type Item = Result<K::Item, LedgerError>;

@@ -3,7 +3,7 @@
 use ledger_core::schema::SchemaError;
 use ledger_core::{FilterOf, LogId, Logs, Operator, Timestamp};
 
-use super::list::sealed::{Explained, Kind};
+use super::list::sealed::{Explained, ListSpec};
 use super::list::{List, ListKind};
 use crate::error::ReadError;
 use crate::query::{Direction, Explanation, LogHashes, LogQuery, LogView, Page, PageRequest};
@@ -41,7 +41,7 @@ impl Explained for LogKind {
     }
 }
 
-impl Kind for LogKind {
+impl ListSpec for LogKind {
     type Selected = Logs;
     type Item = LogView;
     type Key = LogId;

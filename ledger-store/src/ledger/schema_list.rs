@@ -2,7 +2,7 @@
 
 use ledger_core::{FilterOf, SchemaVersion, Schemas};
 
-use super::list::sealed::Kind;
+use super::list::sealed::ListSpec;
 use super::list::{List, ListKind};
 use crate::error::ReadError;
 use crate::query::{Direction, Page, PageRequest, SchemaKey, SchemaOrder, SchemaQuery, SchemaView};
@@ -19,7 +19,7 @@ pub struct SchemaKind {
 
 impl ListKind for SchemaKind {}
 
-impl Kind for SchemaKind {
+impl ListSpec for SchemaKind {
     type Selected = Schemas;
     type Item = SchemaView;
     type Key = SchemaKey;

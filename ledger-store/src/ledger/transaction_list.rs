@@ -4,7 +4,7 @@ use ledger_core::schema::SchemaError;
 use ledger_core::{FilterOf, Operator, Timestamp, TransactionId, Transactions};
 
 use super::conditions;
-use super::list::sealed::{Explained, Kind};
+use super::list::sealed::{Explained, ListSpec};
 use super::list::{List, ListKind};
 use crate::error::ReadError;
 use crate::query::{
@@ -53,7 +53,7 @@ impl Explained for TransactionKind {
     }
 }
 
-impl Kind for TransactionKind {
+impl ListSpec for TransactionKind {
     type Selected = Transactions;
     type Item = TransactionView;
     type Key = TransactionKey;

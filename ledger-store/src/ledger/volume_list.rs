@@ -4,7 +4,7 @@ use ledger_core::schema::SchemaError;
 use ledger_core::{Asset, FilterOf, Timestamp, VolumeRows};
 
 use super::conditions;
-use super::list::sealed::{Explained, Kind};
+use super::list::sealed::{Explained, ListSpec};
 use super::list::{List, ListKind};
 use crate::error::ReadError;
 use crate::query::{Direction, Explanation, Page, PageRequest, TimeAxis, VolumesQuery, VolumesRow};
@@ -55,7 +55,7 @@ impl Explained for VolumeKind {
     }
 }
 
-impl Kind for VolumeKind {
+impl ListSpec for VolumeKind {
     type Selected = VolumeRows;
     type Item = VolumesRow;
     type Key = VolumeKey;
