@@ -154,7 +154,7 @@ const LAYERS: &[Layers] = &[
             &["harness"],
             &["writers"],
             &["campaign"],
-            &["flips", "trial"],
+            &["flips", "model_run"],
         ],
     },
     Layers {

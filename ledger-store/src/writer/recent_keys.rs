@@ -15,7 +15,7 @@ use crate::fingerprint::KeyKind;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecentKey {
     ledger: u32,
-    /// Half of its fingerprint.
+    /// The upper half of its fingerprint.
     prefix: u32,
     text: SmolStr,
     /// The id of the transaction, or the position of the entry.

@@ -19,11 +19,11 @@ mod flips;
 mod harness;
 mod journal_rate;
 mod ledger_model;
+mod model_run;
 mod oracle;
 mod questions;
 mod rng;
 mod sectors;
-mod trial;
 mod workload;
 mod writers;
 
@@ -38,11 +38,11 @@ pub use self::failure::Failure;
 pub use self::flips::{DamagedFile, FlipCounts, FlipOutcome, ShutdownKind, flips};
 pub use self::harness::WorkCounts;
 pub use self::journal_rate::{bare_writes, journal_appends};
+pub use self::model_run::{ModelRuns, model_run};
 pub use self::oracle::Oracle;
 pub use self::questions::DamagedAnswers;
 pub use self::rng::Rng;
 pub use self::sectors::{from_sectors, to_sectors};
-pub use self::trial::{Trials, trial_of};
 pub use self::workload::{ImportStep, Step, Workload};
 pub use self::writers::power_cut_under_writers;
 pub use ledger_journal::disk::{

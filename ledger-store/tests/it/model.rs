@@ -1,11 +1,11 @@
 //! A store answers like the model, even after it was closed, opened or rebuilt, or lost its power.
-//! `cargo run --release -p ledger-testkit --bin model_trials` compares a hundred thousand commands.
+//! `cargo run --release -p ledger-testkit --bin model_runs` compares a hundred thousand commands.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use ledger_store::{Options, Store};
-use ledger_testkit::{Disk, Oracle, Rng, SetClock, SimDisk, Step, Trials, WorkCounts, Workload};
+use ledger_testkit::{Disk, Oracle, Rng, SetClock, SimDisk, Step, ModelRuns, WorkCounts, Workload};
 
 fn options(clock: &Arc<SetClock>) -> Options {
     let mut options = Options::default();
@@ -52,9 +52,9 @@ fn random_work_matches_the_model() {
 
 #[test]
 fn random_questions_match_model_through_power_cuts() {
-    let trials = Trials { first_seed: 0, commands: 20_000, commands_each: 400, threads: 2 };
+    let runs = ModelRuns { first_seed: 0, commands: 20_000, commands_each: 400, threads: 2 };
     let (mut done, mut failed) = (WorkCounts::default(), Vec::new());
-    trials.run(|seed, result| match result {
+    runs.run(|seed, result| match result {
         Ok(more) => done.add(more),
         Err(differs) => failed.push(format!("seed {seed}: {differs}")),
     });

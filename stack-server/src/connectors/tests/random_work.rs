@@ -16,7 +16,7 @@ struct Known {
 }
 
 /// A server, its provider and the model.
-struct Trial {
+struct RandomRun {
     world: World,
     disk: SimDisk,
     pages: Pages,
@@ -25,7 +25,7 @@ struct Trial {
     names_taken: usize,
 }
 
-impl Trial {
+impl RandomRun {
     fn new() -> Self {
         let (disk, pages) = (SimDisk::new(), Pages::default());
         pages.0.lock().expect("no panic").walks_again = true;
@@ -160,11 +160,11 @@ fn random_work_matches_the_model() {
     // Set this variable for longer runs.
     let seeds = std::env::var("CONNECTOR_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
     for seed in 0..seeds {
-        let (mut trial, mut rng) = (Trial::new(), Rng::from_seed(seed));
+        let (mut run, mut rng) = (RandomRun::new(), Rng::from_seed(seed));
         for step in 0..40 {
-            trial.step(&mut rng);
-            trial.compare(&format!("seed {seed}, step {step}"));
+            run.step(&mut rng);
+            run.compare(&format!("seed {seed}, step {step}"));
         }
-        trial.world.stop();
+        run.world.stop();
     }
 }

@@ -25,7 +25,7 @@ struct Initiation {
 }
 
 /// A server with one installation, and the model of its records.
-struct Trial {
+struct RandomRun {
     server: Server,
     disk: SimDisk,
     pages: Pages,
@@ -40,7 +40,7 @@ struct Trial {
     names: usize,
 }
 
-impl Trial {
+impl RandomRun {
     fn new() -> Self {
         let (disk, pages) = (SimDisk::new(), Pages::default());
         pages.0.lock().expect("no panic").amounts = vec![vec![1]];
@@ -294,11 +294,11 @@ fn random_requests_match_the_model() {
     // Set this variable for longer runs.
     let seeds = std::env::var("PAYMENT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
     for seed in 0..seeds {
-        let (mut trial, mut rng) = (Trial::new(), Rng::from_seed(seed));
+        let (mut run, mut rng) = (RandomRun::new(), Rng::from_seed(seed));
         for step in 0..60 {
-            trial.step(&mut rng);
-            trial.compare(&format!("seed {seed}, step {step}"));
+            run.step(&mut rng);
+            run.compare(&format!("seed {seed}, step {step}"));
         }
-        trial.server.stop();
+        run.server.stop();
     }
 }

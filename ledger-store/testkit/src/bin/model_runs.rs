@@ -2,36 +2,36 @@
 //! groupings, orders and pages, while the store is flushed, closed, opened, rebuilt, and loses its power.
 //!
 //! ```text
-//! cargo run --release -p ledger-testkit --bin model_trials -- [--commands 100000] [--seed 0] [--each 600] [--threads 2]
+//! cargo run --release -p ledger-testkit --bin model_runs -- [--commands 100000] [--seed 0] [--each 600] [--threads 2]
 //! ```
 //!
-//! Prints the seeds of failed trials, with the first different answer, and a summary. Exits with 1 if a trial failed.
+//! Prints the seeds of failed runs, with the first different answer, and a summary. Exits with 1 if a run failed.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_testkit::{Trials, WorkCounts};
+use ledger_testkit::{ModelRuns, WorkCounts};
 
 fn main() -> ExitCode {
-    let mut trials = Trials { first_seed: 0, commands: 100_000, commands_each: 600, threads: 2 };
+    let mut runs = ModelRuns { first_seed: 0, commands: 100_000, commands_each: 600, threads: 2 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let number = arguments.next().and_then(|text| text.parse::<u64>().ok());
         let known = match argument.as_str() {
-            "--commands" => number.map(|commands| trials.commands = commands),
-            "--seed" => number.map(|seed| trials.first_seed = seed),
-            "--each" => number.map(|commands| trials.commands_each = commands.max(1)),
-            "--threads" => number.map(|threads| trials.threads = threads as usize),
+            "--commands" => number.map(|commands| runs.commands = commands),
+            "--seed" => number.map(|seed| runs.first_seed = seed),
+            "--each" => number.map(|commands| runs.commands_each = commands.max(1)),
+            "--threads" => number.map(|threads| runs.threads = threads as usize),
             _ => None,
         };
         if known.is_none() {
-            eprintln!("usage: model_trials [--commands N] [--seed N] [--each N] [--threads N]");
+            eprintln!("usage: model_runs [--commands N] [--seed N] [--each N] [--threads N]");
             return ExitCode::from(2);
         }
     }
     let begun = Instant::now();
     let (mut count, mut failed, mut done) = (0_u64, 0_u64, WorkCounts::default());
-    trials.run(|seed, result| {
+    runs.run(|seed, result| {
         count += 1;
         match result {
             Ok(more) => done.add(more),
@@ -42,8 +42,8 @@ fn main() -> ExitCode {
         }
     });
     println!(
-        "{count} trials, {} commands in {} steps, {} questions, {} openings, {} power cuts, {failed} trials failed, {:.1} s",
-        trials.commands,
+        "{count} runs, {} commands in {} steps, {} questions, {} openings, {} power cuts, {failed} runs failed, {:.1} s",
+        runs.commands,
         done.acknowledged,
         done.questions,
         done.openings,

@@ -1,4 +1,4 @@
-//! Model trials: random work of every kind with random questions in between. Every answer is compared with that of the
+//! Model runs: random work of every kind with random questions in between. Every answer is compared with that of the
 //! model, while the store is flushed, closed, opened, rebuilt and loses its power.
 
 use ledger_core::schema::Enforcement;
@@ -8,39 +8,39 @@ use crate::failure::Failure;
 use crate::harness::{Harness, Settings, WorkCounts};
 use crate::{Rng, Workload};
 
-/// A series of trials, until enough commands were executed.
+/// A series of runs, until enough commands were executed.
 #[derive(Clone, Copy, Debug)]
-pub struct Trials {
-    /// Seed of the first trial. The seeds of the others follow it.
+pub struct ModelRuns {
+    /// Seed of the first run. The seeds of the others follow it.
     pub first_seed: u64,
-    /// Minimum number of commands in all trials.
+    /// Minimum number of commands in all runs.
     pub commands: u64,
-    /// Approximate number of commands per trial. The model walks whole logs, so the time of a trial grows with the
+    /// Approximate number of commands per run. The model walks whole logs, so the time of a run grows with the
     /// square of this.
     pub commands_each: u64,
-    /// Number of trials at the same time.
+    /// Number of runs at the same time.
     pub threads: usize,
 }
 
-impl Trials {
-    /// Executes all trials. Passes the seed and result of each to `each`, one at a time and in any order.
+impl ModelRuns {
+    /// Executes all runs. Passes the seed and result of each to `each`, one at a time and in any order.
     pub fn run(&self, each: impl FnMut(u64, Result<WorkCounts, Failure>) + Send) {
-        let trials = self.commands.div_ceil(self.commands_each.max(1));
-        let work = |trial| {
-            let seed = self.first_seed + trial;
-            (seed, trial_of(seed, self.commands_each))
+        let runs = self.commands.div_ceil(self.commands_each.max(1));
+        let work = |run| {
+            let seed = self.first_seed + run;
+            (seed, model_run(seed, self.commands_each))
         };
-        in_parallel(trials, self.threads, work, each);
+        in_parallel(runs, self.threads, work, each);
     }
 }
 
-/// Executes one trial of about `commands` commands. Equal seeds do the same work, but the state of memory and files
+/// Executes one run of about `commands` commands. Equal seeds do the same work, but the state of memory and files
 /// also depends on the threads.
 ///
 /// # Errors
 ///
 /// Fails if the store differs from the model. The error names the difference.
-pub fn trial_of(seed: u64, commands: u64) -> Result<WorkCounts, Failure> {
+pub fn model_run(seed: u64, commands: u64) -> Result<WorkCounts, Failure> {
     let mut rng = Rng::from_seed(seed ^ 0x7e57_0000_0000);
     let settings = Settings {
         // With the smallest budget, a flush happens every few commands, and there are many runs.
