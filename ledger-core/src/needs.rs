@@ -3,6 +3,8 @@
 //! The caller first loads all facts and then decides without reading. So a command has one outcome for equal
 //! facts, and a store is free in how it loads them.
 
+#![allow(clippy::cast_possible_truncation, reason = "a transaction has far fewer than 2^32 postings")]
+
 use std::borrow::Cow;
 
 use crate::command::{Command, Movement, RevertDate, Target};

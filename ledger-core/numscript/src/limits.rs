@@ -3,6 +3,12 @@
 /// Maximum length of a script in bytes. Bounds the memory of its trees.
 pub const SCRIPT_BYTES_MAX: usize = 1_024 * 1_024;
 
+/// Returns an offset in a script, or a count of its parts, as 32 bits. [`SCRIPT_BYTES_MAX`] bounds both.
+#[expect(clippy::cast_possible_truncation, reason = "a script has far fewer than 2^32 bytes")]
+pub(crate) const fn to_u32(count: usize) -> u32 {
+    count as u32
+}
+
 /// Maximum nesting of sources, destinations, expressions and comments. Bounds all recursion over a script.
 pub const SCRIPT_DEPTH_MAX: usize = 128;
 

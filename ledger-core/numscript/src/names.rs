@@ -3,6 +3,8 @@
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
+use crate::limits::to_u32;
+
 /// Maximum number of names for a linear search. Above it, a tree is faster.
 const LINEAR_MAX: usize = 16;
 
@@ -24,14 +26,14 @@ impl<T: Ord + Clone + Borrow<str>> Names<T> {
     /// Returns the number of a name, or `None` if the name is new.
     pub(super) fn find(&self, name: &str) -> Option<u32> {
         if self.names.len() <= LINEAR_MAX {
-            return self.names.iter().position(|have| have.borrow() == name).map(|at| at as u32);
+            return self.names.iter().position(|have| have.borrow() == name).map(to_u32);
         }
         self.index.get(name).copied()
     }
 
     /// Returns the number of a name, and gives a new name the next number.
     pub(super) fn add(&mut self, name: T) -> u32 {
-        let number = self.names.len() as u32;
+        let number = self.len();
         if self.names.len() == LINEAR_MAX {
             self.index.extend(self.names.iter().cloned().zip(0..));
         }
@@ -49,7 +51,7 @@ impl<T: Ord + Clone + Borrow<str>> Names<T> {
 
     /// Returns how many names there are.
     pub(super) fn len(&self) -> u32 {
-        self.names.len() as u32
+        to_u32(self.names.len())
     }
 
     /// Removes all names and keeps the allocated memory.

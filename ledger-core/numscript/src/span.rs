@@ -1,5 +1,7 @@
 //! Positions in the text of a script, in bytes and in lines and columns.
 
+use crate::limits::to_u32;
+
 /// A range of bytes in a script's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Span {
@@ -112,7 +114,7 @@ impl<'t> PositionIndex<'t> {
         for (at, byte) in self.bytes.iter().enumerate().skip(mark * Self::STRIDE) {
             let begins = byte & 0xC0 != 0x80;
             if here == position && begins {
-                return Some(at as u32);
+                return Some(to_u32(at));
             }
             if here > position {
                 return None;

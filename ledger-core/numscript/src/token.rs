@@ -5,7 +5,7 @@
 
 use super::span::Span;
 use super::switches::Escapes;
-use crate::limits::SCRIPT_DEPTH_MAX;
+use crate::limits::{SCRIPT_DEPTH_MAX, to_u32};
 
 /// The kind of a token. The text of a token is the text of its span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,15 +172,20 @@ impl<'a> Tokens<'a> {
         }
     }
 
+    /// Returns the span from `start` up to the current position.
+    fn span_from(&self, start: usize) -> Span {
+        Span::new(to_u32(start), to_u32(self.at))
+    }
+
     /// Returns the next token.
     pub(super) fn next(&mut self) -> Token {
         if let Err((start, fault)) = self.skip_space() {
             self.at = self.bytes.len();
-            return Token { kind: Kind::Bad(fault), span: Span::new(start as u32, self.at as u32) };
+            return Token { kind: Kind::Bad(fault), span: self.span_from(start) };
         }
         let start = self.at;
         let kind = self.scan();
-        Token { kind, span: Span::new(start as u32, self.at as u32) }
+        Token { kind, span: self.span_from(start) }
     }
 
     fn scan(&mut self) -> Kind {
@@ -319,7 +324,7 @@ impl<'a> Tokens<'a> {
                 b'/' if self.peek(1) == b'/' => {
                     let start = self.at;
                     self.skip_while(|byte| byte != b'\n' && byte != b'\r');
-                    self.comments.push(Span::new(start as u32, self.at as u32));
+                    self.comments.push(self.span_from(start));
                 }
                 b'/' if self.peek(1) == b'*' => self.skip_block_comment()?,
                 _ => return Ok(()),
@@ -343,7 +348,7 @@ impl<'a> Tokens<'a> {
                     depth -= 1;
                     self.at += 2;
                     if depth == 0 {
-                        self.comments.push(Span::new(start as u32, self.at as u32));
+                        self.comments.push(self.span_from(start));
                         return Ok(());
                     }
                 }

@@ -197,7 +197,7 @@ impl Encoder {
 
     fn timestamp(&mut self, timestamp: Option<Timestamp>) -> &mut Self {
         match timestamp {
-            Some(at) => self.tag(1).number(at.as_micros() as u64),
+            Some(at) => self.tag(1).number(at.as_micros().cast_unsigned()),
             None => self.tag(0),
         }
     }

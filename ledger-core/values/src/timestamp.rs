@@ -1,5 +1,11 @@
 //! Points in time, to the microsecond, and their text form.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the parts of a date fit 32 bits, and a digit fits a byte"
+)]
+
 use std::fmt;
 
 use crate::json_text::ByteSink;

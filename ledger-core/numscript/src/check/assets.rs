@@ -2,6 +2,8 @@
 
 use smol_str::SmolStr;
 
+use crate::limits::to_u32;
+
 /// An asset variable: the index of a node in [`Assets`].
 pub(super) type AssetVar = u32;
 
@@ -30,7 +32,7 @@ impl<'t> Assets<'t> {
 
     fn add(&mut self, node: Node<'t>) -> AssetVar {
         self.nodes.push(node);
-        self.nodes.len() as u32 - 1
+        to_u32(self.nodes.len()) - 1
     }
 
     /// Returns the name of the asset if the script allows only one.

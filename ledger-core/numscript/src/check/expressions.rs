@@ -5,6 +5,7 @@ use smol_str::SmolStr;
 use super::Checker;
 use super::typed::{self, Arguments, ExprId, ExprKind, Typed};
 use crate::diagnostic::{DiagnosticKind, Misplaced, Version};
+use crate::limits::to_u32;
 use crate::options::Flag;
 use crate::span::Span;
 use crate::tree::{self, Call, Expr, Sign};
@@ -98,7 +99,7 @@ impl<'t> Checker<'t> {
     }
 
     fn add(&mut self, span: Span, typed: Typed, kind: ExprKind<'t>) -> CheckedExpr {
-        let id = ExprId(self.script.exprs.len() as u32);
+        let id = ExprId(to_u32(self.script.exprs.len()));
         self.script.exprs.push(typed::Expr { span, typed, kind });
         CheckedExpr { id, typed }
     }

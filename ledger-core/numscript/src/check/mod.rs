@@ -21,6 +21,7 @@ pub use self::hover::TypedRange;
 pub(super) use self::typed::{ExprId, ExprKind, Origin, Part, Script, Statement, Variable};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Version};
 use crate::fault::Fault;
+use crate::limits::to_u32;
 use crate::names::Names;
 use crate::options::{Flag, Flags};
 use crate::span::{PositionIndex, Span};
@@ -193,7 +194,7 @@ impl<'t> Checker<'t> {
             }
         });
         // An origin may use only variables declared above it.
-        let slot = self.script.variables.len() as u32;
+        let slot = to_u32(self.script.variables.len());
         if let Some(known) = self.names.find(&variable.text) {
             self.declared[known as usize].slot = slot;
             let name = variable.text.clone();
@@ -211,10 +212,10 @@ impl<'t> Checker<'t> {
         let mismatched = self.findings.iter().any(|(kind, _)| {
             matches!(kind, DiagnosticKind::TypeMismatch { .. } | DiagnosticKind::AssetMismatch { .. })
         });
-        for (number, declared) in std::mem::take(&mut self.declared).into_iter().enumerate() {
+        for (number, declared) in (0..).zip(std::mem::take(&mut self.declared)) {
             let Declared { span, of, asset, has_origin, used, .. } = declared;
             if !used {
-                let name = SmolStr::from(*self.names.get(number as u32));
+                let name = SmolStr::from(*self.names.get(number));
                 self.report(span, DiagnosticKind::UnusedVar { name });
             } else if let (Some(declared), Some(asset), false, false) = (of, asset, has_origin, mismatched)
                 && let Some(asset) = self.script.assets.name(asset)

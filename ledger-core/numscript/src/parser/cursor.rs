@@ -1,7 +1,7 @@
 //! The state of the parser and its basic steps: reading the next token, reporting an error, and going on after one.
 
 use super::syntax_error::SyntaxError;
-use crate::limits::{SCRIPT_DEPTH_MAX, SCRIPT_ERRORS_MAX};
+use crate::limits::{SCRIPT_DEPTH_MAX, SCRIPT_ERRORS_MAX, to_u32};
 use crate::span::Span;
 use crate::switches::Escapes;
 use crate::token::{Kind, Token, Tokens};
@@ -111,7 +111,7 @@ impl<'a> Parser<'a> {
     /// Stops reading: the next token becomes the end.
     #[cold]
     pub(super) fn stop(&mut self) {
-        let end = self.text.len() as u32;
+        let end = to_u32(self.text.len());
         self.token = Token { kind: Kind::End, span: Span::new(end, end) };
         self.tokens = Tokens::new("", self.escapes);
     }

@@ -4,7 +4,7 @@ use dashu_int::IBig;
 use smol_str::{SmolStr, SmolStrBuilder};
 
 use super::cursor::{Parsed, Parser, Reported};
-use crate::limits::SCRIPT_DIGITS_MAX;
+use crate::limits::{SCRIPT_DIGITS_MAX, to_u32};
 use crate::portion::natural;
 use crate::span::Span;
 use crate::switches::Escapes;
@@ -42,7 +42,7 @@ impl Parser<'_> {
         let mut at = span.start + 1;
         let mut parts = Vec::new();
         for part in word.split(':') {
-            let span = Span::new(at, at + part.len() as u32);
+            let span = Span::new(at, at + to_u32(part.len()));
             at = span.end + 1;
             parts.push(match part.strip_prefix('$') {
                 Some(name) => Part::Variable(Name { span, text: name.into() }),

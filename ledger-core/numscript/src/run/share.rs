@@ -81,8 +81,7 @@ fn part_of(whole: &IBig, portion: &Portion) -> IBig {
     if let (Ok(whole), Ok(over), Ok(under)) =
         (u64::try_from(whole), u64::try_from(over), u64::try_from(under))
     {
-        // The part is at most the whole, so it fits.
-        return IBig::from((u128::from(whole) * u128::from(over) / u128::from(under)) as u64);
+        return IBig::from(u128::from(whole) * u128::from(over) / u128::from(under));
     }
     whole * over / under.as_ibig()
 }

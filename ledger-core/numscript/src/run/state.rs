@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use dashu_int::IBig;
 
+use crate::limits::to_u32;
 use crate::program::{AccountId, AssetId};
 use crate::span::Span;
 
@@ -115,10 +116,10 @@ impl RunState {
         }
         let held = &mut self.by_account[number];
         match held.count {
-            0 => held.first = at as u32,
-            _ => self.holdings[held.last as usize].next = at as u32,
+            0 => held.first = to_u32(at),
+            _ => self.holdings[held.last as usize].next = to_u32(at),
         }
-        held.last = at as u32;
+        held.last = to_u32(at);
         held.count += 1;
         let count = held.count;
         self.holdings.push(Holding {
