@@ -7,6 +7,7 @@
 //! This crate is internal to `ledger-store`, for its journal and its index: its API is not stable.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::cast_possible_truncation, reason = "a varint is made of the low bits of its number")]
 
 use std::fmt;
 

@@ -13,6 +13,11 @@
 //! damaged tree hides, notices the gap. A search halves the list of complete rows, so finding one row decodes up to 64
 //! rows and not the whole block.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "a block has at most 2^16 bytes, as has a key, and far fewer restarts"
+)]
+
 use std::ops::Range;
 
 use ledger_codec::{Corrupt, Output, Reader};

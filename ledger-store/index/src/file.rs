@@ -34,7 +34,7 @@ use super::filter_cache::FilterCache;
 use super::gate::Gated;
 use super::health::{Fault, Health};
 use super::open_file::OpenFile;
-use super::rows::TABLES;
+use super::rows::{TABLES, numbered_tables};
 use super::run_list::decode_list;
 use super::snapshot::{IndexSnapshot, RunTable, Snapshot};
 use super::stored::{RawTable, counted, definition, read};
@@ -102,8 +102,8 @@ impl IndexFile {
             Ok(())
         })?;
         // Write empty lists, so that a missing list means damage.
-        for table in 0..TABLES.len() {
-            write.set_runs(table as u8, &[])?;
+        for (table, _) in numbered_tables() {
+            write.set_runs(table, &[])?;
         }
         write.commit()
     }
@@ -155,12 +155,12 @@ impl IndexFile {
         let snapshot = self.snapshot()?;
         let mut next_run = 0;
         let mut garbage = Vec::new();
-        for table in 0..TABLES.len() {
-            let listed = snapshot.runs(table as u8);
+        for (table, _) in numbered_tables() {
+            let listed = snapshot.runs(table);
             for run in snapshot.stored_runs(table)? {
                 next_run = next_run.max(run.saturating_add(1));
                 if listed.iter().all(|meta| meta.id != run) {
-                    garbage.push((table as u8, run));
+                    garbage.push((table, run));
                 }
             }
             let after = listed.iter().map(|meta| meta.id.saturating_add(1)).max();
@@ -280,9 +280,9 @@ impl IndexFile {
         let mut counts = counts.into_iter();
         let mut take = |name| counted(take(name)?, name, counts.next());
         let mut run_tables = Vec::with_capacity(TABLES.len());
-        for (number, name) in TABLES.iter().enumerate() {
+        for (number, name) in numbered_tables() {
             let blocks = take(name)?;
-            let key = [number as u8];
+            let key = [number];
             let runs = read(&lists, LISTS, &key, |list| {
                 decode_list(list).map_err(|corrupt| IndexError::corrupt(LISTS, corrupt))
             })?;

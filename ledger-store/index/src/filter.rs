@@ -11,6 +11,11 @@
 //! A key sets one bit in each word of one line. With about 16 bits per key, 0.1 to 0.2 % of absent keys are taken for
 //! present.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "hashes are cut to the number of lines, and a run has fewer than 2^32 pages"
+)]
+
 use std::sync::Arc;
 
 use ledger_codec::Corrupt;

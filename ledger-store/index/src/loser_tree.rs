@@ -48,7 +48,7 @@ impl LoserTree {
         let rank = |source: usize| first.get(source).copied().flatten().unwrap_or(u64::MAX);
         // The sources that reach the next level, starting from the leaves.
         let mut left: Vec<Source> =
-            (0..width).map(|source| Source { rank: rank(source), source: source as u32 }).collect();
+            (0..width).zip(0..).map(|(at, source)| Source { rank: rank(at), source }).collect();
         let mut nodes = left.clone();
         while left.len() > 1 {
             let level = left.len() / 2;

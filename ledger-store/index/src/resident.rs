@@ -28,13 +28,14 @@ struct ResidentFilter {
 
 impl ResidentFilter {
     fn new(run: &RunMeta, WholeFilter { fences, pages }: WholeFilter) -> Self {
+        let start = |lines: &Vec<Line>| u32::try_from(lines.len()).expect("2^32 lines take 256 GiB");
         let mut starts = Vec::with_capacity(pages.len() + 1);
         let mut lines = Vec::with_capacity(pages.iter().map(|page| page.len()).sum());
         for page in &pages {
-            starts.push(lines.len() as u32);
+            starts.push(start(&lines));
             lines.extend_from_slice(page);
         }
-        starts.push(lines.len() as u32);
+        starts.push(start(&lines));
         Self { run: run.id, fences, starts: starts.into(), lines: lines.into() }
     }
 

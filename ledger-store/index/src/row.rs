@@ -205,6 +205,13 @@ pub(crate) fn joined_short(high: u64, low: u64) -> u128 {
     u128::from(high) << 32 | u128::from(low.min(u32::MAX.into()))
 }
 
+/// Returns the ledger of a space, which is in all bits but the lowest eight.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "a space has 40 bits")]
+pub(crate) const fn ledger_of_space(space: u64) -> u32 {
+    (space >> 8) as u32
+}
+
 /// Maps a signed integer to an unsigned one with the same order.
 #[inline]
 pub(crate) fn ordered(value: i64) -> u64 {

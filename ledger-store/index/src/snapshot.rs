@@ -162,7 +162,8 @@ impl IndexSnapshot {
     }
 
     /// Returns the ids of the runs that have blocks, including those that are not in the list of runs.
-    pub(super) fn stored_runs(&self, table: usize) -> Result<Vec<u64>, IndexError> {
+    pub(super) fn stored_runs(&self, table: u8) -> Result<Vec<u64>, IndexError> {
+        let table = usize::from(table);
         let blocks = &self.inner.run_tables[table].blocks;
         catch_redb_panic("looking for runs", || {
             let mut found = Vec::new();

@@ -1,6 +1,8 @@
 //! Sorts the rows of a batch. Most sort keys are evenly distributed, so arithmetic finds the place of a row, without
 //! comparisons.
 
+#![allow(clippy::cast_possible_truncation, reason = "there are fewer parts than rows")]
+
 use super::row::Row;
 
 /// Minimum number of rows for this algorithm. Fewer are sorted by comparison.

@@ -20,6 +20,8 @@
 //! power cut interrupted has a blank header or more blank pieces than recorded. Bytes that do not verify although no
 //! piece is missing are damaged.
 
+#![allow(clippy::cast_possible_truncation, reason = "a frame and a sector are far smaller than 4 GiB")]
+
 use super::{Position, Secret};
 
 /// The size of a sector in bytes, which a disk writes entirely or not at all.

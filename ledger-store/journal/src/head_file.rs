@@ -34,10 +34,10 @@ use crate::disk::{BootId, DiskFile, OpenMode};
 
 const FORMAT_VERSION: u8 = 1;
 /// Distance between the slots, so large that a damaged sector or block affects only one of them.
-const SLOT_SPACING: u64 = 4096;
+const SLOT_SPACING: usize = 4096;
 const SLOT_BYTES: usize = 106;
 /// The second slot has a sector of its own.
-const FILE_BYTES: usize = SLOT_SPACING as usize + 512;
+const FILE_BYTES: usize = SLOT_SPACING + 512;
 
 /// How far the journal was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl HeadFile {
     pub(super) fn create(location: &JournalLocation, mark: &HeadRecord) -> Result<(), JournalError> {
         let mut bytes = vec![0; FILE_BYTES];
         for slot in 0..2 {
-            let at = slot * SLOT_SPACING as usize;
+            let at = slot * SLOT_SPACING;
             bytes[at..at + SLOT_BYTES].copy_from_slice(&encode(mark, slot as u64, &location.identity));
         }
         let path = location.dir.join(MARK);
@@ -96,7 +96,7 @@ impl HeadFile {
         let mut newer = None;
         for slot in 0..2 {
             let mut bytes = [0; SLOT_BYTES];
-            file.read_at(slot * SLOT_SPACING, &mut bytes).map_err(storage(&path, "read"))?;
+            file.read_at(slot * SLOT_SPACING as u64, &mut bytes).map_err(storage(&path, "read"))?;
             match decode(&bytes, &location.identity) {
                 Decoded::Known(sequence, mark) if newest.is_none_or(|(before, _)| before < sequence) => {
                     newest = Some((sequence, mark));
@@ -118,7 +118,7 @@ impl HeadFile {
     pub(super) fn note(&mut self, mark: &HeadRecord) -> Result<(), JournalError> {
         self.sequence += 1;
         let bytes = encode(mark, self.sequence, &self.identity);
-        let at = self.sequence % 2 * SLOT_SPACING;
+        let at = self.sequence % 2 * SLOT_SPACING as u64;
         self.file.write_at(at, &bytes).map_err(storage(&self.path, "write"))
     }
 

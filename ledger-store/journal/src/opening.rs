@@ -5,6 +5,8 @@
 //! damage: an unsealed segment with an empty successor. A power cut happened before it was sealed; the opening seals
 //! it.
 
+#![allow(clippy::cast_possible_truncation, reason = "the bytes that one read or write takes are in memory")]
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! The end of the last segment, where chunks become frames in whole disk blocks.
 
+#![allow(clippy::cast_possible_truncation, reason = "the bytes that one read or write takes are in memory")]
+
 use std::collections::BTreeSet;
 use std::io;
 

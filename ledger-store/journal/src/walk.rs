@@ -1,5 +1,7 @@
 //! Reads the frames of a segment file: chunks of entries, lists of offsets, and the seal.
 
+#![allow(clippy::cast_possible_truncation, reason = "the bytes that one read or write takes are in memory")]
+
 use std::io;
 use std::ops::Range;
 

@@ -8,7 +8,7 @@
 
 use ledger_codec::{Corrupt, Output, Reader};
 
-use crate::row::{KeyBytes, Row, increase, joined, key_parts};
+use crate::row::{KeyBytes, Row, increase, joined, key_parts, ledger_of_space};
 
 /// Maps the fingerprint of a text to an item of a ledger.
 ///
@@ -47,7 +47,7 @@ impl Row for KeyRow {
     }
 
     fn ledger_of(key: &Self::Key) -> u32 {
-        (key.0 >> 8) as u32
+        ledger_of_space(key.0)
     }
 
     fn first_of(ledger: u32) -> Self::Key {

@@ -74,6 +74,11 @@ macro_rules! list_names {
 
 for_each_run_table!(list_names);
 
+/// Returns the number and the name of each table of runs.
+pub(crate) fn numbered_tables() -> impl Iterator<Item = (u8, &'static str)> {
+    (0..).zip(TABLES.iter().copied())
+}
+
 /// Appends the step from one (ledger, number) to the next.
 ///
 /// In the same ledger it is twice the increase. Otherwise, and if the increase takes 64 bits, it is 1, followed by

@@ -10,7 +10,7 @@
 
 use ledger_codec::{Corrupt, Output, Reader};
 
-use crate::row::{KeyBytes, Row, difference, increase, joined, key_parts, put_difference};
+use crate::row::{KeyBytes, Row, difference, increase, joined, key_parts, ledger_of_space, put_difference};
 
 /// Records that an account or transaction has a term (a metadata key and value), or no longer has it.
 ///
@@ -44,7 +44,7 @@ const SAME_TERM: u8 = 4;
 impl TermRow {
     /// Records that a subject in a space has a term from this position on, or no longer has it.
     pub const fn new(space: u64, term: u64, id: u64, position: u64, present: bool) -> Self {
-        Self { term, id, position, ledger: (space >> 8) as u32, kind: space as u8, present }
+        Self { term, id, position, ledger: ledger_of_space(space), kind: space.to_le_bytes()[0], present }
     }
 
     /// Returns the space: the ledger, shifted left by 8, and the kind of subject.
@@ -84,7 +84,7 @@ impl Row for TermRow {
     }
 
     fn ledger_of(key: &Self::Key) -> u32 {
-        (key.0 >> 8) as u32
+        ledger_of_space(key.0)
     }
 
     fn first_of(ledger: u32) -> Self::Key {

@@ -10,7 +10,7 @@
 
 use ledger_codec::{Corrupt, Output, Reader};
 
-use crate::row::{KeyBytes, Row, difference, increase, joined, key_parts, put_difference};
+use crate::row::{KeyBytes, Row, difference, increase, joined, key_parts, ledger_of_space, put_difference};
 
 /// The state of a document from a journal position on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Row for VersionRow {
     }
 
     fn ledger_of(key: &Self::Key) -> u32 {
-        (key.0 >> 8) as u32
+        ledger_of_space(key.0)
     }
 
     fn first_of(ledger: u32) -> Self::Key {

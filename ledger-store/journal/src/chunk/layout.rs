@@ -240,7 +240,8 @@ fn chain_hash(previous: ChainHash, first: Position, entries: u32, rows: &[Row]) 
     hasher.update(&previous.0);
     hasher.update(&first.get().to_be_bytes());
     hasher.update(&entries.to_be_bytes());
-    hasher.update(&(rows.len() as u32).to_be_bytes());
+    let sections = u32::try_from(rows.len()).expect("a chunk has no more sections than entries");
+    hasher.update(&sections.to_be_bytes());
     for row in rows {
         hasher.update(&row.id.0.to_be_bytes());
         hasher.update(&row.len.to_be_bytes());

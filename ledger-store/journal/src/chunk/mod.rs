@@ -2,6 +2,8 @@
 //!
 //! The module `layout` defines the encoding.
 
+#![allow(clippy::cast_possible_truncation, reason = "the sections of a chunk are in memory")]
+
 mod layout;
 #[cfg(test)]
 mod tests;

@@ -148,7 +148,7 @@ pub trait Disk: Send + Sync + Debug {
         if len > max_bytes {
             return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it has {len} bytes")));
         }
-        let mut bytes = vec![0; len as usize];
+        let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
         file.read_at(0, &mut bytes)?;
         Ok(bytes)
     }

@@ -1,5 +1,7 @@
 //! Amounts in stored bytes: LEB128 without an upper limit.
 
+#![allow(clippy::cast_possible_truncation, reason = "groups of seven bits are cut out of words")]
+
 use ledger_codec::{Corrupt, Output, Reader};
 use ledger_core::Amount;
 

@@ -208,7 +208,7 @@ impl OpenSection {
         }
         let transaction_gap = match &log.event {
             Event::Transaction(transaction) => {
-                let gap = zigzag(transaction.id.wrapping_sub(running.transaction) as i64);
+                let gap = zigzag(transaction.id.wrapping_sub(running.transaction).cast_signed());
                 running.transaction = transaction.id + 1;
                 gap
             }

@@ -75,11 +75,11 @@ pub struct LedgerBase {
 }
 
 pub(super) fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)) as u64
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
 fn unzigzag(value: u64) -> i64 {
-    (value >> 1) as i64 ^ -((value & 1) as i64)
+    (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
 
 /// Calls `each` for every record of a chunk, in order of position. Skips removed sections.
@@ -221,7 +221,7 @@ impl<'a> SectionReader<'a> {
         let log = base.log.checked_add(log_gap).ok_or(Corrupt { what: "log id" })?;
         let date = base.date.wrapping_add(unzigzag(entry.varint()?));
         let gap = if flags & flag::TRANSACTION_GAP != 0 { unzigzag(entry.varint()?) } else { 0 };
-        let transaction = base.transaction.wrapping_add(gap as u64);
+        let transaction = base.transaction.wrapping_add(gap.cast_unsigned());
         base.log = log.checked_add(1).ok_or(Corrupt { what: "log id" })?;
         base.date = date;
         if kind == kind::TRANSACTION {
@@ -368,7 +368,8 @@ fn read_account_metadata<'a>(content: &mut Reader<'a>, flags: u64) -> Result<Acc
     if flags & flag::ACCOUNT_METADATA != 0 {
         let count = content.varint()?;
         if flags & flag::DEFAULTS != 0 {
-            defaults = content.varint()? as usize;
+            defaults =
+                usize::try_from(content.varint()?).map_err(|_| Corrupt { what: "metadata by default" })?;
         }
         for _ in 0..count {
             account_metadata.push((read_address(content)?, read_metadata(content)?));

@@ -80,7 +80,7 @@ impl DiskFile for RealFile {
         zeros.end().resize(filled, 0);
         let mut at = from;
         while at < to {
-            let part = ZEROS_BYTES.min((to - at) as usize);
+            let part = usize::try_from(to - at).map_or(ZEROS_BYTES, |left| left.min(ZEROS_BYTES));
             let part = &zeros.bytes()[..part];
             match &self.direct {
                 Some(direct) if is_aligned(at, part) => write_all_at(direct, at, part)?,

@@ -4,6 +4,8 @@
 //! and an arbitrary part of the changes: a seed decides whether each change is kept, dropped, swapped with another, or
 //! torn at 512 bytes. Equal seeds give equal results.
 
+#![allow(clippy::cast_possible_truncation, reason = "files are in memory")]
+
 mod faults;
 mod file;
 mod handles;
