@@ -41,6 +41,12 @@ pub(crate) fn subject_space(ledger: u32, subject: Subject) -> u64 {
     u64::from(ledger) << 8 | subject as u64
 }
 
+/// Returns the ledger of a space.
+#[expect(clippy::cast_possible_truncation, reason = "a space has 40 bits")]
+pub(crate) fn ledger_of_space(space: u64) -> u32 {
+    (space >> 8) as u32
+}
+
 /// Computes the fingerprints of one store.
 #[derive(Clone)]
 pub(crate) struct Fingerprints {

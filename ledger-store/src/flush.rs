@@ -13,11 +13,11 @@ use ledger_index::{
 use ledger_journal::{ChainHash, Position, StoreId};
 
 use crate::documents::indexed;
-use crate::fingerprint::{Subject, subject_space};
+use crate::fingerprint::{Subject, ledger_of_space, subject_space};
 use crate::hashes::checkpoint_key;
 use crate::projection::{
     ACCOUNT_PLACES, AccountPage, CurrentHolding, HoldingPage, Memtable, NewAccount, NewHolding,
-    StoredAccount, UsagePage, accounts_of, holdings_of, order_of,
+    StoredAccount, UsagePage, accounts_of, holding_of_key, holdings_of, order_of,
 };
 use crate::tombstones::Tombstone;
 use crate::view::{Counters, LedgerHead};
@@ -241,7 +241,7 @@ struct Holdings<'a> {
 impl Holdings<'_> {
     /// Stores the state of a holding after its last row.
     fn put(&mut self, row: &HistoryRow) -> Result<(), IndexError> {
-        let (ledger, holding) = ((row.holding >> 32) as u32, row.holding as u32);
+        let (ledger, holding) = holding_of_key(row.holding);
         while let Some((first, rest)) = self.new.split_first()
             && (first.ledger, first.holding) < (ledger, holding)
         {
@@ -359,10 +359,11 @@ fn write_first_usages(write: &IndexWrite, memtables: &[Arc<Memtable>]) -> Result
     for memtable in memtables {
         for rows in memtable.versions.chunk_by(|a, b| (a.space, a.id) == (b.space, b.id)) {
             let row = rows.last().expect("`chunk_by` yields no empty chunk");
-            let ledger = (row.space >> 8) as u32;
+            let ledger = ledger_of_space(row.space);
             if row.space == subject_space(ledger, Subject::Account) {
                 let usage = first_usage(row).map_err(page_error(tables::USAGES))?;
-                usages.push((ledger, row.id as u32, usage));
+                let account = u32::try_from(row.id).map_err(|_| Corrupt { what: "number of an account" });
+                usages.push((ledger, account.map_err(page_error(tables::USAGES))?, usage));
             }
         }
     }

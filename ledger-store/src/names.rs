@@ -39,7 +39,7 @@ impl Names {
         if table.texts.len() >= NAMES_MAX {
             return None;
         }
-        let id = table.texts.len() as u32;
+        let id = u32::try_from(table.texts.len()).expect("`NAMES_MAX` is far below 2^32");
         table.texts.push(text.into());
         table.by_text.insert(text.into(), id);
         Some(id)

@@ -43,7 +43,8 @@ impl QueryParams {
             expand: expand(json)?,
             start: date(json, "startTime")?,
             end: date(json, "endTime")?,
-            group_by: integer(json, "groupBy")?.map(|segments| segments.clamp(0, u32::MAX.into()) as u32),
+            group_by: integer(json, "groupBy")?
+                .map(|segments| u32::try_from(segments.max(0)).unwrap_or(u32::MAX)),
             axis: match json.get("insertionDate") {
                 None | Some(Json::Null) => None,
                 Some(Json::Boolean(true)) => Some(TimeAxis::Inserted),

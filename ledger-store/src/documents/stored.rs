@@ -189,7 +189,7 @@ pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {
     let switch = |switch: Switch| u8::from(switch == Switch::On);
     let features = &info.features;
     out.extend_from_slice(&[
-        info.first_id.get() as u8,
+        u8::from(info.first_id == FirstId::One),
         u8::from(features.legacy_hashes == Switch::On) << 2
             | match features.hash_logs {
                 HashLogs::Sync => 0,

@@ -40,7 +40,7 @@ impl Pace {
         let over = gathered.checked_sub(free)?.min(paced);
         let expected = self.took[0].max(self.took[1]);
         let nanos = expected.as_nanos() * over as u128 / paced as u128;
-        let until = begun + Duration::from_nanos(nanos as u64);
+        let until = begun + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
         (until >= now + WAIT_MIN).then_some(until)
     }
 }

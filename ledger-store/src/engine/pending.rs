@@ -20,7 +20,8 @@ pub(super) fn answer_replays(outcomes: &mut [Decided], first: Position) {
             Decided::Done(receipt) => receipts.push(receipt.clone()),
             Decided::Replay { position, .. } => {
                 let offset = position.get().checked_sub(first.get());
-                if let Some(receipt) = offset.and_then(|offset| receipts.get(offset as usize)) {
+                let offset = offset.and_then(|offset| usize::try_from(offset).ok());
+                if let Some(receipt) = offset.and_then(|offset| receipts.get(offset)) {
                     // A replay repeats the entry, but not the violation of the schema.
                     let receipt = Receipt { replayed: true, violation: None, ..receipt.clone() };
                     *outcome = Decided::Done(receipt);

@@ -1,5 +1,7 @@
 //! Feeds the hashing thread with committed entries, so that it need not read them from the journal.
 
+#![allow(clippy::cast_possible_truncation, reason = "a batch has fewer than 2^32 commands")]
+
 use std::collections::VecDeque;
 use std::time::Duration;
 

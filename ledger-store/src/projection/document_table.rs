@@ -3,6 +3,8 @@
 //! A reader looks for a document in every memtable, and most memtables do not have it. With a binary search in each, the
 //! search took a quarter of the processor time of a server that brings in payments (`load payments --only ingestion`).
 
+#![allow(clippy::cast_possible_truncation, reason = "a memtable has fewer than 2^32 rows")]
+
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
 

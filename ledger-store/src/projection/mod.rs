@@ -13,4 +13,4 @@ pub(crate) use pages::{
     ACCOUNT_PLACES, AccountPage, BEFORE_ALL, CurrentHolding, FoundHolding, HOLDING_PLACES, HoldingPage,
     StoredAccount, StoredHolding, UsagePage,
 };
-pub(crate) use values::{holding_key, shown, value_of};
+pub(crate) use values::{holding_key, holding_of_key, shown, value_of};

@@ -10,6 +10,12 @@ pub(crate) fn holding_key(ledger: u32, holding: u32) -> u64 {
     u64::from(ledger) << 32 | u64::from(holding)
 }
 
+/// Returns the ledger and the number of the holding that a key in the history tables stands for.
+#[expect(clippy::cast_possible_truncation, reason = "each of them is a half of the key")]
+pub(crate) fn holding_of_key(key: u64) -> (u32, u32) {
+    ((key >> 32) as u32, key as u32)
+}
+
 /// Converts a stored metadata value.
 pub(crate) fn value_of(value: ValueRef<'_>) -> MetadataValue {
     match value {

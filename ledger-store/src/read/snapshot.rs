@@ -110,7 +110,7 @@ impl Snapshot {
     ) -> Result<Page<LedgerInfo>, ReadError> {
         let (direction, beyond) = page.walk();
         let mut builder = PageBuilder::new(page, self.page_bytes);
-        let count = self.view.heads.len() as u32;
+        let count = u32::try_from(self.view.heads.len()).expect("ledgers have 32-bit numbers");
         let mut next = match (direction, beyond) {
             (Direction::Ascending, None) => Some(1),
             (Direction::Ascending, Some(beyond)) => beyond.checked_add(1),

@@ -93,7 +93,7 @@ fn between<R: Dated>(early: &R, late: &R, at: i64) -> u64 {
     let elapsed = i128::from(at) - i128::from(early.date());
     // `elapsed` is at most `dates`, so the result is at most `ids`. If the product exceeds 128 bits, take the middle.
     let step = ids.checked_mul(elapsed).and_then(|product| product.checked_div(dates)).unwrap_or(ids / 2);
-    early.key().1.saturating_add(step as u64)
+    early.key().1.saturating_add(u64::try_from(step).unwrap_or(u64::MAX))
 }
 
 /// Resolves the date of a query.

@@ -48,7 +48,7 @@ impl IndexMut<u32> for Ledgers {
 impl Ledgers {
     /// Returns how many ledgers were ever created, which is the highest number.
     pub(crate) fn len(&self) -> u32 {
-        self.by_number.len() as u32
+        u32::try_from(self.by_number.len()).expect("ledgers have 32-bit numbers")
     }
 
     /// Returns the ledgers in order of their numbers.

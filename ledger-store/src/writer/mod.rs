@@ -10,6 +10,7 @@
 //! - [`import`]: logs of other stores.
 //! - [`replay`]: entries that recovery reads from the journal. [`replay_load`] finds what they change.
 
+#[allow(clippy::cast_possible_truncation, reason = "slots have 32-bit numbers")]
 mod accounts;
 pub(crate) mod apply;
 mod batch;

@@ -1,5 +1,7 @@
 //! The recent keys: references and idempotency keys that were used since the last flush.
 
+#![allow(clippy::cast_possible_truncation, reason = "fewer than 2^32 keys gather between two flushes")]
+
 use hashbrown::HashTable;
 use hashbrown::hash_table;
 use ledger_journal::entry::PriorRequest;

@@ -1,5 +1,10 @@
 //! Packs the numbers of a page of holdings into columns.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "a page has 256 places, and a column is as wide as its values"
+)]
+
 use ledger_codec::Corrupt;
 
 /// Number of holdings per page. A page mostly fits a page of the file, because its columns are as narrow as possible. A

@@ -1,5 +1,10 @@
 //! Pages of holdings in the index.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "a page has 256 places, and a column is as wide as its values"
+)]
+
 use ledger_codec::{Corrupt, Output, Reader};
 use ledger_core::Volumes;
 use ledger_index::{BackdatedSums, Quantity};

@@ -37,7 +37,7 @@ impl JournalWalk {
     }
 
     pub(super) fn ledgers(&self) -> u32 {
-        self.ledgers.len() as u32
+        u32::try_from(self.ledgers.len()).expect("ledgers have 32-bit numbers")
     }
 
     pub(super) fn chain(&self) -> ChainHash {

@@ -12,7 +12,7 @@ use ledger_journal::{JournalReader, Position};
 
 use super::findings::{Findings, Stop};
 use crate::error::ReadError;
-use crate::fingerprint::{KeyKind, key_space};
+use crate::fingerprint::{KeyKind, key_space, ledger_of_space};
 use crate::lookup::{self, missing};
 use crate::projection::HoldingPage;
 use crate::read::{idempotency_of, reference_of};
@@ -79,13 +79,14 @@ fn text_of(
     index: &IndexSnapshot,
     journal: &Arc<dyn JournalReader>,
 ) -> Result<(u32, ViolationCode, String), ReadError> {
-    let ledger = (row.space >> 8) as u32;
+    let ledger = ledger_of_space(row.space);
     let entry = |position: u64| {
         let position = Position::new(position).ok_or(Corrupt { what: "position" })?;
         journal.read(position)?.ok_or_else(|| missing("an entry")).map(|chunk| (position, chunk))
     };
     if row.space == key_space(ledger, KeyKind::Address) {
-        let account = lookup::stored_account(index, ledger, row.value as u32)?;
+        let account = u32::try_from(row.value).map_err(|_| Corrupt { what: "number of an account" })?;
+        let account = lookup::stored_account(index, ledger, account)?;
         let address = account.ok_or_else(|| missing("an account"))?.address.to_string();
         return Ok((ledger, ViolationCode::AccountMismatch, address));
     }
