@@ -213,7 +213,7 @@ fn field(text: &str, values: RangeInclusive<i64>, names: &[&str]) -> Option<Set>
     let number = |text: &str| -> Option<i64> {
         let named = names.iter().position(|name| name.eq_ignore_ascii_case(text));
         let number = match named {
-            Some(place) => least + place as i64,
+            Some(place) => least + i64::try_from(place).ok()?,
             None if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 text.parse().ok()?
             }

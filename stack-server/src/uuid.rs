@@ -36,7 +36,7 @@ impl Uuid {
         let mut bytes = [0; 16];
         let mut digits = text.bytes().filter_map(|digit| char::from(digit).to_digit(16));
         for byte in &mut bytes {
-            *byte = (digits.next()? << 4 | digits.next()?) as u8;
+            *byte = u8::try_from(digits.next()? << 4 | digits.next()?).ok()?;
         }
         Some(Self(bytes))
     }

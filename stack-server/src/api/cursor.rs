@@ -98,7 +98,8 @@ impl ListQuery {
         for date in [self.at, self.from].into_iter().flatten() {
             bytes.extend_from_slice(&date.as_micros().to_le_bytes());
         }
-        bytes.extend_from_slice(&(self.filter.len() as u32).to_le_bytes());
+        let filter_bytes = u32::try_from(self.filter.len()).expect("a filter is part of a request");
+        bytes.extend_from_slice(&filter_bytes.to_le_bytes());
         bytes.extend_from_slice(self.filter.as_bytes());
         let (side, start) = match &self.start {
             Start::First => (0, ""),

@@ -88,7 +88,7 @@ impl<W: Write> Meter<W> {
 /// Returns the completed percentage.
 fn percent(amount: Completed) -> Option<u64> {
     let total = amount.total.filter(|total| *total > 0)?;
-    Some((u128::from(amount.done.min(total)) * 100 / u128::from(total)) as u64)
+    u64::try_from(u128::from(amount.done.min(total)) * 100 / u128::from(total)).ok()
 }
 
 fn words(amount: Completed) -> String {

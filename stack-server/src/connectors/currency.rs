@@ -95,7 +95,8 @@ fn decimal(text: &str) -> Result<Decimal, AmountError> {
     let zeros = u32::try_from((-scale).max(0)).map_err(|_| AmountError::TooLarge)?;
     let mantissa = 10_i128.checked_pow(zeros).and_then(|power| number.mantissa().checked_mul(power));
     let mantissa = mantissa.ok_or(AmountError::TooLarge)?;
-    Decimal::try_from_i128_with_scale(mantissa, scale.max(0) as u32).map_err(|_| AmountError::TooLarge)
+    let scale = u32::try_from(scale.max(0)).map_err(|_| AmountError::TooPrecise)?;
+    Decimal::try_from_i128_with_scale(mantissa, scale).map_err(|_| AmountError::TooLarge)
 }
 
 /// Converts decimal text such as `10.50` to an amount in the smallest unit of a currency. The conversion is exact:

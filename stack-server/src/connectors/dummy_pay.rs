@@ -57,7 +57,7 @@ const PARAMETERS: &[Parameter] = &[
 const GENERATED: &str = "dummypay-generated-file-";
 
 /// Maximum number of files to write, and of tasks to start, in one step.
-const STEP: u64 = 100;
+const STEP: u32 = 100;
 
 /// Maximum number of files to generate. They are test data of an operator.
 const GENERATED_MAX: u64 = 1_000_000;
@@ -177,7 +177,7 @@ impl DummyPay {
         let mut batch = Batch::default();
         let nanoseconds = context.now.as_micros() * 1_000;
         for _ in 0..STEP {
-            let name = nanoseconds + (accounts + payments) as i64;
+            let name = nanoseconds + (accounts + payments).cast_signed();
             if accounts < self.accounts {
                 batch.accounts.push(self.generate_account(name, context.now)?);
                 accounts += 1;
@@ -202,13 +202,13 @@ impl DummyPay {
             return Ok(Page::default());
         }
         let last = context.state_member("generatedAt").parse::<i64>().unwrap_or(now - period);
-        let due = ((now - last) / period).clamp(0, STEP as i64);
+        let due = ((now - last) / period).clamp(0, i64::from(STEP));
         let mut page = Page::default();
         for number in 0..due {
             page.batch.payments.push(self.generate_payment(now * 1_000 + number, context)?);
         }
         // After a long downtime, do not generate the missed payments.
-        let generated_at = if due == STEP as i64 { now } else { last + due * period };
+        let generated_at = if due == i64::from(STEP) { now } else { last + due * period };
         page.state = Some(object(&[("generatedAt", &generated_at.to_string())]));
         Ok(page)
     }
@@ -298,7 +298,7 @@ impl DummyPay {
             if !is_wanted || listed.contains_key(&name) {
                 continue;
             }
-            if page.children.len() as u64 >= STEP {
+            if page.children.len() >= STEP as usize {
                 page.has_more = true;
                 break;
             }

@@ -210,7 +210,7 @@ impl Modulr {
 
 /// Formats a date for HTTP, for example `Mon, 25 Jul 2016 16:36:07 GMT`.
 fn http_date(at: Timestamp) -> String {
-    let since = Duration::from_micros(at.as_micros().max(0) as u64);
+    let since = Duration::from_micros(at.as_micros().max(0).unsigned_abs());
     fmt_http_date(SystemTime::UNIX_EPOCH + since)
 }
 

@@ -168,7 +168,7 @@ impl Runner {
 
     async fn wait_until(&self, at: Timestamp) -> bool {
         let left = at.as_micros() - self.context.clock.now().as_micros();
-        left <= 0 || self.sleep(Duration::from_micros(left as u64)).await
+        left <= 0 || self.sleep(Duration::from_micros(left.unsigned_abs())).await
     }
 
     /// Executes one step of a task: fetches and records a page, or moves money. Fetches the next page while it records
@@ -394,7 +394,8 @@ pub(super) fn start_changes(
             None => {
                 let id = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;
                 // Each is a microsecond newer than the one before it, so that lists keep the order.
-                let created_at = Timestamp::from_micros(now.as_micros() + tasks.len() as i64);
+                let created_at = now.as_micros().saturating_add_unsigned(tasks.len() as u64);
+                let created_at = Timestamp::from_micros(created_at);
                 let task = Task::new(id, connector, &new_task.descriptor, new_task.schedule, created_at);
                 (task, Expected::Absent)
             }

@@ -165,8 +165,9 @@ impl PagePosition {
     /// Returns the state after the last page.
     fn end(&self, list: &List) -> String {
         let Some(overlap) = list.overlap else { return NO_STATE.to_owned() };
+        let overlap = i64::try_from(overlap.as_micros()).unwrap_or(i64::MAX);
         let begin = Timestamp::parse(&self.newest)
-            .map(|newest| Timestamp::from_micros(newest.as_micros() - overlap.as_micros() as i64));
+            .map(|newest| Timestamp::from_micros(newest.as_micros().saturating_sub(overlap)));
         match (begin, Timestamp::parse(&self.since)) {
             (Ok(begin), Ok(since)) => Self::first(&begin.max(since).to_string()),
             (Ok(begin), Err(_)) => Self::first(&begin.to_string()),

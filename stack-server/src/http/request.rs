@@ -79,7 +79,7 @@ fn decode(text: &str, plus: PlusDecoding) -> Option<Cow<'_, str>> {
 }
 
 fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|value| value as u8)
+    u8::try_from(char::from(digit).to_digit(16)?).ok()
 }
 
 /// The query parameters of a request. Malformed pairs are ignored.

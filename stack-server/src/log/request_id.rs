@@ -46,7 +46,7 @@ impl RequestId {
     fn new() -> Self {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let digits = (0..=number.max(1).ilog2() / 4).rev().map(|digit| {
-            let value = (number >> (4 * digit)) as u32 & 0xf;
+            let value = ((number >> (4 * digit)) & 0xf) as u32;
             char::from_digit(value, 16).expect("four bits are one hexadecimal digit")
         });
         Self(PROCESS.chars().chain(digits).collect())

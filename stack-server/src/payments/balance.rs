@@ -1,5 +1,10 @@
 //! The history of balances at providers: one record for each period without a change.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "stored balances have references of at most 512 bytes, and assets of at most 64"
+)]
+
 use std::sync::Arc;
 
 use ledger_core::{Balance, Timestamp};
@@ -93,7 +98,7 @@ impl Record for AccountBalance {
         Some(Self {
             account: AccountId { connector, reference: text(reference)? },
             asset: text(asset)?,
-            created_at: Timestamp::from_micros(micros as i64),
+            created_at: Timestamp::from_micros(micros.cast_signed()),
             last_updated_at: input.time()?,
             balance: input.number()?,
         })

@@ -23,7 +23,8 @@ impl Encoder {
     }
 
     pub(crate) fn count(&mut self, value: usize) -> &mut Self {
-        self.0.extend_from_slice(&(value as u32).to_le_bytes());
+        let value = u32::try_from(value).expect("a record has fewer than 2^32 parts");
+        self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
@@ -135,7 +136,7 @@ pub(crate) const DATE_KEY_BYTES: usize = 8;
 /// Returns a key that sorts in the order of dates.
 pub(crate) fn date_key(at: Timestamp) -> [u8; DATE_KEY_BYTES] {
     // Invert the sign bit, so that negative numbers come first.
-    ((at.as_micros() as u64) ^ (1 << 63)).to_be_bytes()
+    (at.as_micros().cast_unsigned() ^ (1 << 63)).to_be_bytes()
 }
 
 /// Maximum number of bytes of a text in a key. Longer texts sort by this prefix, and then by their ids.
@@ -166,7 +167,7 @@ pub(crate) fn number_key(number: &Balance) -> Vec<u8> {
     }
     let mut key = Vec::with_capacity(digits.len() + 3);
     key.push(1);
-    key.extend_from_slice(&(digits.len() as u16).to_be_bytes());
+    key.extend_from_slice(&u16::try_from(digits.len()).unwrap_or(u16::MAX).to_be_bytes());
     key.extend_from_slice(&digits[..digits.len().min(NUMBER_KEY_DIGITS_MAX)]);
     if is_negative {
         // A longer negative number is smaller, so invert all bytes.

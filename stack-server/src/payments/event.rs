@@ -82,7 +82,7 @@ impl Events {
         now: Timestamp,
     ) -> Self {
         let last = publishers.iter().filter_map(|publisher| last_number(snapshot, publisher)).max();
-        let next = last.map_or(0, |last| last + 1).max(now.as_micros() as u64);
+        let next = last.map_or(0, |last| last + 1).max(now.as_micros().cast_unsigned());
         Self { publishers, base, next: AtomicU64::new(next) }
     }
 

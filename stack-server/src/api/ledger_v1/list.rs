@@ -281,7 +281,8 @@ fn given_page_size(context: &Context<'_>) -> Result<Option<u32>, ApiError> {
         None | Some("") => "page_size",
         Some(_) => "pageSize",
     };
-    Ok(context.query.page_size(name)?.map(|size| size.min(PAGE_SIZE_MAX.into()) as u32))
+    let bounded = |size| u32::try_from(size).map_or(PAGE_SIZE_MAX, |size| size.min(PAGE_SIZE_MAX));
+    Ok(context.query.page_size(name)?.map(bounded))
 }
 
 fn first_page(page_size: u32, filter: String) -> ListQuery {

@@ -46,8 +46,9 @@ impl List {
     pub(crate) fn of(context: &Context<'_>, spec: &'static ListSpec) -> Result<Self, ApiError> {
         let ledger = context.variables.first().map_or(String::new(), ToString::to_string);
         let settings = context.app.settings();
-        let page_size =
-            context.query.page_size("pageSize")?.map(|size| size.min(settings.max_page_size.into()) as u32);
+        let most = settings.max_page_size;
+        let page_size = context.query.page_size("pageSize")?;
+        let page_size = page_size.map(|size| u32::try_from(size).map_or(most, |size| size.min(most)));
         let cursor = context.query.get("cursor").filter(|cursor| !cursor.is_empty());
         let query = if let Some(cursor) = cursor {
             let list_id = ListId { list: spec.name, ledger: &ledger };
@@ -230,7 +231,7 @@ fn group_by(context: &Context<'_>) -> Result<u32, ApiError> {
     match context.query.get("groupBy") {
         None | Some("") => Ok(0),
         Some(text) => match text.parse::<i64>() {
-            Ok(segments) => Ok(segments.clamp(0, u32::MAX.into()) as u32),
+            Ok(segments) => Ok(u32::try_from(segments.max(0)).unwrap_or(u32::MAX)),
             Err(_) => Err(ApiError::validation("invalid 'groupBy' query param")),
         },
     }

@@ -62,7 +62,8 @@ impl Query {
         let mut out = Encoder::default();
         out.byte(CURSOR_VERSION).count(self.size).count(self.order.len());
         for key in &self.order {
-            out.byte(key.index as u8).byte(u8::from(key.direction == Direction::Descending));
+            out.byte(u8::try_from(key.index).expect("a list has few sort keys"))
+                .byte(u8::from(key.direction == Direction::Descending));
         }
         out.text(&self.filter).optional_text(self.window.asset.as_deref());
         for date in [self.window.from, self.window.to] {
@@ -206,7 +207,9 @@ impl List {
             Err(error) if self.name == BALANCES => return Err(error),
             _ => context.query.page_size("pageSize")?,
         };
-        let size = size.map_or(PAYMENTS_PAGE_DEFAULT, |size| size.min(PAYMENTS_PAGE_MAX as u64) as usize);
+        let size = size.map_or(PAYMENTS_PAGE_DEFAULT, |size| {
+            usize::try_from(size).map_or(PAYMENTS_PAGE_MAX, |size| size.min(PAYMENTS_PAGE_MAX))
+        });
         let mut order: Vec<SortKey> = Vec::new();
         for sort in context.query.all("sort").filter(|sort| !sort.is_empty()) {
             let key = self.sort_key(sort)?;

@@ -1,5 +1,12 @@
 //! Parses tokens. The parts of a parsed token are not verified.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a date may have a fraction, and is within a range when it is cut"
+)]
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;

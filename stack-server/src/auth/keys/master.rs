@@ -86,7 +86,7 @@ impl MasterKey {
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
+    let digits: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(c.to_digit(16)?).ok()).collect();
     Some(digits?.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 

@@ -6,7 +6,9 @@ use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use super::invocation::{AuthMode, Config, key_file_of};
-use super::values::{FlagError, address, choice, count, key_rotation, path, period, put, size, switch};
+use super::values::{
+    FlagError, address, choice, count, key_rotation, path, period, put, size, small_count, switch,
+};
 use crate::auth::authority::{AuthorizationSettings, check_base};
 use crate::auth::grants::provider::ProviderSettings;
 use crate::auth::guard::fetch::check_issuer;
@@ -119,9 +121,9 @@ static API: &[Flag] = &[
     Flag { name: "bulk-max-size", value: "COUNT", variable: "BULK_MAX_SIZE", help: "maximum number of elements in a bulk (100)",
         set: |config, value| put(&mut config.settings.bulk_max_size, count(value, 1_000_000)) },
     Flag { name: "default-page-size", value: "COUNT", variable: "DEFAULT_PAGE_SIZE", help: "number of rows in a page if the request names none (15)",
-        set: |config, value| put(&mut config.settings.default_page_size, count(value, 100_000).map(|size| size as u32)) },
+        set: |config, value| put(&mut config.settings.default_page_size, small_count(value, 100_000)) },
     Flag { name: "max-page-size", value: "COUNT", variable: "MAX_PAGE_SIZE", help: "maximum number of rows in a page (100)",
-        set: |config, value| put(&mut config.settings.max_page_size, count(value, 100_000).map(|size| size as u32)) },
+        set: |config, value| put(&mut config.settings.max_page_size, small_count(value, 100_000)) },
     Flag { name: "experimental-features", value: "", variable: "EXPERIMENTAL_FEATURES", help: "allow clients to choose the features of new ledgers",
         set: |config, value| put(&mut config.settings.experimental_features, switch(value)) },
     Flag { name: "schema-enforcement-mode", value: "audit|strict", variable: "SCHEMA_ENFORCEMENT_MODE", help: "what happens to writes that break the schema of their ledger; audit: they are logged, strict: refused (audit)",
@@ -205,7 +207,7 @@ static AUTH: &[Flag] = &[
     Flag { name: "auth-client", value: "FILE", variable: "STACK_AUTH_CLIENT", help: "YAML file with clients that are not stored (none)",
         set: |config, value| put(&mut own(config).clients, StaticClient::load(&path(value)?)) },
     Flag { name: "auth-wrong-secrets", value: "COUNT", variable: "STACK_AUTH_WRONG_SECRETS", help: "wrong secrets per minute until a client or an address must wait (60)",
-        set: |config, value| put(&mut own(config).wrong_secrets_per_minute, count(value, 1_000_000).map(|count| count as u32)) },
+        set: |config, value| put(&mut own(config).wrong_secrets_per_minute, small_count(value, 1_000_000)) },
     Flag { name: "delegated-issuer", value: "URL", variable: "DELEGATED_ISSUER", help: "OpenID provider where users log in (no logins)",
         set: |config, value| put(&mut provider(config).issuer, check_issuer(value).map(|()| value.to_owned())) },
     Flag { name: "delegated-client-id", value: "ID", variable: "DELEGATED_CLIENT_ID", help: "client id of this server at the provider",

@@ -103,6 +103,11 @@ pub(super) fn count(value: &str, max: usize) -> Result<usize, ValueError> {
     }
 }
 
+/// As [`count`], for settings of 32 bits.
+pub(super) fn small_count(value: &str, max: u32) -> Result<u32, ValueError> {
+    count(value, max as usize).map(|count| u32::try_from(count).unwrap_or(max))
+}
+
 /// Parses a number of bytes, with or without a suffix.
 pub(super) fn size(value: &str) -> Result<usize, ValueError> {
     let digits = value.len() - value.trim_start_matches(|c: char| c.is_ascii_digit()).len();
