@@ -3,6 +3,8 @@
 //!
 //! `cargo bench -p benches --bench async_commits` prints both rates, their ratio, and the lateness of the timer.
 
+#![allow(clippy::cast_precision_loss, reason = "figures are reported with few digits")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -3,6 +3,13 @@
 //! for comparison.
 
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "counts and figures of a measurement are small"
+)]
 
 pub mod arguments;
 pub mod attack;

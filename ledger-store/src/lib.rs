@@ -1,5 +1,14 @@
 #![doc = include_str!("guide.md")]
 #![warn(missing_debug_implementations)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "numbers in tests are small"
+    )
+)]
 
 // The public face: what applications call.
 mod atomic;

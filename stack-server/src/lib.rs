@@ -4,6 +4,17 @@
 //! `limits.rs` bounds everything that a caller can choose. Every error response has a status and a code of a closed set
 //! (`http/error.rs`). The store computes all balances and writes all ledger files; the server only translates.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "numbers in tests are small"
+    )
+)]
+
 pub mod cli;
 pub mod descriptors;
 pub mod log;

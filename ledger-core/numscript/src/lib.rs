@@ -21,6 +21,16 @@
 //! Failures are [`ScriptError`]s: a closed set of kinds, each with its fields and its position in the text.
 //! No input makes this crate panic, and [`limits`] bound the cost of every input.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "numbers in tests are small"
+    )
+)]
+
 pub mod limits;
 
 #[doc = include_str!("language.md")]

@@ -1,5 +1,12 @@
 //! Tests of the checker: its findings, and the types that it infers.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "numbers in tests are small"
+)]
+
 use ledger_numscript::{
     Checked, Diagnostic, ErrorKind, Options, Position, Profile, Program, Progress, Run, Scratch, ScriptError,
     Severity, Type, Variables, check, parse,

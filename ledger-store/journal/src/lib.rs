@@ -22,6 +22,15 @@
 //! This crate is internal to `ledger-store`: its API is not stable.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "numbers in tests are small"
+    )
+)]
 
 mod chunk;
 pub mod disk;

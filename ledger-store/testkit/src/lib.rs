@@ -7,6 +7,12 @@
 //! the feature for the server. `cargo build` without options, or with `-p stack-server`, does not.
 
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "random numbers are drawn below small limits"
+)]
 
 mod campaign;
 mod clock;

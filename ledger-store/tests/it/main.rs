@@ -1,5 +1,12 @@
 //! Tests of the store through its public interface.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "numbers in tests are small"
+)]
+
 mod async_forms;
 mod atomic;
 mod basics;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_store::{Options, Store};
-use ledger_testkit::{Disk, Oracle, Rng, SetClock, SimDisk, Step, ModelRuns, WorkCounts, Workload};
+use ledger_testkit::{Disk, ModelRuns, Oracle, Rng, SetClock, SimDisk, Step, WorkCounts, Workload};
 
 fn options(clock: &Arc<SetClock>) -> Options {
     let mut options = Options::default();

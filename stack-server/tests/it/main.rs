@@ -1,6 +1,13 @@
 //! Tests of the server over HTTP, with a real listener on a free port and an in-memory store. There is one file per
 //! area.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "numbers in tests are small"
+)]
+
 mod accounts;
 mod auth;
 mod auth_attacks;

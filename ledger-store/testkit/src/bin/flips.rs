@@ -8,6 +8,8 @@
 //! Prints a table, and exits with 1 if a flip was silent: an answer was wrong, or acknowledged data was missing without
 //! a report.
 
+#![allow(clippy::cast_possible_truncation, reason = "the number of threads is small")]
+
 use std::process::ExitCode;
 use std::time::Instant;
 

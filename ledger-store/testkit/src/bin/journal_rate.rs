@@ -9,6 +9,8 @@
 //! separate measurement its space is also prepared before. Compare only neighbouring rounds, because the speed of
 //! shared disks changes within seconds.
 
+#![allow(clippy::cast_precision_loss, reason = "rates are reported with few digits")]
+
 use std::error::Error;
 use std::path::Path;
 use std::time::Duration;

@@ -7,6 +7,8 @@
 //!
 //! Prints the seeds of failed runs, with the first different answer, and a summary. Exits with 1 if a run failed.
 
+#![allow(clippy::cast_possible_truncation, reason = "the number of threads is small")]
+
 use std::process::ExitCode;
 use std::time::Instant;
 

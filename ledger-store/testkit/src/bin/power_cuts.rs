@@ -8,6 +8,8 @@
 //! syncs have no effect, and runs must fail. Prints the seeds that fail and a summary. Exits with 1 if a run failed
 //! or, with `--mutant`, if none did.
 
+#![allow(clippy::cast_possible_truncation, reason = "the number of threads is small")]
+
 use std::process::ExitCode;
 use std::time::Instant;
 
