@@ -53,8 +53,8 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
     needs
 }
 
-/// Checks the counts and sizes of a command before anything is loaded for it. A script is checked when it is
-/// [settled](crate::settle()).
+/// Checks the counts and sizes of a command before anything is loaded for it. What a script adds is checked by a second
+/// call, once it is [settled](crate::settle()).
 ///
 /// # Errors
 ///
@@ -62,8 +62,9 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
 pub fn check_sizes(command: &Command) -> Result<(), Rejection> {
     match command {
         Command::CreateTransaction(create) => {
-            let Movement::Postings(postings) = &create.movement else { return Ok(()) };
-            if postings.len() > POSTINGS_MAX {
+            if let Movement::Postings(postings) = &create.movement
+                && postings.len() > POSTINGS_MAX
+            {
                 return Err(Rejection::TooManyPostings { postings: postings.len() });
             }
             check_metadata_size(&create.metadata)?;

@@ -12,13 +12,28 @@ use ledger_values::{
 
 /// Reason why the rules refuse a command. The variants are in the order of the checks: a command with several
 /// faults gets the first of them. The rules of API v1 check the date and the reference before the script and
-/// the funds.
+/// the funds. The postings and the metadata of a script are counted once it has run.
 ///
 /// A release may add variants. The enum is not `non_exhaustive`, because the server answers each variant with a code of
 /// its own: the compiler names a new variant that lacks one. Other programs match the variants that they handle, and
 /// the rest with a wildcard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
+    /// The preconditions name more accounts than allowed.
+    TooManyPreconditions {
+        /// Number of accounts.
+        accounts: usize,
+    },
+    /// The transaction has more postings than allowed.
+    TooManyPostings {
+        /// Number of postings.
+        postings: usize,
+    },
+    /// A set of metadata has more bytes than allowed.
+    MetadataTooLarge {
+        /// Number of bytes.
+        bytes: usize,
+    },
     /// A different request used the idempotency key before.
     IdempotencyMismatch {
         /// The key of both requests.
@@ -27,11 +42,6 @@ pub enum Rejection {
         computed: SmolStr,
         /// Hash of the request that used the key first.
         stored: SmolStr,
-    },
-    /// The preconditions name more accounts than allowed.
-    TooManyPreconditions {
-        /// Number of accounts.
-        accounts: usize,
     },
     /// An account that must exist does not. See [`Preconditions`](crate::Preconditions).
     AccountNotFound {
@@ -85,16 +95,6 @@ pub enum Rejection {
     MetadataOverride {
         /// The key that both set.
         key: SmolStr,
-    },
-    /// The transaction has more postings than allowed.
-    TooManyPostings {
-        /// Number of postings.
-        postings: usize,
-    },
-    /// A set of metadata has more bytes than allowed.
-    MetadataTooLarge {
-        /// Number of bytes.
-        bytes: usize,
     },
     /// The ledger has the maximum number of different assets.
     TooManyAssets,

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::question::{ModelAccount, MoveDate, Window};
 use crate::command::Target;
 use crate::ledger::{LedgerOptions, Switch};
-use crate::limits::PRECONDITIONS_MAX;
 use crate::log::{Idempotency, LogEntry, LogPayload};
 use crate::preconditions::Preconditions;
 use crate::rejection::Rejection;
@@ -92,13 +91,9 @@ impl Book {
         Some(account)
     }
 
-    /// Refuses a request that requires too many accounts, or whose accounts do not exist or are not new, as it requires.
+    /// Refuses a request whose accounts do not exist or are not new, as it requires.
     pub(super) fn check(&self, preconditions: Option<&Preconditions>) -> Result<(), Rejection> {
         let Some(Preconditions { existing, new }) = preconditions else { return Ok(()) };
-        let accounts = existing.len() + new.len();
-        if accounts > PRECONDITIONS_MAX {
-            return Err(Rejection::TooManyPreconditions { accounts });
-        }
         if let Some(account) = existing.iter().find(|account| self.described(account, None).is_none()) {
             return Err(Rejection::AccountNotFound { account: account.clone() });
         }

@@ -162,6 +162,7 @@ impl Model {
     ) -> Result<ModelAnswer, Rejection> {
         let empty = Book::default();
         let book = self.ledgers.get(ledger).unwrap_or(&empty);
+        payload::check_counts(request.command, request.preconditions)?;
         if let Some(given) = request.idempotency
             && let Some((at, first)) = book.entry_of_key(given)
         {

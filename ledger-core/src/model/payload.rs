@@ -3,9 +3,10 @@
 use super::book::{Book, Totals, add_up, holds, rows};
 use super::subjects::BookReads;
 use crate::command::{Command, CreateTransaction, Movement, RevertDate, RevertTransaction, Target};
-use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
+use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX, PRECONDITIONS_MAX};
 use crate::log::LogPayload;
 use crate::overdraft::Overdraft;
+use crate::preconditions::Preconditions;
 use crate::rejection::Rejection;
 use crate::schema::version_of;
 use crate::settle::settle;
@@ -69,13 +70,7 @@ impl Book {
             Movement::Script(_) => return self.script(create, date),
             Movement::Template { .. } => unreachable!("templates were replaced before"),
         };
-        if postings.len() > POSTINGS_MAX {
-            return Err(Rejection::TooManyPostings { postings: postings.len() });
-        }
-        small_enough(&create.metadata)?;
-        for metadata in create.account_metadata.values() {
-            small_enough(metadata)?;
-        }
+        check_creation(create)?;
         let mut totals = self.totals(|_, _| true);
         for posting in postings {
             let key = (posting.source.clone(), posting.asset.clone());
@@ -110,7 +105,6 @@ impl Book {
     }
 
     fn revert(&self, revert: &RevertTransaction, date: Timestamp) -> Result<LogPayload, Rejection> {
-        small_enough(&revert.metadata)?;
         let original = self.transaction(revert.id, None);
         let original = original.ok_or(Rejection::TransactionNotFound { id: revert.id })?;
         if original.reverted_at.is_some() {
@@ -183,6 +177,35 @@ fn lacking(posting: &Posting, needed: Amount, left: Balance) -> Rejection {
     let available = Amount::try_from(left + Balance::from(needed.clone())).unwrap_or(Amount::ZERO);
     let (account, asset) = (posting.source.clone(), posting.asset.clone());
     Rejection::InsufficientFunds { account, asset, needed, available }
+}
+
+/// Refuses a request with more accounts in its preconditions, postings or metadata than allowed. Those of a script
+/// are counted again once it has run.
+pub(super) fn check_counts(
+    command: &Command,
+    preconditions: Option<&Preconditions>,
+) -> Result<(), Rejection> {
+    if let Some(Preconditions { existing, new }) = preconditions
+        && existing.len() + new.len() > PRECONDITIONS_MAX
+    {
+        return Err(Rejection::TooManyPreconditions { accounts: existing.len() + new.len() });
+    }
+    match command {
+        Command::CreateTransaction(create) => check_creation(create),
+        Command::RevertTransaction(revert) => small_enough(&revert.metadata),
+        Command::SetMetadata { metadata, .. } => small_enough(metadata),
+        Command::DeleteMetadata { .. } | Command::InsertSchema(_) => Ok(()),
+    }
+}
+
+fn check_creation(create: &CreateTransaction) -> Result<(), Rejection> {
+    if let Movement::Postings(postings) = &create.movement
+        && postings.len() > POSTINGS_MAX
+    {
+        return Err(Rejection::TooManyPostings { postings: postings.len() });
+    }
+    small_enough(&create.metadata)?;
+    create.account_metadata.values().try_for_each(small_enough)
 }
 
 fn small_enough(metadata: &Metadata) -> Result<(), Rejection> {

@@ -4,7 +4,7 @@ use ledger_core::enforcement::{check, resolve};
 use ledger_core::settle;
 use ledger_core::{
     Command, Decision, Facts, Idempotency, LegacyLog, LogEntry, LogId, Memento, Movement, Preconditions,
-    Rejection, SchemaVersion, Timestamp, TransactionId, check_before_script, decide, needs,
+    Rejection, SchemaVersion, Timestamp, TransactionId, check_before_script, check_sizes, decide, needs,
 };
 use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
@@ -51,11 +51,22 @@ pub(crate) fn command(
     prepared: Prepared<'_>,
     receipt: &mut Receipt,
 ) -> Result<Option<Decided>, ReadError> {
+    if let Err(rejection) = check_counts(prepared.request) {
+        return Ok(Some(Decided::Refused(rejection)));
+    }
     if let Some(prior) = find_prior(context, &prepared)? {
         return Ok(Some(prior));
     }
     let executed = execute_new(context, params, prepared, receipt);
     Ok(Stop::refusal(executed)?.map(Decided::Refused))
+}
+
+/// Refuses a request that is too large, before anything is loaded for it.
+fn check_counts(request: &Request) -> Result<(), Rejection> {
+    if let Some(preconditions) = request.preconditions.as_deref() {
+        preconditions.check_size()?;
+    }
+    check_sizes(&request.command)
 }
 
 /// Returns the answer to a command whose idempotency key was used before.
@@ -139,7 +150,6 @@ fn check_preconditions(
     preconditions: Option<&Preconditions>,
 ) -> Result<(), Stop<Rejection>> {
     let Some(preconditions) = preconditions else { return Ok(()) };
-    preconditions.check_size()?;
     let mut loaded = Loaded::default();
     load::find_rest(context, &preconditions.needs(), &mut loaded)?;
     Ok(preconditions.decide(&loaded.facts)?)
@@ -252,5 +262,6 @@ fn run_script(
     }
     let Command::CreateTransaction(create) = command else { return Ok(()) };
     let LedgerContext { state, ledger, .. } = context;
-    Ok(settle(create, program, &mut ScriptReads { state, ledger: *ledger })??)
+    settle(create, program, &mut ScriptReads { state, ledger: *ledger })??;
+    Ok(check_sizes(command)?)
 }

@@ -3,7 +3,7 @@
 use ledger_core::schema::Schema;
 use ledger_core::{
     Command, Facts, KnownTransaction, Metadata, Needs, Rejection, SlotList, Timestamp, TransactionId,
-    Volumes, check_sizes, needs,
+    Volumes, needs,
 };
 use ledger_journal::Position;
 use ledger_journal::entry::PriorRequest;
@@ -28,8 +28,7 @@ pub(super) struct Loaded {
 }
 
 /// Loads everything that deciding a settled command requires, and returns the slots of its postings. `hint` holds the
-/// prefetched accounts of the postings, and `date` is the date of the new entry. Checks sizes first, so that little is
-/// loaded for a command that is too large.
+/// prefetched accounts of the postings, and `date` is the date of the new entry.
 pub(super) fn facts(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     hint: &[AccountHint],
@@ -38,7 +37,6 @@ pub(super) fn facts(
     date: Timestamp,
     loaded: &mut Loaded,
 ) -> Result<SlotList, Stop<Rejection>> {
-    check_sizes(command)?;
     let original = find_original(context, command.transaction(), &mut loaded.hints)?;
     let mut wanted = needs(command, original.as_ref());
     find_holdings(context, hint, &wanted, date, loaded)?;

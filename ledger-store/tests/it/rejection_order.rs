@@ -22,20 +22,20 @@ const ASSETS: usize = 65_536;
 /// Returns the rank of a variant in the documented order.
 const fn rank(rejection: &Rejection) -> usize {
     match rejection {
-        Rejection::IdempotencyMismatch { .. } => 0,
-        Rejection::TooManyPreconditions { .. } => 1,
-        Rejection::AccountNotFound { .. } => 2,
-        Rejection::AccountExists { .. } => 3,
+        Rejection::TooManyPreconditions { .. } => 0,
+        Rejection::TooManyPostings { .. } => 1,
+        Rejection::MetadataTooLarge { .. } => 2,
+        Rejection::IdempotencyMismatch { .. } => 3,
+        Rejection::AccountNotFound { .. } => 4,
+        Rejection::AccountExists { .. } => 5,
         // This build reads every schema; `examples/tests/plain_build.rs` has the request for the second.
-        Rejection::SchemaNotFound { .. } | Rejection::SchemaUnreadable { .. } => 4,
-        Rejection::TemplateWithoutVersion { .. } => 5,
-        Rejection::TemplateNotFound { .. } => 6,
-        Rejection::TemplateRequired { .. } => 7,
-        Rejection::SchemaNotSpecified => 8,
-        Rejection::Script { .. } => 9,
-        Rejection::MetadataOverride { .. } => 10,
-        Rejection::TooManyPostings { .. } => 11,
-        Rejection::MetadataTooLarge { .. } => 12,
+        Rejection::SchemaNotFound { .. } | Rejection::SchemaUnreadable { .. } => 6,
+        Rejection::TemplateWithoutVersion { .. } => 7,
+        Rejection::TemplateNotFound { .. } => 8,
+        Rejection::TemplateRequired { .. } => 9,
+        Rejection::SchemaNotSpecified => 10,
+        Rejection::Script { .. } => 11,
+        Rejection::MetadataOverride { .. } => 12,
         Rejection::TooManyAssets => 13,
         Rejection::TransactionTooLarge { .. } => 14,
         Rejection::TransactionNotFound { .. } => 15,
@@ -88,6 +88,16 @@ fn by_template(name: &str) -> CreateTransaction {
     CreateTransaction { movement, ..with_postings([]) }
 }
 
+/// Returns payments from an account without funds, one more than a transaction may have.
+fn many() -> CreateTransaction {
+    with_postings(vec![posting("poor", "a", "B"); POSTINGS_MAX + 1])
+}
+
+/// Adds metadata.
+fn noted(create: CreateTransaction) -> CreateTransaction {
+    CreateTransaction { metadata: Metadata::from([("k", "v")]), ..create }
+}
+
 /// Adds metadata above its limit.
 fn large(create: CreateTransaction) -> CreateTransaction {
     let mut metadata = Metadata::EMPTY;
@@ -124,11 +134,11 @@ fn under(version: &str, create: CreateTransaction) -> Request {
     Request { schema_version: Some(Box::new(version)), ..Command::CreateTransaction(create).into() }
 }
 
-/// Returns a payment under an unknown schema version that requires accounts to exist, and others to be new.
-fn requiring(existing: &[&str], new: &[&str]) -> Request {
+/// Returns a request under an unknown schema version that requires accounts to exist, and others to be new.
+fn requiring(existing: &[&str], new: &[&str], create: CreateTransaction) -> Request {
     let accounts = |names: &[&str]| names.iter().map(|name| account(name)).collect();
     let preconditions = Preconditions { existing: accounts(existing), new: accounts(new) };
-    Request { preconditions: Some(Box::new(preconditions)), ..under("none", poor()) }
+    Request { preconditions: Some(Box::new(preconditions)), ..under("none", create) }
 }
 
 fn insert(version: &str, schema: &str) -> Request {
@@ -213,19 +223,19 @@ fn requests() -> Vec<(&'static str, Request)> {
     let new = |at: usize| format!("B{at}");
     let override_ = r#"send [EUR 1] (source = @world destination = @a) set_tx_meta("k", "v")"#;
     vec![
-        ("strict", keyed(requiring(&["none"; PRECONDITIONS_MAX + 1], &["a"]), "second")),
-        ("strict", requiring(&["none"; PRECONDITIONS_MAX], &["a"])),
-        ("strict", requiring(&["a", "none"], &["a"])),
-        ("strict", requiring(&["a"], &["none", "a"])),
+        ("strict", keyed(requiring(&["none"; PRECONDITIONS_MAX], &["a"], many()), "second")),
+        ("strict", keyed(requiring(&["none"], &["a"], large(many())), "second")),
+        ("strict", keyed(requiring(&["none"], &["a"], large(poor())), "second")),
+        ("strict", keyed(requiring(&["none"], &["a"], poor()), "second")),
+        ("strict", requiring(&["a", "none"], &["a"], poor())),
+        ("strict", requiring(&["a"], &["none", "a"], poor())),
         ("strict", under("none", by_template("none"))),
-        ("free", create(large(by_template("none")))),
-        ("strict", under("templates", large(by_template("none")))),
-        ("strict", under("templates", large(poor()))),
-        ("strict", create(large(poor()))),
-        ("free", create(large(with_script("nonsense")))),
-        ("free", create(large(with_script(override_)))),
-        ("free", create(large(with_postings(vec![posting("poor", "a", "B"); POSTINGS_MAX + 1])))),
-        ("free", create(large(with_postings([posting("poor", "a", "B")])))),
+        ("free", create(taken(by_template("none")))),
+        ("strict", under("templates", taken(by_template("none")))),
+        ("strict", under("templates", taken(poor()))),
+        ("strict", create(taken(poor()))),
+        ("free", create(taken(with_script("nonsense")))),
+        ("free", create(taken(noted(with_script(override_))))),
         ("free", create(with_postings(long(new)))),
         ("free", create(taken(with_postings(long(old))))),
         ("free", delete(999)),
@@ -251,4 +261,18 @@ fn refusals_follow_the_documented_order() {
             other => panic!("{expected}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn counts_what_a_script_adds() {
+    let store = store();
+    let mut create_ =
+        with_script(r#"send [EUR 1] (source = @world destination = @a) set_tx_meta("note", "more")"#);
+    create_.metadata.insert_text("k", &"x".repeat(METADATA_BYTES_MAX - "k".len()));
+    let outcome = run(&store, "free", create(create_));
+    let bytes = METADATA_BYTES_MAX + "notemore".len();
+    assert!(
+        matches!(outcome, Outcome::Refused(Rejection::MetadataTooLarge { bytes: found }) if found == bytes),
+        "{outcome:?}"
+    );
 }
