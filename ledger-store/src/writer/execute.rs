@@ -252,7 +252,7 @@ fn run_script(
     let of_template = if program.is_none() { Some(context.written.compile(script)) } else { None };
     let program =
         program.or(of_template.as_ref()).expect("a script comes with the request or from its template");
-    if create.rules.check_before_script() {
+    if create.rules.has_checks_before_script() {
         let wanted = needs(command, None);
         let mut loaded = Loaded::default();
         let date = date(context.state, context.ledger, now);
