@@ -15,6 +15,7 @@ use super::batch::Batch;
 use super::context::{LedgerContext, Stop};
 use super::hints::Hints;
 use super::load::Loaded;
+use super::schema_cache::ReadSchema;
 use super::size::is_too_large;
 use super::state::State;
 use super::written_entries::WrittenEntries;
@@ -147,7 +148,9 @@ fn import_change(
     load::find_rest(context, &wanted, loaded)?;
     let Loaded { facts, hints } = loaded;
     let LedgerContext { state, ledger, batch, .. } = context;
-    hints.defaults = imported_defaults(state, *ledger, entry, command)?;
+    let schema = imported_schema(state, *ledger, entry)?;
+    let schema = schema.as_deref().and_then(|schema| schema.as_ref().ok());
+    hints.defaults = load::defaults(schema, command, &wanted, &hints.located);
     if is_too_large(command, original.as_ref(), &facts.volumes, &hints.defaults) || too_many_assets {
         return Err(inconsistent("it has more than a log may have"));
     }
@@ -240,23 +243,21 @@ fn enter_imported<'a>(
     Ok(())
 }
 
-/// Returns the default metadata of new accounts, from the chart of the log's schema version. The text of a log does not
-/// contain this metadata. Neither do the exports of other servers.
-fn imported_defaults(
+/// Returns the schema version of a log. Its chart has the default metadata of new accounts, which neither the text of a
+/// log nor the exports of other servers contain.
+fn imported_schema(
     state: &mut State,
     ledger: u32,
     entry: &LogEntry,
-    command: &Command,
-) -> Result<Vec<(AccountAddress, Metadata)>, Stop<ImportRefusal>> {
-    let Some(name) = &entry.schema_version else { return Ok(Vec::new()) };
+) -> Result<Option<ReadSchema>, Stop<ImportRefusal>> {
+    let Some(name) = &entry.schema_version else { return Ok(None) };
     let missing = || inconsistent(format!("there is no schema version '{name}'"));
     let version = SchemaVersion::parse(name).map_err(|_| missing())?;
-    let schema = match schema::named(state, ledger, &version) {
-        Ok(schema) => schema,
-        Err(Stop::Refused(_)) => return Err(missing()),
-        Err(Stop::Failed(error)) => return Err(error.into()),
-    };
-    Ok(schema::defaults(state, ledger, schema.as_ref().as_ref().ok(), command)?)
+    match schema::named(state, ledger, &version) {
+        Ok(schema) => Ok(Some(schema)),
+        Err(Stop::Refused(_)) => Err(missing()),
+        Err(Stop::Failed(error)) => Err(error.into()),
+    }
 }
 
 /// Returns the idempotency key of a log and the hash of its request. The key is empty if the log has only a hash.

@@ -2,8 +2,8 @@
 
 use ledger_core::schema::Schema;
 use ledger_core::{
-    Command, Facts, KnownTransaction, Metadata, Needs, Rejection, SlotList, Timestamp, TransactionId,
-    Volumes, needs,
+    AccountAddress, Command, Facts, KnownTransaction, Metadata, Needs, Rejection, SlotList, Timestamp,
+    TransactionId, Volumes, enforcement, needs,
 };
 use ledger_journal::Position;
 use ledger_journal::entry::PriorRequest;
@@ -44,11 +44,11 @@ pub(super) fn facts(
     if has_too_many_assets(state, *ledger, &loaded.hints.located) {
         return Err(Rejection::TooManyAssets.into());
     }
-    loaded.hints.defaults = schema::defaults(state, *ledger, schema, command)?;
+    find_rest(context, &wanted, loaded)?;
+    loaded.hints.defaults = defaults(schema, command, &wanted, &loaded.hints.located);
     if is_too_large(command, original.as_ref(), &loaded.facts.volumes, &loaded.hints.defaults) {
         return Err(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }.into());
     }
-    find_rest(context, &wanted, loaded)?;
     let slots = std::mem::take(&mut wanted.slots);
     drop(wanted);
     loaded.facts.transaction = original;
@@ -59,6 +59,23 @@ pub(super) fn facts(
 pub(super) fn has_too_many_assets(state: &mut State, ledger: u32, holdings: &[Located]) -> bool {
     let new = holdings.iter().filter(|holding| holding.asset.is_none()).count();
     new > 0 && state.ledgers[ledger].head.assets.len() + new > crate::names::NAMES_MAX
+}
+
+/// Returns the default metadata of the accounts that a command brings into existence. `located` are the accounts of its
+/// holdings, and those that get metadata.
+pub(super) fn defaults(
+    schema: Option<&Schema>,
+    command: &Command,
+    wanted: &Needs<'_>,
+    located: &[Located],
+) -> Vec<(AccountAddress, Metadata)> {
+    // Removing metadata brings no account into existence.
+    let Some(schema) = schema.filter(|_| !matches!(command, Command::DeleteMetadata { .. })) else {
+        return Vec::new();
+    };
+    let named = wanted.holdings.iter().map(|holding| holding.account).chain(wanted.accounts.iter().copied());
+    let new = named.zip(located).filter(|(_, located)| located.slot().is_none());
+    enforcement::defaults(schema, new.map(|(account, _)| account))
 }
 
 /// Loads what a command needs apart from holdings: whether its reference is taken, the accounts that get metadata with

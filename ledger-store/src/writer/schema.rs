@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use ledger_codec::Corrupt;
-use ledger_core::enforcement;
 use ledger_core::schema::{Schema, version_of};
-use ledger_core::{AccountAddress, Command, Metadata, Movement, Rejection, SchemaVersion, Target};
+use ledger_core::{Rejection, SchemaVersion};
 use ledger_index::SharedBytes;
 use ledger_journal::entry::{DocumentRecord, SecondaryKey};
 
 use super::context::Stop;
+use super::documents;
 use super::schema_cache::ReadSchema;
 use super::state::State;
-use super::{documents, locate};
 use crate::documents::keys::document_key;
 use crate::documents::{SCHEMAS, SCHEMAS_BY_POSITION, decode_value, schema_key, schema_position_key};
 use crate::error::ReadError;
@@ -78,42 +77,6 @@ pub(super) fn put(
         secondary: vec![SecondaryKey { index: SCHEMAS_BY_POSITION, unique: false, key: &by_position }],
     };
     documents::put(state, position, &document, None, rows)
-}
-
-/// Returns the default metadata of the accounts that a settled command is the first to use.
-pub(super) fn defaults(
-    state: &mut State,
-    ledger: u32,
-    schema: Option<&Schema>,
-    command: &Command,
-) -> Result<Vec<(AccountAddress, Metadata)>, ReadError> {
-    let Some(schema) = schema.filter(|schema| schema.chart().has_defaults()) else {
-        return Ok(Vec::new());
-    };
-    let mut new = Vec::new();
-    let mut look = |account: &AccountAddress| -> Result<(), ReadError> {
-        if locate::by_address(state, ledger, account.as_str())?.slot().is_none() {
-            new.push(account.clone());
-        }
-        Ok(())
-    };
-    match command {
-        Command::CreateTransaction(create) => {
-            if let Movement::Postings(postings) = &create.movement {
-                for posting in postings {
-                    look(&posting.source)?;
-                    look(&posting.destination)?;
-                }
-            }
-            create.account_metadata.keys().try_for_each(look)?;
-        }
-        Command::SetMetadata { target: Target::Account(account), .. } => look(account)?,
-        Command::SetMetadata { target: Target::Transaction(_), .. }
-        | Command::DeleteMetadata { .. }
-        | Command::RevertTransaction(_)
-        | Command::InsertSchema(_) => {}
-    }
-    Ok(enforcement::defaults(schema, &new))
 }
 
 fn schema_place(ledger: u32, version: &SchemaVersion) -> Vec<u8> {
