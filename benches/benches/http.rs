@@ -28,7 +28,7 @@ fn http(criterion: &mut Criterion) {
                 || {
                     let mut request = Vec::new();
                     let requests = workload.batch(size, SystemClock.now());
-                    wire::record(
+                    wire::encode_request(
                         wire::Api::V2,
                         ledger_name().as_str(),
                         &requests,

@@ -7,7 +7,7 @@ use ledger_core::script::{Options, Profile, Program, Progress, Reads, Run, Scrat
 use ledger_core::{AccountAddress, Balance, MetadataValue, SmolStr};
 
 /// A script of typical length for a real application.
-const RECIPE: &str = "\
+const TYPICAL: &str = "\
 // Pays a rent from three accounts, and never more than they hold.
 vars {
   account $tenant
@@ -71,11 +71,11 @@ impl Reads for Purse {
 }
 
 fn parsing(criterion: &mut Criterion) {
-    assert!(parse(RECIPE).1.is_empty(), "it is a script");
+    assert!(parse(TYPICAL).1.is_empty(), "it is a script");
     let mut group = criterion.benchmark_group("script, in memory");
-    group.bench_function("parse a recipe", |bencher| bencher.iter(|| parse(black_box(RECIPE))));
+    group.bench_function("parse a typical script", |bencher| bencher.iter(|| parse(black_box(TYPICAL))));
     group.bench_function("compile a recipe", |bencher| {
-        bencher.iter(|| Program::compile(black_box(RECIPE), Profile::Default));
+        bencher.iter(|| Program::compile(black_box(TYPICAL), Profile::Default));
     });
     group.finish();
 }
@@ -89,7 +89,7 @@ fn running(criterion: &mut Criterion) {
     let mut purse = Purse(Balance::from(5_000));
     let mut scratch = Scratch::default();
     let mut group = criterion.benchmark_group("script, in memory");
-    group.bench_function("run a kept split", |bencher| {
+    group.bench_function("run a compiled split", |bencher| {
         bencher.iter(|| {
             let mut run = Run::new(&program, black_box(&variables), Options::default(), &mut scratch);
             while run.advance().expect("it works") == Progress::Needs {

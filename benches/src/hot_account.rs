@@ -80,7 +80,7 @@ pub fn run(hot: &HotAccount) -> Result<Report, Failure> {
     // Every transaction moves the hot account, and so does its funding.
     report.count("moves", stats.recorded + 1);
     // The rate until the index holds all transactions.
-    report.number("tx_per_s_projected", rate(stats.recorded, took));
+    report.number("tx_per_s_indexed", rate(stats.recorded, took));
     println!("rate: {:.0} tx/s to the end of the flush", rate(stats.recorded, took));
     let mut reader = Reader::new(&[address(0)], from, to, 1);
     for kind in ReadKind::ALL {

@@ -270,7 +270,7 @@ impl Source {
             }
             RequestKind::Write => {
                 let batch = self.workload.batch(1, SystemClock.now());
-                wire::record(wire::Api::V2, LEDGER, &batch, wire::Form::Postings, request)?;
+                wire::encode_request(wire::Api::V2, LEDGER, &batch, wire::Form::Postings, request)?;
             }
         }
         let line = request.windows(2).position(|pair| pair == b"\r\n").ok_or("a request has lines")? + 2;

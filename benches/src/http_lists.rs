@@ -188,7 +188,7 @@ async fn fill(lists: &HttpLists, ledger: &str, connection: &mut Connection) -> R
     let mut request = Vec::new();
     let mut all = 0;
     for requests in funding.into_iter().chain(transfers) {
-        wire::record(wire::Api::V1, ledger, &requests, wire::Form::Postings, &mut request)?;
+        wire::encode_request(wire::Api::V1, ledger, &requests, wire::Form::Postings, &mut request)?;
         let answer = connection.exchange(&request).await?;
         if answer.status != 200 {
             return Err(refused(answer.status, answer.body));

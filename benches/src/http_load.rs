@@ -284,7 +284,7 @@ pub(crate) fn prepare(load: &HttpLoad, address: &str, ledger: &str) -> Result<()
         let begin = Instant::now();
         let mut request = Vec::new();
         for requests in Workload::new(load.profile.clone(), 0).funding(100) {
-            wire::record(load.api, ledger, &requests, wire::Form::Postings, &mut request)?;
+            wire::encode_request(load.api, ledger, &requests, wire::Form::Postings, &mut request)?;
             let answer = connection.exchange(&request).await?;
             if answer.status != 200 {
                 return Err(refused(answer.status, answer.body));
@@ -357,7 +357,7 @@ struct Source {
 impl Source {
     fn next(&mut self, request: &mut Vec<u8>) -> Result<(), Failure> {
         let requests: Vec<Request> = self.workload.batch(self.bulk, SystemClock.now());
-        wire::record(self.api, &self.ledger, &requests, self.form, request)
+        wire::encode_request(self.api, &self.ledger, &requests, self.form, request)
     }
 }
 

@@ -48,7 +48,7 @@ pub enum Form {
 /// # Errors
 ///
 /// Fails if a command is not a transaction of postings.
-pub fn record(
+pub fn encode_request(
     api: Api,
     ledger: &str,
     requests: &[Request],
@@ -178,7 +178,7 @@ mod tests {
             Profile { accounts: 3, shape: Shape::Rich, backdated_percent: 100, ..Profile::default() };
         let requests = Workload::new(profile, 1).batch(count, Timestamp::from_micros(1_700_000_000_000_000));
         let mut out = b"what was sent before".to_vec();
-        record(api, "main", &requests, Form::Postings, &mut out).expect("transactions");
+        encode_request(api, "main", &requests, Form::Postings, &mut out).expect("transactions");
         let text = String::from_utf8(out).expect("text");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
         assert!(head.ends_with(&format!("content-length: {}", body.len())));

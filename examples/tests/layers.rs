@@ -64,7 +64,7 @@ const LAYERS: &[Layers] = &[
         sources: "ledger-core/src",
         from_the_bottom: &[
             &["limits", "expression", "json", "json_path", "address", "property", "ledger", "revert_mark"],
-            &["condition", "runtime", "facts", "overdraft"],
+            &["condition", "error_wording", "facts", "overdraft"],
             &["filter", "schema", "rejection"],
             &["filter_json", "filter_of", "rules"],
             &["command"],
@@ -99,7 +99,7 @@ const LAYERS: &[Layers] = &[
             &["position"],
             &["error"],
             &["chunk", "frame", "offsets", "record"],
-            &["journal", "tail", "walk"],
+            &["journal", "tail", "frame_reader"],
             &["memory", "options", "recent", "segment"],
             &["head_file", "prepared"],
             &["recover", "removal"],

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use smol_str::SmolStr;
 
+use crate::error_wording::ErrorWording;
 use crate::overdraft::Overdraft;
 use crate::rules::Rules;
-use crate::runtime::Runtime;
 use crate::schema::Schema;
 use ledger_numscript::{Language, Type};
 use ledger_values::{
@@ -164,7 +164,7 @@ pub enum Movement {
         /// Values of the variables by name.
         variables: BTreeMap<String, VariableValue>,
         /// Wording of its errors, unless the template chooses one.
-        runtime: Runtime,
+        wording: ErrorWording,
         /// The language of the template.
         language: Language,
     },
@@ -178,7 +178,7 @@ pub struct Script {
     /// Values of the variables by name.
     pub variables: BTreeMap<String, VariableValue>,
     /// Wording of its errors.
-    pub runtime: Runtime,
+    pub wording: ErrorWording,
     /// The language of the text.
     pub language: Language,
 }

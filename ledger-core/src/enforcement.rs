@@ -34,7 +34,7 @@ pub fn resolve(
             (Movement::Template { name, .. }, None) => {
                 return Err(Rejection::TemplateWithoutVersion { template: name.clone() });
             }
-            (Movement::Template { name, variables, runtime, language }, Some((version, schema))) => {
+            (Movement::Template { name, variables, wording, language }, Some((version, schema))) => {
                 let Some(template) = schema.template(name) else {
                     return Err(Rejection::TemplateNotFound {
                         template: name.clone(),
@@ -45,7 +45,7 @@ pub fn resolve(
                 create.movement = Movement::Script(Script {
                     plain: template.script.to_string(),
                     variables: std::mem::take(variables),
-                    runtime: template.runtime.unwrap_or(*runtime),
+                    wording: template.wording.unwrap_or(*wording),
                     language: *language,
                 });
             }
@@ -125,7 +125,7 @@ fn by(enforcement: Enforcement, violation: Rejection) -> Result<Option<Rejection
 mod tests {
     use super::*;
     use crate::command::{CreateTransaction, InsertSchema, RevertDate, RevertTransaction};
-    use crate::runtime::Runtime;
+    use crate::error_wording::ErrorWording;
     use crate::{Overdraft, Rules};
     use ledger_numscript::Language;
     use ledger_values::{Postings, TransactionId};
@@ -155,7 +155,7 @@ mod tests {
         create(Movement::Template {
             name: name.into(),
             variables: BTreeMap::new(),
-            runtime: Runtime::Machine,
+            wording: ErrorWording::Machine,
             language: Language::NUMSCRIPT,
         })
     }
@@ -183,7 +183,7 @@ mod tests {
         };
         assert_eq!(create_of.template.as_deref(), Some("t"));
         assert!(matches!(&create_of.movement,
-            Movement::Script(script) if script.plain == "print 1" && script.runtime == Runtime::Interpreter));
+            Movement::Script(script) if script.plain == "print 1" && script.wording == ErrorWording::Interpreter));
         for (command, schema, refused) in [
             (template("u"), Some(&with), true),
             (template("t"), Some(&without), true),

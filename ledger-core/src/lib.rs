@@ -15,6 +15,7 @@ mod command;
 mod condition;
 mod decide;
 pub mod enforcement;
+mod error_wording;
 mod expression;
 mod facts;
 mod filter;
@@ -33,7 +34,6 @@ mod property;
 mod rejection;
 mod revert_mark;
 mod rules;
-mod runtime;
 pub mod schema;
 mod settle;
 mod subjects;
@@ -61,6 +61,7 @@ pub use condition::{
     FilterValue, Operator, TextField, TextTest, ValueType,
 };
 pub use decide::{Decision, NewTransaction, check_before_script, decide};
+pub use error_wording::ErrorWording;
 pub use expression::{AddressExpression, ExpressionError};
 pub use facts::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots};
 pub use filter::{Filter, FilterNode, FilterSubject};
@@ -78,7 +79,6 @@ pub use property::{Property, Resource};
 pub use rejection::{MissingFunds, Rejection};
 pub use revert_mark::REVERTS_KEY;
 pub use rules::{Contract, LegacyRules, Mapping, Operand, PastDates, Rule, Rules};
-pub use runtime::Runtime;
 pub use settle::settle;
 pub use wire::{
     HashChain, LegacyHashChain, LegacyLog, Memento, WireHash, batch_hash, log_request_hash, request_hash,

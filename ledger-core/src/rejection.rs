@@ -4,7 +4,7 @@ use std::fmt;
 
 use smol_str::SmolStr;
 
-use crate::runtime::Runtime;
+use crate::error_wording::ErrorWording;
 use ledger_numscript::{ErrorClass, ErrorKind, ScriptError};
 use ledger_values::{
     AccountAddress, Amount, Asset, Posting, Reference, SchemaVersion, Timestamp, TransactionId, Volumes,
@@ -89,7 +89,7 @@ pub enum Rejection {
         /// The error of the script with its position.
         error: Box<ScriptError>,
         /// The wording of the error.
-        runtime: Runtime,
+        wording: ErrorWording,
     },
     /// The script and the request set the same metadata key of the transaction.
     MetadataOverride {

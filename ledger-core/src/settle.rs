@@ -42,8 +42,8 @@ pub fn settle<R: Reads>(
     else {
         unreachable!("the movement was checked to be a script above");
     };
-    let runtime = script.runtime;
-    let refused = |error: ScriptError| Ok(Err(Rejection::Script { error: Box::new(error), runtime }));
+    let wording = script.wording;
+    let refused = |error: ScriptError| Ok(Err(Rejection::Script { error: Box::new(error), wording }));
     let compiled = match compiled {
         Ok(compiled) => &**compiled,
         Err(error) => return refused(error.clone()),

@@ -31,7 +31,7 @@ pub(crate) const UNCOUNTED_BYTES_MAX: usize = 8 * 1_024;
 pub(crate) const INLINE_BODY_BYTES_MAX: usize = 8 * 1_024;
 
 /// Number of elements of a non-atomic bulk that are submitted at once. Other clients' writes run between the parts.
-pub(crate) const BULK_PART: usize = 500;
+pub(crate) const COMMANDS_PER_PART: usize = 500;
 
 /// Maximum number of commands in an atomic bulk or a v1 batch. Bounds how long other writes wait for it.
 pub(crate) const ATOMIC_COMMANDS_MAX: usize = 10_000;
@@ -145,7 +145,7 @@ pub(crate) const LONG_READS_MAX: usize = 4;
 /// Maximum number of long reads that wait for a slot. The server answers 503 to more.
 pub(crate) const LONG_READS_WAITING_MAX: usize = 256;
 
-/// Maximum number of submissions with more than [`BULK_PART`] commands that are at the writer at the same time. A second one
+/// Maximum number of submissions with more than [`COMMANDS_PER_PART`] commands that are at the writer at the same time. A second one
 /// would delay shorter submissions by the time that it takes.
 pub(crate) const LONG_WRITES_MAX: usize = 1;
 

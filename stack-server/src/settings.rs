@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ledger_core::schema::Enforcement;
-use ledger_core::{FirstId, PastDates, Runtime};
+use ledger_core::{ErrorWording, FirstId, PastDates};
 
 use crate::auth::authority::AuthorizationSettings;
 use crate::auth::guard::fixed_keys::FixedKeys;
@@ -65,7 +65,7 @@ pub struct Settings {
     /// Maximum number of rows on a page. A request for more gets this number.
     pub max_page_size: u32,
     /// The wording of errors in scripts that name no runtime.
-    pub runtime: Runtime,
+    pub script_wording: ErrorWording,
     /// True if the server refuses every request that could write.
     pub read_only: bool,
     /// True if callers may choose the features of new ledgers.
@@ -143,7 +143,7 @@ impl Default for Settings {
             bulk_max_size: 100,
             default_page_size: 15,
             max_page_size: 100,
-            runtime: Runtime::Machine,
+            script_wording: ErrorWording::Machine,
             read_only: false,
             experimental_features: false,
             experimental_exporters: false,

@@ -31,7 +31,7 @@ impl Book {
     }
 
     /// Iterates over all transactions with their insertion dates, oldest first.
-    pub(super) fn movements(&self) -> impl Iterator<Item = (Timestamp, &Transaction)> {
+    pub(super) fn transactions(&self) -> impl Iterator<Item = (Timestamp, &Transaction)> {
         self.log.iter().filter_map(|entry| match &entry.payload {
             LogPayload::NewTransaction { transaction, .. }
             | LogPayload::RevertedTransaction { transaction, .. } => Some((entry.date, &**transaction)),
@@ -43,7 +43,7 @@ impl Book {
     /// and the insertion date.
     pub(super) fn totals(&self, counts: impl Fn(&Transaction, Timestamp) -> bool) -> Totals {
         let mut totals = Totals::new();
-        for (date, transaction) in self.movements() {
+        for (date, transaction) in self.transactions() {
             if counts(transaction, date) {
                 add_up(&mut totals, &transaction.postings);
             }
@@ -64,7 +64,7 @@ impl Book {
                 _ => {}
             }
         }
-        for (_, transaction) in self.movements() {
+        for (_, transaction) in self.transactions() {
             for posting in &transaction.postings {
                 all.insert(posting.source.clone());
                 all.insert(posting.destination.clone());
@@ -74,7 +74,7 @@ impl Book {
     }
 
     pub(super) fn account(&self, address: &AccountAddress, pit: Option<Timestamp>) -> Option<ModelAccount> {
-        let mut account = self.described(address, pit)?;
+        let mut account = self.account_without_volumes(address, pit)?;
         let held = |by| {
             let window = Window::until(pit, by);
             let counts = |transaction: &Transaction, date| {
@@ -94,10 +94,12 @@ impl Book {
     /// Refuses a request whose accounts do not exist or are not new, as it requires.
     pub(super) fn check(&self, preconditions: Option<&Preconditions>) -> Result<(), Rejection> {
         let Some(Preconditions { existing, new }) = preconditions else { return Ok(()) };
-        if let Some(account) = existing.iter().find(|account| self.described(account, None).is_none()) {
+        if let Some(account) =
+            existing.iter().find(|account| self.account_without_volumes(account, None).is_none())
+        {
             return Err(Rejection::AccountNotFound { account: account.clone() });
         }
-        match new.iter().find(|account| self.described(account, None).is_some()) {
+        match new.iter().find(|account| self.account_without_volumes(account, None).is_some()) {
             Some(account) => Err(Rejection::AccountExists { account: account.clone() }),
             None => Ok(()),
         }
@@ -105,7 +107,11 @@ impl Book {
 
     /// Returns an account without its volumes. A ledger without metadata history shows the current metadata
     /// and the date of its last write.
-    pub(super) fn described(&self, address: &AccountAddress, pit: Option<Timestamp>) -> Option<ModelAccount> {
+    pub(super) fn account_without_volumes(
+        &self,
+        address: &AccountAddress,
+        pit: Option<Timestamp>,
+    ) -> Option<ModelAccount> {
         let known_until = pit.filter(|_| self.options.features.account_metadata_history == Switch::On);
         let mut found: Option<ModelAccount> = None;
         for entry in &self.log {
@@ -167,7 +173,7 @@ impl Book {
     /// Returns a transaction. A ledger without metadata history shows the current metadata.
     pub(super) fn transaction(&self, id: TransactionId, pit: Option<Timestamp>) -> Option<Transaction> {
         let known_until = pit.filter(|_| self.options.features.transaction_metadata_history == Switch::On);
-        let (_, recorded) = self.movements().find(|(_, transaction)| transaction.id == id)?;
+        let (_, recorded) = self.transactions().find(|(_, transaction)| transaction.id == id)?;
         let mut transaction = recorded.clone();
         let mut present = recorded.metadata.clone();
         for entry in &self.log {

@@ -225,7 +225,7 @@ impl Model {
 
     /// Returns the number of transactions and the number of accounts.
     pub fn stats(&self, ledger: &LedgerName) -> (usize, usize) {
-        self.ledgers.get(ledger).map_or((0, 0), |book| (book.movements().count(), book.addresses().len()))
+        self.ledgers.get(ledger).map_or((0, 0), |book| (book.transactions().count(), book.addresses().len()))
     }
 
     /// Returns an account at a date, or `None` if it was not in use at that date.
@@ -275,7 +275,7 @@ impl Model {
     ) -> Vec<Transaction> {
         let Some(book) = self.ledgers.get(ledger) else { return Vec::new() };
         let mut found: Vec<_> = book
-            .movements()
+            .transactions()
             .filter_map(|(_, recorded)| self.transaction(ledger, recorded.id, pit))
             .filter(|transaction| selects(filter, transaction))
             .collect();
@@ -291,7 +291,7 @@ impl Model {
         id: TransactionId,
     ) -> Option<Vec<HoldingVolumes>> {
         let book = self.ledgers.get(ledger)?;
-        let (_, transaction) = book.movements().find(|(_, transaction)| transaction.id == id)?;
+        let (_, transaction) = book.transactions().find(|(_, transaction)| transaction.id == id)?;
         Some(book.effective_after(transaction))
     }
 
@@ -325,7 +325,8 @@ impl Model {
         for ((address, asset), volumes) in
             book.totals(|transaction, date| window.holds(transaction.timestamp, date))
         {
-            let account = book.described(&address, window.end).expect("an account with moves exists");
+            let account =
+                book.account_without_volumes(&address, window.end).expect("an account with moves exists");
             let row = HoldingVolumes { account: address.clone(), asset: asset.clone(), volumes };
             if !selects(filter, &Row { row: &row, account: &account }) {
                 continue;

@@ -89,7 +89,7 @@ impl Book {
             return Err(Rejection::NoPostings);
         }
         if let Some(reference) = &create.reference
-            && self.movements().any(|(_, transaction)| transaction.reference.as_ref() == Some(reference))
+            && self.transactions().any(|(_, transaction)| transaction.reference.as_ref() == Some(reference))
         {
             return Err(Rejection::ReferenceTaken { reference: reference.clone() });
         }
@@ -145,7 +145,7 @@ impl Book {
 
     /// Makes the next transaction, after which the totals of the ledger are `totals`.
     fn next(&self, postings: Postings, totals: Totals, timestamp: Timestamp, date: Timestamp) -> Transaction {
-        let last = self.movements().last().map(|(_, transaction)| transaction.id.get());
+        let last = self.transactions().last().map(|(_, transaction)| transaction.id.get());
         let mut transaction = Transaction {
             id: TransactionId::new(last.map_or(self.options.first_id.get(), |last| last + 1)),
             postings,

@@ -77,7 +77,7 @@ impl Book {
     ) -> Result<(Command, Option<Rejection>), Rejection> {
         let mut command = command.clone();
         if let Command::CreateTransaction(create) = &mut command {
-            if let Movement::Template { name, variables, runtime, language } = create.movement.clone() {
+            if let Movement::Template { name, variables, wording, language } = create.movement.clone() {
                 let Some((version, schema)) = named else {
                     let is_schema =
                         |entry: &LogEntry| matches!(entry.payload, LogPayload::InsertedSchema { .. });
@@ -92,7 +92,7 @@ impl Book {
                 create.movement = Movement::Script(Script {
                     plain: template.script.to_string(),
                     variables,
-                    runtime: template.runtime.unwrap_or(runtime),
+                    wording: template.wording.unwrap_or(wording),
                     language,
                 });
                 create.template = Some(name.as_str().into());

@@ -103,6 +103,9 @@ impl Reads for BookReads<'_> {
     }
 
     fn metadata(&mut self, account: &AccountAddress, key: &str) -> Result<Option<MetadataValue>, Infallible> {
-        Ok(self.0.described(account, None).and_then(|account| account.metadata.get(key).cloned()))
+        Ok(self
+            .0
+            .account_without_volumes(account, None)
+            .and_then(|account| account.metadata.get(key).cloned()))
     }
 }

@@ -13,9 +13,9 @@ use smol_str::SmolStr;
 
 pub use self::chart::{Chart, ChartAccount};
 pub use self::stored_query::{QueryVariable, StoredQuery, VariableType};
+use crate::error_wording::ErrorWording;
 use crate::json::Json;
 use crate::limits::{CHART_PATTERN_PROGRAM_BYTES_MAX, SCHEMA_BYTES_MAX};
-use crate::runtime::Runtime;
 use ledger_numscript::Language;
 use ledger_values::json_text::write_json_text;
 use ledger_values::{SchemaVersion, Timestamp};
@@ -83,7 +83,7 @@ pub struct Template {
     /// Text of the script.
     pub script: SmolStr,
     /// Wording of its errors, if the template chooses one.
-    pub runtime: Option<Runtime>,
+    pub wording: Option<ErrorWording>,
 }
 
 impl Schema {
@@ -221,9 +221,9 @@ impl Template {
         Ok(Self {
             description: text(json, "description")?.unwrap_or_default(),
             script: text(json, "script")?.unwrap_or_default(),
-            runtime: match text(json, "runtime")?.as_deref() {
+            wording: match text(json, "runtime")?.as_deref() {
                 None | Some("") => None,
-                Some(word) => Some(Runtime::parse(word).ok_or_else(|| {
+                Some(word) => Some(ErrorWording::parse(word).ok_or_else(|| {
                     SchemaError::new(format!("unknown 'runtime' '{}'", chart::short(word)))
                 })?),
             },
@@ -234,9 +234,9 @@ impl Template {
         begin_described(&self.description, out);
         out.extend_from_slice(b"\"script\":");
         write_json_text(&self.script, out);
-        if let Some(runtime) = self.runtime {
+        if let Some(wording) = self.wording {
             out.extend_from_slice(b",\"runtime\":");
-            write_json_text(runtime.name(), out);
+            write_json_text(wording.name(), out);
         }
         out.push(b'}');
     }

@@ -7,10 +7,10 @@ use smol_str::SmolStr;
 
 use super::base64;
 use crate::command::{Command, CreateTransaction, Movement, RevertDate, Target, VariableValue};
+use crate::error_wording::ErrorWording;
 use crate::log::LogPayload;
 use crate::overdraft::{Overdraft, OverdraftLimit};
 use crate::revert_mark;
-use crate::runtime::Runtime;
 use ledger_values::{AccountAddress, Metadata, MetadataValue, Posting, Reference, Timestamp};
 
 /// Returns the hash of a command: base64url of the SHA-256 of its content. Equal commands have equal hashes, so the
@@ -148,11 +148,11 @@ impl Encoder {
                 self.postings(postings);
             }
             Movement::Script(script) => {
-                self.tag(1).text(&script.plain).tag(u8::from(script.runtime == Runtime::Interpreter));
+                self.tag(1).text(&script.plain).tag(u8::from(script.wording == ErrorWording::Interpreter));
                 self.variables(&script.variables);
             }
-            Movement::Template { name, variables, runtime, .. } => {
-                self.tag(2).text(name).tag(u8::from(*runtime == Runtime::Interpreter));
+            Movement::Template { name, variables, wording, .. } => {
+                self.tag(2).text(name).tag(u8::from(*wording == ErrorWording::Interpreter));
                 self.variables(variables);
             }
         }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use ledger_codec::Reader;
 
-use super::record::MARK;
+use super::record::HEAD_FILE;
 use super::segment::JournalLocation;
 use super::{ChainHash, Head, Identity, JournalError, Position};
 use crate::disk::{BootId, DiskFile, OpenMode};
@@ -42,7 +42,7 @@ const FILE_BYTES: usize = SLOT_SPACING + 512;
 /// How far the journal was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeadRecord {
-    /// True if the journal was closed: nothing was appended after the mark, and everything is durable.
+    /// True if the journal was closed: nothing was appended after it, and everything is durable.
     pub(super) is_closed: bool,
     /// The boot of the machine in which it was written, if known.
     pub(super) boot: Option<BootId>,
@@ -67,19 +67,19 @@ pub(super) struct HeadFile {
 
 impl HeadFile {
     /// Creates the file of a new journal, durably.
-    pub(super) fn create(location: &JournalLocation, mark: &HeadRecord) -> Result<(), JournalError> {
+    pub(super) fn create(location: &JournalLocation, record: &HeadRecord) -> Result<(), JournalError> {
         let mut bytes = vec![0; FILE_BYTES];
         for slot in 0..2 {
             let at = slot * SLOT_SPACING;
-            bytes[at..at + SLOT_BYTES].copy_from_slice(&encode(mark, slot as u64, &location.identity));
+            bytes[at..at + SLOT_BYTES].copy_from_slice(&encode(record, slot as u64, &location.identity));
         }
-        let path = location.dir.join(MARK);
+        let path = location.dir.join(HEAD_FILE);
         location.disk.replace(&path, &bytes).map_err(storage(&path, "write"))
     }
 
-    /// Opens the file, which must exist, and reads the mark.
+    /// Opens the file, which must exist, and reads the record.
     pub(super) fn open(location: &JournalLocation) -> Result<(Self, HeadRecord), JournalError> {
-        let path = location.dir.join(MARK);
+        let path = location.dir.join(HEAD_FILE);
         let file = location.disk.open(&path, OpenMode::Existing).map_err(|cause| match cause.kind() {
             std::io::ErrorKind::NotFound => {
                 JournalError::Missing { path: path.clone(), first: Position::FIRST }
@@ -98,35 +98,35 @@ impl HeadFile {
             let mut bytes = [0; SLOT_BYTES];
             file.read_at(slot * SLOT_SPACING as u64, &mut bytes).map_err(storage(&path, "read"))?;
             match decode(&bytes, &location.identity) {
-                Decoded::Known(sequence, mark) if newest.is_none_or(|(before, _)| before < sequence) => {
-                    newest = Some((sequence, mark));
+                Decoded::Known(sequence, record) if newest.is_none_or(|(before, _)| before < sequence) => {
+                    newest = Some((sequence, record));
                 }
                 Decoded::Newer(version) => newer = Some(version),
                 Decoded::Known(..) | Decoded::Damaged => {}
             }
         }
         match (newest, newer) {
-            (Some((sequence, mark)), _) => {
-                Ok((Self { file, path, identity: location.identity.clone(), sequence }, mark))
+            (Some((sequence, record)), _) => {
+                Ok((Self { file, path, identity: location.identity.clone(), sequence }, record))
             }
             (None, Some(found)) => Err(JournalError::NewerFormat { path, found, supported: FORMAT_VERSION }),
             (None, None) => Err(damaged("neither of its two records matches its digest")),
         }
     }
 
-    /// Writes the mark without a sync. It survives the process, but not a power cut.
-    pub(super) fn note(&mut self, mark: &HeadRecord) -> Result<(), JournalError> {
+    /// Writes the record without a sync. It survives the process, but not a power cut.
+    pub(super) fn write_unsynced(&mut self, record: &HeadRecord) -> Result<(), JournalError> {
         self.sequence += 1;
-        let bytes = encode(mark, self.sequence, &self.identity);
+        let bytes = encode(record, self.sequence, &self.identity);
         let at = self.sequence % 2 * SLOT_SPACING as u64;
         self.file.write_at(at, &bytes).map_err(storage(&self.path, "write"))
     }
 
     /// Writes both slots, durably.
-    pub(super) fn set(&mut self, mark: &HeadRecord) -> Result<(), JournalError> {
-        self.note(mark)?;
+    pub(super) fn write_durably(&mut self, record: &HeadRecord) -> Result<(), JournalError> {
+        self.write_unsynced(record)?;
         self.sync()?;
-        self.note(mark)?;
+        self.write_unsynced(record)?;
         self.sync()
     }
 
@@ -149,13 +149,13 @@ fn storage<'a>(path: &'a Path, action: &'static str) -> impl Fn(std::io::Error) 
     move |cause| JournalError::Storage { path: path.to_owned(), action, cause }
 }
 
-fn encode(mark: &HeadRecord, sequence: u64, identity: &Identity) -> [u8; SLOT_BYTES] {
-    let mut body = vec![FORMAT_VERSION, u8::from(mark.is_closed)];
-    body.extend_from_slice(&mark.boot.map_or([0; 16], |boot| boot.0));
-    for number in [sequence, mark.segment.get(), mark.end, mark.offsets, mark.head.next.get()] {
+fn encode(record: &HeadRecord, sequence: u64, identity: &Identity) -> [u8; SLOT_BYTES] {
+    let mut body = vec![FORMAT_VERSION, u8::from(record.is_closed)];
+    body.extend_from_slice(&record.boot.map_or([0; 16], |boot| boot.0));
+    for number in [sequence, record.segment.get(), record.end, record.offsets, record.head.next.get()] {
         body.extend_from_slice(&number.to_be_bytes());
     }
-    body.extend_from_slice(&mark.head.chain.0);
+    body.extend_from_slice(&record.head.chain.0);
     let mut bytes = [0; SLOT_BYTES];
     bytes[..16].copy_from_slice(&identity.secret.digest(&[b"head", &body]));
     bytes[16..].copy_from_slice(&body);
@@ -163,9 +163,9 @@ fn encode(mark: &HeadRecord, sequence: u64, identity: &Identity) -> [u8; SLOT_BY
 }
 
 enum Decoded {
-    /// A mark and its sequence number.
+    /// A record and its sequence number.
     Known(u64, HeadRecord),
-    /// A mark of a version that this software does not know.
+    /// A record of a version that this software does not know.
     Newer(u8),
     Damaged,
 }
@@ -189,5 +189,5 @@ fn decode(bytes: &[u8; SLOT_BYTES], identity: &Identity) -> Decoded {
         let boot = (boot != [0; 16]).then_some(BootId(boot));
         Some((sequence, HeadRecord { is_closed: body[1] != 0, boot, segment, end, offsets, head }))
     };
-    read().map_or(Decoded::Damaged, |(sequence, mark)| Decoded::Known(sequence, mark))
+    read().map_or(Decoded::Damaged, |(sequence, record)| Decoded::Known(sequence, record))
 }

@@ -37,6 +37,7 @@ pub mod disk;
 pub mod entry;
 mod error;
 mod frame;
+mod frame_reader;
 mod hashed;
 mod head_file;
 mod identity;
@@ -56,7 +57,6 @@ mod segments;
 mod tail;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 #[cfg(feature = "testing")]
 pub use chunk::decode_untrusted;

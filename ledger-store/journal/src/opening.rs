@@ -14,7 +14,7 @@ use super::frame::is_blank;
 use super::head_file::{HeadFile, HeadRecord};
 use super::options::SegmentOptions;
 use super::prepared::publish;
-use super::record::{FileName, Header, MARK, path_of};
+use super::record::{FileName, HEAD_FILE, Header, path_of};
 use super::recover::{DroppedTail, SegmentWalk, walk};
 use super::segment::{JournalLocation, OpenSegment, Segment, open_file, read_header, read_offsets, storage};
 use super::tail::Tail;
@@ -26,7 +26,7 @@ pub(super) struct Opened {
     /// The segments by ascending first position. The last one receives new entries.
     pub(super) segments: Vec<Arc<Segment>>,
     pub(super) tail: Tail,
-    pub(super) mark: HeadFile,
+    pub(super) head_file: HeadFile,
     pub(super) head: Head,
     /// The length of the last segment's file.
     pub(super) file_end: u64,
@@ -40,12 +40,12 @@ pub(super) fn open(location: &JournalLocation, options: &SegmentOptions) -> Resu
     let (&last, sealed) = firsts.split_last().expect("an empty list was refused above");
     let (mut segments, end, unsealed) = open_sealed(location, sealed)?;
     let written = UnsealedSegment::open(location, last)?;
-    let (mut mark_file, mark) = HeadFile::open(location)?;
+    let (mut head_file, record) = HeadFile::open(location)?;
     let boot = location.disk.boot_id();
-    let acknowledged = Acknowledged { mark, same_boot: boot.is_some() && boot == mark.boot };
-    if mark.segment > last {
-        let path = path_of(&location.dir, mark.segment);
-        return Err(JournalError::Missing { path, first: mark.segment });
+    let acknowledged = Acknowledged { record, same_boot: boot.is_some() && boot == record.boot };
+    if record.segment > last {
+        let path = path_of(&location.dir, record.segment);
+        return Err(JournalError::Missing { path, first: record.segment });
     }
     let (end, unsealed) = match unsealed {
         None => (end, None),
@@ -56,8 +56,8 @@ pub(super) fn open(location: &JournalLocation, options: &SegmentOptions) -> Resu
         }
     };
     check_joins(location, end, &written.header)?;
-    let found = if mark.is_closed && mark.segment == last && unsealed.is_none() {
-        written.find_closed_end(location, &mark, options.tail_bytes as u64)?
+    let found = if record.is_closed && record.segment == last && unsealed.is_none() {
+        written.find_closed_end(location, &record, options.tail_bytes as u64)?
     } else {
         written.find_end(location, &acknowledged)?
     };
@@ -66,8 +66,8 @@ pub(super) fn open(location: &JournalLocation, options: &SegmentOptions) -> Resu
         let path = path_of(&location.dir, seal.end.next);
         return Err(JournalError::Missing { path, first: seal.end.next });
     }
-    if found.walked.head.next < mark.head.next {
-        return Err(written.damage(location, &mark, "entries up to there were acknowledged"));
+    if found.walked.head.next < record.head.next {
+        return Err(written.damage(location, &record, "entries up to there were acknowledged"));
     }
     let is_empty = found.walked.head == written.header.head() && found.dropped.is_none();
     if let (Some((before, _)), false) = (&unsealed, is_empty) {
@@ -83,9 +83,9 @@ pub(super) fn open(location: &JournalLocation, options: &SegmentOptions) -> Resu
     let dropped = found.dropped.map(|(_, dropped)| dropped).or(dropped);
     let (segment, tail, file_end) = written.ready(location, found)?;
     let offsets = segment.change(|open| open.offsets.newest_frame);
-    mark_file.set(&HeadRecord { is_closed: false, boot, segment: last, end, offsets, head })?;
+    head_file.write_durably(&HeadRecord { is_closed: false, boot, segment: last, end, offsets, head })?;
     segments.push(Arc::new(segment));
-    Ok(Opened { segments, tail, mark: mark_file, head, file_end, boot, dropped })
+    Ok(Opened { segments, tail, head_file, head, file_end, boot, dropped })
 }
 
 /// All segments except the last, their end, and the first position of the last of them if that one is not sealed.
@@ -111,8 +111,8 @@ fn open_sealed(location: &JournalLocation, firsts: &[Position]) -> Result<Sealed
 
 /// The part of the journal that was certainly acknowledged.
 struct Acknowledged {
-    mark: HeadRecord,
-    /// True if the machine has not rebooted since the mark was written.
+    record: HeadRecord,
+    /// True if the machine has not rebooted since the record was written.
     same_boot: bool,
 }
 
@@ -150,8 +150,8 @@ impl UnsealedSegment {
         self.file.sync().map_err(|cause| storage(&path, "sync", cause))?;
         self.file.forget_cached().map_err(|cause| storage(&path, "read", cause))?;
         let walked = walk(&*self.file, &path, &self.header, &location.identity.secret, self.len)?;
-        let mark = Some(&acknowledged.mark).filter(|mark| mark.segment == self.header.first);
-        let dropped = walked.judge(&path, mark, acknowledged.same_boot)?;
+        let record = Some(&acknowledged.record).filter(|record| record.segment == self.header.first);
+        let dropped = walked.judge(&path, record, acknowledged.same_boot)?;
         Ok(SegmentEnd { walked, dropped })
     }
 
@@ -159,23 +159,27 @@ impl UnsealedSegment {
     fn find_closed_end(
         &self,
         location: &JournalLocation,
-        mark: &HeadRecord,
+        record: &HeadRecord,
         tail_bytes: u64,
     ) -> Result<SegmentEnd, JournalError> {
         let first = self.header.first;
         let path = path_of(&location.dir, first);
-        if self.len != mark.end.next_multiple_of(BLOCK_BYTES as u64) {
-            return Err(self.damage(location, mark, "it does not have the length with which it was closed"));
+        if self.len != record.end.next_multiple_of(BLOCK_BYTES as u64) {
+            return Err(self.damage(
+                location,
+                record,
+                "it does not have the length with which it was closed",
+            ));
         }
-        let mut padding = vec![0; (self.len - mark.end) as usize];
-        self.file.read_at(mark.end, &mut padding).map_err(|cause| storage(&path, "read", cause))?;
+        let mut padding = vec![0; (self.len - record.end) as usize];
+        self.file.read_at(record.end, &mut padding).map_err(|cause| storage(&path, "read", cause))?;
         if !is_blank(&padding) {
-            return Err(self.damage(location, mark, "something stands behind where it was closed"));
+            return Err(self.damage(location, record, "something stands behind where it was closed"));
         }
-        let offsets = read_offsets(&*self.file, location, &path, first, mark.offsets, mark.end)?;
-        let open = OpenSegment { file: self.file.clone(), offsets: offsets.clone(), end: mark.end };
-        Segment::written(location, self.header, open).verify_tail(location, mark.head, tail_bytes)?;
-        Ok(SegmentEnd { walked: SegmentWalk::closed(mark, offsets), dropped: None })
+        let offsets = read_offsets(&*self.file, location, &path, first, record.offsets, record.end)?;
+        let open = OpenSegment { file: self.file.clone(), offsets: offsets.clone(), end: record.end };
+        Segment::written(location, self.header, open).verify_tail(location, record.head, tail_bytes)?;
+        Ok(SegmentEnd { walked: SegmentWalk::closed(record, offsets), dropped: None })
     }
 
     /// Removes the bytes that must be dropped, durably.
@@ -228,10 +232,10 @@ impl UnsealedSegment {
         Ok(Arc::new(segment))
     }
 
-    fn damage(&self, location: &JournalLocation, mark: &HeadRecord, what: &str) -> JournalError {
+    fn damage(&self, location: &JournalLocation, record: &HeadRecord, what: &str) -> JournalError {
         JournalError::Damaged {
             path: path_of(&location.dir, self.header.first),
-            position: Some(mark.head.next),
+            position: Some(record.head.next),
             what: what.to_owned(),
         }
     }
@@ -275,7 +279,7 @@ fn segments_in(location: &JournalLocation) -> Result<Vec<Position>, JournalError
         match name.to_str().and_then(FileName::parse) {
             Some(FileName::Segment(first)) => segments.push(first),
             Some(FileName::Unfinished(first)) => unfinished.push(path_of(&location.dir, first)),
-            Some(FileName::UnfinishedMark) => unfinished.push(location.dir.join(MARK)),
+            Some(FileName::UnfinishedHead) => unfinished.push(location.dir.join(HEAD_FILE)),
             Some(FileName::Mark) => {}
             None => return Err(JournalError::UnknownFile { path: location.dir.join(name) }),
         }

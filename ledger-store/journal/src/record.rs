@@ -19,7 +19,7 @@ const FORMAT_VERSION: u8 = 1;
 const SUFFIX: &str = ".log";
 
 /// The name of the file that records how far the journal was acknowledged: see [`super::head_file`].
-pub(super) const MARK: &str = "HEAD";
+pub(super) const HEAD_FILE: &str = "HEAD";
 
 /// The kinds of file names in the journal's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,17 +31,17 @@ pub(super) enum FileName {
     /// The file that records how far the journal was acknowledged.
     Mark,
     /// The same file while it is being replaced.
-    UnfinishedMark,
+    UnfinishedHead,
 }
 
 impl FileName {
     /// Parses a file name. Returns `None` if it does not belong to a journal.
     pub(super) fn parse(name: &str) -> Option<Self> {
-        if name == MARK {
+        if name == HEAD_FILE {
             return Some(Self::Mark);
         }
-        if name.strip_suffix(TEMPORARY_SUFFIX) == Some(MARK) {
-            return Some(Self::UnfinishedMark);
+        if name.strip_suffix(TEMPORARY_SUFFIX) == Some(HEAD_FILE) {
+            return Some(Self::UnfinishedHead);
         }
         let (name, kind): (_, fn(Position) -> Self) = match name.strip_suffix(TEMPORARY_SUFFIX) {
             Some(name) => (name, Self::Unfinished),

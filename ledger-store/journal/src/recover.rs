@@ -5,14 +5,14 @@
 //! before it is durable. It is also damaged if it was acknowledged, which the [`HeadRecord`] shows. Otherwise it belongs to
 //! the very last write:
 //!
-//! - If the machine has not rebooted since, everything that was written is visible, and the mark is exact. Bytes after
+//! - If the machine has not rebooted since, everything that was written is visible, and `HEAD` is exact. Bytes after
 //!   it that do not verify belong to a write that failed or was interrupted with its process, and that was never
 //!   acknowledged.
-//! - If the machine has rebooted, the mark is older. Bytes only count as torn if a power cut can have left them: a
+//! - If the machine has rebooted, `HEAD` is older. Bytes only count as torn if a power cut can have left them: a
 //!   header or a piece is blank that should not be. Otherwise no byte of the write is missing, and the bytes are
 //!   damaged.
 //!
-//! One case remains ambiguous: a write after the newest mark on disk was acknowledged and then lost a whole sector to
+//! One case remains ambiguous: a write after the newest `HEAD` on disk was acknowledged and then lost a whole sector to
 //! zeros. It is dropped as torn, and reported.
 
 use std::io;
@@ -22,10 +22,10 @@ use super::chunk::{DecodeError, FORMAT_VERSION as CHUNK_FORMAT_VERSION, decode};
 use super::frame::{
     FRAMES_START, HEADER_BYTES, Header as FrameHeader, Kind, Parsed, SECTOR_BYTES, blank_pieces, is_blank,
 };
+use super::frame_reader::{Frame, FrameReader, FrameResult};
 use super::head_file::HeadRecord;
 use super::offsets::{self, Offsets};
 use super::record::{Header, Seal};
-use super::walk::{Frame, FrameReader, FrameResult};
 use super::{Head, JournalError, Position, Secret};
 use crate::disk::DiskFile;
 
@@ -316,12 +316,12 @@ fn has_later_write(
 }
 
 impl SegmentWalk {
-    /// Creates the result for a segment that was closed where `mark` says.
-    pub(super) fn closed(mark: &HeadRecord, offsets: Offsets) -> Self {
-        Self { end: mark.end, head: mark.head, offsets, seal: None, bad: None }
+    /// Creates the result for a segment that was closed where `record` says.
+    pub(super) fn closed(record: &HeadRecord, offsets: Offsets) -> Self {
+        Self { end: record.end, head: record.head, offsets, seal: None, bad: None }
     }
 
-    /// Compares the result with what was acknowledged, as far as `mark` concerns this segment, and decides about the
+    /// Compares the result with what was acknowledged, as far as `record` concerns this segment, and decides about the
     /// bytes after the end. Returns the offset up to which to drop them, and what to report.
     ///
     /// # Errors
@@ -330,19 +330,19 @@ impl SegmentWalk {
     pub(super) fn judge(
         &self,
         path: &Path,
-        mark: Option<&HeadRecord>,
+        record: Option<&HeadRecord>,
         same_boot: bool,
     ) -> Result<Option<(u64, DroppedTail)>, JournalError> {
         let damaged = |what: String| {
             Err(JournalError::Damaged { path: path.to_owned(), position: Some(self.head.next), what })
         };
-        if let Some(mark) = mark
-            && (self.end < mark.end || self.head.next < mark.head.next)
+        if let Some(record) = record
+            && (self.end < record.end || self.head.next < record.head.next)
         {
             let what = self.bad.as_ref().map_or("nothing stands there", |bad| bad.what);
             return damaged(format!(
                 "entries up to {} were acknowledged: {what}",
-                mark.head.next.get().saturating_sub(1)
+                record.head.next.get().saturating_sub(1)
             ));
         }
         let Some(bad) = &self.bad else { return Ok(None) };

@@ -29,10 +29,10 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::chunk::{DecodeError, FORMAT_VERSION as CHUNK_FORMAT_VERSION, decode, peek_positions};
 use super::frame::{FRAMES_START, HEADER_BYTES, Header as FrameHeader, Kind, Parsed};
+use super::frame_reader::{FrameReader, FrameResult};
 use super::offsets::Offsets;
 use super::record::{Header, Seal, path_of};
 use super::tail::Tail;
-use super::walk::{FrameReader, FrameResult};
 use super::{Chunk, Head, Identity, JournalError, Position, SectionId};
 use crate::disk::{Disk, DiskFile, OpenMode};
 

@@ -49,8 +49,8 @@ pub struct SegmentedJournal {
     frames_end: AtomicU64,
     /// Number of appends since space was last prepared.
     appends: AtomicU64,
-    /// True if the mark was written but not synced yet.
-    is_mark_unsynced: AtomicBool,
+    /// True if the file `HEAD` was written but not synced yet.
+    is_head_unsynced: AtomicBool,
     head: Mutex<Head>,
     recent: Mutex<RecentChunks>,
     dropped: Option<DroppedTail>,
@@ -63,7 +63,7 @@ pub struct SegmentedJournal {
 #[derive(Debug)]
 struct Appender {
     tail: Tail,
-    mark: HeadFile,
+    head_file: HeadFile,
     state: Appending,
 }
 
@@ -89,7 +89,7 @@ impl SegmentedJournal {
         let head = Head { next: Position::FIRST, chain: ChainHash::genesis(identity.store) };
         let location = JournalLocation { disk, dir, identity };
         prepare(&location, head, BLOCK_BYTES as u64)?;
-        let mark = HeadRecord {
+        let record = HeadRecord {
             is_closed: false,
             boot: None,
             segment: Position::FIRST,
@@ -97,16 +97,16 @@ impl SegmentedJournal {
             offsets: 0,
             head,
         };
-        HeadFile::create(&location, &mark)?;
+        HeadFile::create(&location, &record)?;
         location.disk.sync_dir(&location.dir).map_err(|cause| storage(&location.dir, "sync", cause))
     }
 
     /// Returns whether an interrupted [`SegmentedJournal::initialise`] may leave a file of this name.
     pub fn is_unfinished_name(name: &str) -> bool {
         let first = temporary_name(&path_of(Path::new(""), Position::FIRST));
-        let mark = Path::new(super::record::MARK);
+        let head_file = Path::new(super::record::HEAD_FILE);
         let name = Path::new(name);
-        name == first || name == mark || name == temporary_name(mark)
+        name == first || name == head_file || name == temporary_name(head_file)
     }
 
     /// Opens the journal in the directory `dir`. Verifies that its segments join and how the journal ends, and
@@ -124,7 +124,7 @@ impl SegmentedJournal {
         options: SegmentOptions,
     ) -> Result<Self, JournalError> {
         let location = JournalLocation { disk, dir, identity };
-        let Opened { segments, tail, mark, head, file_end, boot, dropped } =
+        let Opened { segments, tail, head_file, head, file_end, boot, dropped } =
             super::opening::open(&location, &options)?;
         Ok(Self {
             options,
@@ -132,10 +132,10 @@ impl SegmentedJournal {
             file_end: AtomicU64::new(file_end),
             frames_end: AtomicU64::new(tail.end()),
             segments: RwLock::new(segments),
-            appender: Mutex::new(Appender { tail, mark, state: Appending::Ready }),
+            appender: Mutex::new(Appender { tail, head_file, state: Appending::Ready }),
             space: Mutex::default(),
             appends: AtomicU64::new(0),
-            is_mark_unsynced: AtomicBool::new(false),
+            is_head_unsynced: AtomicBool::new(false),
             head: Mutex::new(head),
             recent: Mutex::default(),
             dropped,
@@ -312,17 +312,19 @@ impl SegmentedJournal {
         self.write_tail(&segment, &mut appender.tail).map_err(unknown)?;
         self.appends.fetch_add(1, Ordering::Relaxed);
         self.note(&segment, &appender.tail, &placed);
-        appender.mark.note(&self.mark(&segment, head, false)).map_err(|error| match error {
-            JournalError::Storage { cause, .. } => unknown(cause),
-            other => other,
+        appender.head_file.write_unsynced(&self.head_record(&segment, head, false)).map_err(|error| {
+            match error {
+                JournalError::Storage { cause, .. } => unknown(cause),
+                other => other,
+            }
         })?;
-        self.is_mark_unsynced.store(true, Ordering::Relaxed);
+        self.is_head_unsynced.store(true, Ordering::Relaxed);
         appender.state = Appending::Ready;
         *self.head.lock() = head;
         Ok(head)
     }
 
-    fn mark(&self, segment: &Segment, head: Head, is_closed: bool) -> HeadRecord {
+    fn head_record(&self, segment: &Segment, head: Head, is_closed: bool) -> HeadRecord {
         let (end, offsets) = segment.change(|open| (open.end, open.offsets.newest_frame));
         HeadRecord { is_closed, boot: self.boot, segment: segment.header.first, end, offsets, head }
     }
@@ -411,10 +413,10 @@ impl Journal for SegmentedJournal {
         if self.space() < self.options.space_bytes {
             self.extend(&self.last_segment())?;
         }
-        if self.is_mark_unsynced.swap(false, Ordering::Relaxed) {
+        if self.is_head_unsynced.swap(false, Ordering::Relaxed) {
             let (file, path) = {
                 let appender = self.appender.lock();
-                (appender.mark.file(), appender.mark.path().to_owned())
+                (appender.head_file.file(), appender.head_file.path().to_owned())
             };
             file.sync().map_err(|cause| storage(&path, "sync", cause))?;
         }
@@ -450,7 +452,7 @@ impl Journal for SegmentedJournal {
         let end = appender.tail.blocks_end();
         file.set_len(end).and_then(|()| file.sync()).map_err(failed)?;
         self.file_end.store(end, Ordering::Relaxed);
-        appender.mark.set(&self.mark(&segment, self.head(), true))
+        appender.head_file.write_durably(&self.head_record(&segment, self.head(), true))
     }
 
     fn remove_sections(

@@ -8,8 +8,8 @@ use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
 use crate::submission::{Detail, Receipt, Request};
 use crate::writer::{
-    Batch, Decided, KeyPrints, LedgerContext, Prepared, State, SubmissionParams, document_changes, execute,
-    undo,
+    Batch, Decided, KeyFingerprints, LedgerContext, Prepared, State, SubmissionParams, document_changes,
+    execute, undo,
 };
 
 /// Decides an atomic write. All of its entries go into this batch, which one append makes durable, or none do.
@@ -72,8 +72,9 @@ fn decide_commands(
         undo::include(state, *ledger);
         let params = SubmissionParams { now, detail: Detail::Ids };
         let program = programs.get(at).and_then(Option::as_ref);
-        let prints = KeyPrints::default();
-        let prepared = Prepared { request, at, program, several: false, prints, hint: &[] };
+        let key_fingerprints = KeyFingerprints::default();
+        let prepared =
+            Prepared { request, at, program, several: false, key_fingerprints, prefetched_accounts: &[] };
         let mut receipt = Receipt::EMPTY;
         let mut context = LedgerContext { state, ledger: *ledger, batch, written };
         let other = execute::command(&mut context, params, prepared, &mut receipt)?;

@@ -66,7 +66,7 @@ fn commit(engine: &Engine, batch: Batch, heads: Vec<(u32, LedgerHead)>) -> Resul
     if let Some(reason) = engine.stopped() {
         return Err(WriteError::Stopped { reason });
     }
-    let Batch { first, flush, chunks, rows, unhashed, submitted, .. } = batch;
+    let Batch { first, flush, chunks, rows, unhashed, queued_bytes: submitted, .. } = batch;
     if chunks.is_empty() {
         engine.hashes.feed.give_back(unhashed);
         return Ok(());

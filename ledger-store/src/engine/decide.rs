@@ -153,7 +153,7 @@ impl Commands<'_> {
                 prefetch::commands(context.state, context.ledger, &requests[at..end], &mut prefetched);
                 outcomes.resize_with(end, || Decided::Done(Receipt::EMPTY));
             }
-            let (prints, hint) = prefetched.take();
+            let (key_fingerprints, prefetched_accounts) = prefetched.take();
             if refused && *atomicity != Atomicity::Independent {
                 outcomes[at] = Decided::Cancelled;
                 continue;
@@ -166,7 +166,14 @@ impl Commands<'_> {
                 continue;
             }
             let program = self.programs.get(at).and_then(Option::as_ref);
-            let prepared = Prepared { request: &mut requests[at], at, program, several, prints, hint };
+            let prepared = Prepared {
+                request: &mut requests[at],
+                at,
+                program,
+                several,
+                key_fingerprints,
+                prefetched_accounts,
+            };
             let Decided::Done(receipt) = &mut outcomes[at] else {
                 unreachable!("the outcome was set to `Done` above")
             };

@@ -154,12 +154,12 @@ fn decide_jobs(
     let mut answers = Vec::with_capacity(jobs.len());
     loop {
         for job in jobs {
-            batch.submitted += job.bytes;
+            batch.queued_bytes += job.bytes;
             answers.push(decide::decide_work(engine, state, job.work, now, &mut batch, turn.is_some()));
         }
         // While a slow disk makes the previous batch durable, add the jobs that arrived meanwhile to this one.
         *turn = turn.take().or_else(|| engine.committer.try_lock_arc_for(FLUSH_TIMEOUT));
-        if turn.is_some() || batch.submitted >= BATCH_BYTES {
+        if turn.is_some() || batch.queued_bytes >= BATCH_BYTES {
             break;
         }
         let away;

@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 
 use ledger_core::script::Language;
 use ledger_core::{
-    AccountAddress, Asset, Command, CreateTransaction, IntoAmount, Metadata, Movement, NameError, Overdraft,
-    OverdraftLimit, Posting, Postings, Reference, Runtime, SchemaVersion, Script, SmolStr, Timestamp,
-    VariableValue,
+    AccountAddress, Asset, Command, CreateTransaction, ErrorWording, IntoAmount, Metadata, Movement,
+    NameError, Overdraft, OverdraftLimit, Posting, Postings, Reference, SchemaVersion, Script, SmolStr,
+    Timestamp, VariableValue,
 };
 
 use super::answer::{Committed, DryRun};
@@ -45,8 +45,8 @@ impl Ledger {
     /// ```
     pub fn template(&self, name: impl AsRef<str>) -> TransactionBuilder<'_, ByScript> {
         let name = SmolStr::new(name.as_ref());
-        let (variables, runtime, language) = (BTreeMap::new(), Runtime::default(), Language::NUMSCRIPT);
-        TransactionBuilder::of_movement(self, Movement::Template { name, variables, runtime, language })
+        let (variables, wording, language) = (BTreeMap::new(), ErrorWording::default(), Language::NUMSCRIPT);
+        TransactionBuilder::of_movement(self, Movement::Template { name, variables, wording, language })
     }
 }
 
@@ -64,13 +64,13 @@ pub enum ByScript {}
 /// their grammar are reported by `commit`.
 ///
 /// ```
-/// use ledger_store::{ledger_core::Runtime, prelude::*};
+/// use ledger_store::{ledger_core::ErrorWording, prelude::*};
 /// let ledger = Store::in_memory().ledger("main")?;
 /// let loan = ledger.transaction().posting("bank", "users:1", 500_00, "USD/2").allow_overdraft();
 /// let loan = loan.account_metadata("users:1", "loan", "USD/2 50000").metadata("kind", "loan");
 /// assert_eq!(loan.commit()?.postings[0].source.as_str(), "bank");
 /// let script = "send [USD/2 1] ( source = @users:2 destination = @users:1 )";
-/// let planned = ledger.script(script).runtime(Runtime::Interpreter).dry_run();
+/// let planned = ledger.script(script).error_wording(ErrorWording::Interpreter).dry_run();
 /// assert!(planned.is_err_and(|error| error.is_insufficient_funds()));
 /// # Ok::<(), LedgerError>(())
 /// ```
@@ -217,10 +217,10 @@ impl<'a> TransactionBuilder<'a, ByScript> {
 
     /// Selects the texts of the script's errors: those of the machine (the default) or of the interpreter. Both run the
     /// script the same way.
-    pub fn runtime(mut self, runtime: Runtime) -> Self {
+    pub fn error_wording(mut self, wording: ErrorWording) -> Self {
         match &mut self.create.movement {
-            Movement::Script(Script { runtime: chosen, .. }) | Movement::Template { runtime: chosen, .. } => {
-                *chosen = runtime;
+            Movement::Script(Script { wording: chosen, .. }) | Movement::Template { wording: chosen, .. } => {
+                *chosen = wording;
             }
             Movement::Postings(_) => unreachable!("it has a script"),
         }

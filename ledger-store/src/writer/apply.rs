@@ -117,7 +117,7 @@ fn append_log(
     rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });
     // A log without a key may still have the hash of its request.
     if let Some((text, request)) = PriorRequest::of(log).filter(|(text, _)| !text.is_empty()) {
-        let computed = hints.prints.idempotency;
+        let computed = hints.key_fingerprints.idempotency;
         key_rows::put_key(
             state,
             ledger,

@@ -19,8 +19,8 @@ pub(crate) struct Batch {
     pub(crate) unhashed: Unhashed,
     /// The ledgers that the batch changed.
     pub(crate) ledgers: Vec<u32>,
-    /// The queue memory of its commands in bytes.
-    pub(crate) submitted: usize,
+    /// Number of bytes that its commands took in the queue. A batch ends when they are many, and they are released with it.
+    pub(crate) queued_bytes: usize,
 }
 
 /// A state of the batch to which [`Batch::reset`] returns.
@@ -40,7 +40,7 @@ impl Batch {
             rows,
             unhashed,
             ledgers: Vec::new(),
-            submitted: 0,
+            queued_bytes: 0,
         }
     }
 

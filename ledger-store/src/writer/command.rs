@@ -4,7 +4,7 @@ use ledger_core::{Rejection, Timestamp};
 use ledger_journal::Position;
 
 use super::accounts::AccountHint;
-use super::prefetch::KeyPrints;
+use super::prefetch::KeyFingerprints;
 use crate::error::ReadError;
 use crate::scripts::Compiled;
 use crate::submission::{Detail, Receipt, Request};
@@ -30,9 +30,9 @@ pub(crate) struct Prepared<'a> {
     /// same hash.
     pub(crate) several: bool,
     /// The fingerprints of its keys, if known.
-    pub(crate) prints: KeyPrints,
+    pub(crate) key_fingerprints: KeyFingerprints,
     /// The prefetched accounts: source and destination of each posting. Empty if nothing was prefetched.
-    pub(crate) hint: &'a [AccountHint],
+    pub(crate) prefetched_accounts: &'a [AccountHint],
 }
 
 /// The outcome of a command before its batch is on disk.

@@ -75,7 +75,7 @@ fn find_prior(
     prepared: &Prepared<'_>,
 ) -> Result<Option<Decided>, ReadError> {
     let Some(have) = &prepared.request.idempotency else { return Ok(None) };
-    let used = load::used_key(context, have.key.as_str(), prepared.prints.idempotency)?;
+    let used = load::used_key(context, have.key.as_str(), prepared.key_fingerprints.idempotency)?;
     let Some((position, first)) = used else { return Ok(None) };
     if first.is_repeated_by(&have.hash, &prepared.request.command, prepared.several) {
         return Ok(Some(Decided::Replay { position, offset: 0 }));
@@ -96,7 +96,7 @@ fn execute_new(
 ) -> Result<(), Stop<Rejection>> {
     let ledger = context.ledger;
     let SubmissionParams { now, detail } = params;
-    let Prepared { request, at, program, prints, hint, .. } = prepared;
+    let Prepared { request, at, program, key_fingerprints, prefetched_accounts, .. } = prepared;
     let Request { command, idempotency, schema_version, preconditions } = request;
     check_preconditions(context, preconditions.as_deref())?;
     let schema = requested_schema(context.state, ledger, schema_version.as_deref())?;
@@ -105,9 +105,10 @@ fn execute_new(
     let schemas = context.state.ledgers[ledger].counters().schemas;
     let mut violation = resolve(command, named, schemas > 0, context.state.enforcement)?;
     run_script(context, now, command, program)?;
-    let mut loaded = Loaded { hints: Hints { prints, ..Hints::default() }, facts: Facts::default() };
+    let mut loaded =
+        Loaded { hints: Hints { key_fingerprints, ..Hints::default() }, facts: Facts::default() };
     let date = date(context.state, ledger, now);
-    let slots = load::facts(context, hint, command, schema, date, &mut loaded)?;
+    let slots = load::facts(context, prefetched_accounts, command, schema, date, &mut loaded)?;
     let Loaded { facts, hints } = &mut loaded;
     let decision = decide(command, &slots, facts, date)?;
     if let Some((version, schema)) = named {

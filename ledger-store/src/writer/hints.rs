@@ -5,7 +5,7 @@ use ledger_index::SharedBytes;
 use smallvec::SmallVec;
 
 use super::locate::Located;
-use super::prefetch::KeyPrints;
+use super::prefetch::KeyFingerprints;
 use crate::documents::TransactionDocument;
 
 /// The state of the accounts, the transaction, the document or the schema that an entry changes. The writer finds it with
@@ -20,7 +20,7 @@ pub(crate) struct Hints {
     /// The stored value that the entry replaces, if the entry writes a document or a schema and there is one.
     pub(crate) stored: Option<SharedBytes>,
     /// Fingerprints of the idempotency key and the reference, if they were computed before.
-    pub(crate) prints: KeyPrints,
+    pub(crate) key_fingerprints: KeyFingerprints,
     /// Default metadata from the schema's chart for each account that no earlier entry used, ascending by address.
     pub(crate) defaults: Vec<(AccountAddress, Metadata)>,
 }

@@ -145,7 +145,8 @@ fn reference_taken(
 ) -> Result<bool, ReadError> {
     let LedgerContext { state, ledger, batch, written } = context;
     let space = key_space(*ledger, KeyKind::Reference);
-    let fingerprint = *hints.prints.reference.get_or_insert_with(|| state.fingerprints.of(space, reference));
+    let fingerprint =
+        *hints.key_fingerprints.reference.get_or_insert_with(|| state.fingerprints.of(space, reference));
     let probe = (space, fingerprint);
     if state.known.prove_absent(probe) {
         return Ok(false);

@@ -55,7 +55,7 @@ pub(crate) use context::LedgerContext;
 pub(crate) use hints::PriorTransaction;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use miscount::Miscount;
-pub(crate) use prefetch::{COMMANDS_PREFETCHED, KeyPrints, Prefetched};
+pub(crate) use prefetch::{COMMANDS_PREFETCHED, KeyFingerprints, Prefetched};
 pub(crate) use state::State;
 pub(crate) use used_numbers::UsedNumbers;
 pub(crate) use written_entries::WrittenEntries;

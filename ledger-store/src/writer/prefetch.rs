@@ -13,7 +13,7 @@ pub(crate) const COMMANDS_PREFETCHED: usize = 16;
 
 /// The fingerprints of the keys of a command, if they were computed already.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct KeyPrints {
+pub(crate) struct KeyFingerprints {
     pub(crate) idempotency: Option<u64>,
     pub(crate) reference: Option<u64>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct KeyPrints {
 #[derive(Default)]
 pub(crate) struct Prefetched {
     /// The fingerprints of each command's keys, and the number of its items in `ends`.
-    commands: SmallVec<[(KeyPrints, usize); COMMANDS_PREFETCHED]>,
+    commands: SmallVec<[(KeyFingerprints, usize); COMMANDS_PREFETCHED]>,
     /// The prefetched sources and destinations of postings.
     ends: SmallVec<[AccountHint; 2 * COMMANDS_PREFETCHED]>,
     /// Number of commands and of ends that were taken.
@@ -37,11 +37,11 @@ impl Prefetched {
 
     /// Returns the results for the next command: the fingerprints of its keys and, for each of its postings, the
     /// prefetched source and destination.
-    pub(crate) fn take(&mut self) -> (KeyPrints, &[AccountHint]) {
+    pub(crate) fn take(&mut self) -> (KeyFingerprints, &[AccountHint]) {
         let (command, first) = self.taken;
-        let (prints, ends) = self.commands[command];
+        let (key_fingerprints, ends) = self.commands[command];
         self.taken = (command + 1, first + ends);
-        (prints, &self.ends[first..first + ends])
+        (key_fingerprints, &self.ends[first..first + ends])
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn commands(state: &State, ledger: u32, requests: &[Request], prefetc
         let idempotency = request.idempotency.as_ref();
         let idempotency = idempotency.map(|have| probe(KeyKind::Idempotency, have.key.as_str()));
         let Command::CreateTransaction(create) = &request.command else {
-            commands.push((KeyPrints { idempotency, reference: None }, 0));
+            commands.push((KeyFingerprints { idempotency, reference: None }, 0));
             continue;
         };
         let reference = create.reference.as_ref();
@@ -75,7 +75,7 @@ pub(crate) fn commands(state: &State, ledger: u32, requests: &[Request], prefetc
                 addresses.push(posting.destination.as_str());
             }
         }
-        commands.push((KeyPrints { idempotency, reference }, addresses.len() - before));
+        commands.push((KeyFingerprints { idempotency, reference }, addresses.len() - before));
     }
     // The metadata is in memory that the submitting thread has written.
     let mut seen = requests.iter().fold(0, |seen, request| match &request.command {

@@ -59,7 +59,7 @@ pub(super) fn apply(
     give_account_metadata(application, transaction)?;
     // Do this last: it writes to memory that is not cached, and copies right after it would stall.
     if let Some(reference) = transaction.reference {
-        let (computed, key) = (hints.prints.reference, (reference, id, None));
+        let (computed, key) = (hints.key_fingerprints.reference, (reference, id, None));
         key_rows::put_key(application.state, ledger, KeyKind::Reference, computed, key, application.rows);
     }
     if let Some(reverted) = transaction.reverts {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use ledger_core::script::Language;
 use ledger_core::{
-    AccountAddress, Amount, BucketName, Command, CreateTransaction, Idempotency, IdempotencyKey,
-    InsertSchema, LedgerName, LedgerOptions, Metadata, MetadataValue, Movement, Overdraft, Posting, Postings,
-    Preconditions, Reference, RevertDate, RevertTransaction, Runtime, SmolStr, Target, Timestamp,
+    AccountAddress, Amount, BucketName, Command, CreateTransaction, ErrorWording, Idempotency,
+    IdempotencyKey, InsertSchema, LedgerName, LedgerOptions, Metadata, MetadataValue, Movement, Overdraft,
+    Posting, Postings, Preconditions, Reference, RevertDate, RevertTransaction, SmolStr, Target, Timestamp,
     TransactionId, VariableValue,
 };
 use ledger_store::{Atomicity, Detail, Mode, Request, Submission};
@@ -416,8 +416,8 @@ impl<'a> Workload<'a> {
             ("amount".to_owned(), VariableValue::Text(format!("COIN {}", self.rng.below(100)))),
         ];
         let name = if self.rng.one_in(6) { "refund" } else { "pay" }.into();
-        let (runtime, language) = (Runtime::default(), Language::NUMSCRIPT);
-        Movement::Template { name, variables: variables.into(), runtime, language }
+        let (wording, language) = (ErrorWording::default(), Language::NUMSCRIPT);
+        Movement::Template { name, variables: variables.into(), wording, language }
     }
 
     fn posting(&mut self) -> Posting {

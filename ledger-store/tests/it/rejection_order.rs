@@ -8,9 +8,9 @@ use ledger_core::limits::{ADDRESS_BYTES_MAX, METADATA_BYTES_MAX, POSTINGS_MAX, P
 use ledger_core::schema::{Enforcement, Schema};
 use ledger_core::script::Language;
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CreateTransaction, Idempotency, IdempotencyKey, InsertSchema,
-    LedgerName, LedgerOptions, LegacyRules, Mapping, Metadata, Movement, Overdraft, PastDates, Posting,
-    Preconditions, Reference, Rejection, RevertDate, RevertTransaction, Rules, Runtime, SchemaVersion,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, ErrorWording, Idempotency, IdempotencyKey,
+    InsertSchema, LedgerName, LedgerOptions, LegacyRules, Mapping, Metadata, Movement, Overdraft, PastDates,
+    Posting, Preconditions, Reference, Rejection, RevertDate, RevertTransaction, Rules, SchemaVersion,
     Script, Target, Timestamp, TransactionId,
 };
 use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission};
@@ -83,8 +83,8 @@ fn with_script(text: &str) -> CreateTransaction {
 }
 
 fn by_template(name: &str) -> CreateTransaction {
-    let (variables, runtime, language) = (BTreeMap::default(), Runtime::Machine, Language::NUMSCRIPT);
-    let movement = Movement::Template { name: name.into(), variables, runtime, language };
+    let (variables, wording, language) = (BTreeMap::default(), ErrorWording::Machine, Language::NUMSCRIPT);
+    let movement = Movement::Template { name: name.into(), variables, wording, language };
     CreateTransaction { movement, ..with_postings([]) }
 }
 

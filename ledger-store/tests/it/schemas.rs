@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ledger_core::schema::{Enforcement, Schema};
 use ledger_core::script::Language;
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CreateTransaction, FilterOf, InsertSchema, LedgerName,
-    LedgerOptions, LogEntry, LogId, LogPayload, Metadata, Movement, Posting, Postings, Rejection, Runtime,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, ErrorWording, FilterOf, InsertSchema,
+    LedgerName, LedgerOptions, LogEntry, LogId, LogPayload, Metadata, Movement, Posting, Postings, Rejection,
     SchemaVersion, Target, VariableValue, WireHash,
 };
 use ledger_store::{
@@ -70,7 +70,7 @@ fn by_template(name: &str, to: &str) -> Command {
         movement: Movement::Template {
             name: name.into(),
             variables: [("to".to_owned(), VariableValue::Text(to.to_owned()))].into(),
-            runtime: Runtime::Machine,
+            wording: ErrorWording::Machine,
             language: Language::NUMSCRIPT,
         },
         ..CreateTransaction::of(Postings::new())

@@ -29,8 +29,8 @@ use crate::integrations::events::commits::Commits;
 use crate::integrations::pipelines::PipelineMonitor;
 use crate::integrations::pipelines::exporter::ExporterPolicy;
 use crate::limits::{
-    BULK_PART, EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX, LONG_WRITES_MAX,
-    PAGE_BYTES_MAX,
+    COMMANDS_PER_PART, EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX,
+    LONG_WRITES_MAX, PAGE_BYTES_MAX,
 };
 use crate::log::refusals::Refusals;
 use crate::log::warning_limiter::WarningLimiter;
@@ -229,7 +229,7 @@ impl App {
     /// Submits commands to the writer, and waits for the durable outcomes without blocking the thread. One long
     /// submission is at the writer at a time, so that shorter ones wait for few commands.
     pub(crate) async fn submit(&self, submission: Submission) -> Result<Vec<Outcome>, ApiError> {
-        let is_long = submission.requests.len() > BULK_PART;
+        let is_long = submission.requests.len() > COMMANDS_PER_PART;
         let _slot = if is_long { self.0.long_writes.acquire().await.ok() } else { None };
         let (answer, answered) = oneshot::channel();
         let ledger = submission.ledger.clone();
@@ -418,7 +418,7 @@ mod tests {
         let app = app(&store);
         // As if a long write were at the writer.
         let at_writer = app.0.long_writes.acquire().await.expect("a slot");
-        let long = first_log(&app, BULK_PART + 1);
+        let long = first_log(&app, COMMANDS_PER_PART + 1);
         let short = async {
             let log = first_log(&app, 1).await;
             drop(at_writer);

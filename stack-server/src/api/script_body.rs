@@ -1,6 +1,6 @@
 //! The script in request bodies of v1 and v2, and its conversion into the script that a ledger runs.
 
-use ledger_core::{Runtime, Script, VariableValue};
+use ledger_core::{ErrorWording, Script, VariableValue};
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
 
@@ -32,7 +32,7 @@ impl ScriptBody<'_> {
 
     /// Converts the body. Keeps a variable whose value has no known type: the ledger refuses it when it checks the
     /// variables.
-    pub(crate) fn into_script(self, runtime: Runtime, forms: Forms) -> Script {
+    pub(crate) fn into_script(self, wording: ErrorWording, forms: Forms) -> Script {
         let variables = self.variables.0.into_iter().map(|(Text(name), value)| {
             let value = match (variable(value), forms) {
                 (VariableValue::Number(text) | VariableValue::Monetary(text), Forms::Texts) => {
@@ -43,7 +43,7 @@ impl ScriptBody<'_> {
             (name.into_owned(), value)
         });
         let (variables, plain) = (variables.collect(), self.plain.0.into_owned());
-        Script { variables, plain, runtime, ..Script::default() }
+        Script { variables, plain, wording, ..Script::default() }
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
     fn values(variables: &str, forms: Forms) -> Vec<VariableValue> {
         let body = format!(r#"{{"plain":"x","vars":{{{variables}}}}}"#);
         let Object(body) = json::first::<Object<ScriptBody<'_>>>(body.as_bytes()).expect("well-formed");
-        body.into_script(Runtime::Machine, forms).variables.into_values().collect()
+        body.into_script(ErrorWording::Machine, forms).variables.into_values().collect()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use ledger_core::schema::Enforcement;
-use ledger_core::{FilterOf, LedgerName, Runtime};
+use ledger_core::{ErrorWording, FilterOf, LedgerName};
 use ledger_store::{Deleted, Direction, PageRequest, Start};
 
 use crate::api::context::Context;
@@ -90,7 +90,7 @@ fn write_experimental_features(json: &mut Json, settings: &Settings) {
     let flags = [
         ("experimental-features", settings.experimental_features),
         ("experimental-exporters", settings.experimental_exporters),
-        ("experimental-numscript-interpreter", settings.runtime == Runtime::Interpreter),
+        ("experimental-numscript-interpreter", settings.script_wording == ErrorWording::Interpreter),
     ];
     let on: Vec<&str> = flags.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();
     if on.is_empty() {

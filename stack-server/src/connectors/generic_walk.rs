@@ -19,7 +19,7 @@ pub(super) struct WalkPosition {
     pub(super) page: u64,
     /// The newest date so far.
     newest: String,
-    /// Hash of the rows of the previous page, in any order.
+    /// Hash of the rows of the previous page, in any order; of the last response for the first page, until that is confirmed.
     digest: String,
     /// Hash of a row that the first page from this date must contain; empty if none is known.
     anchor: String,
@@ -27,9 +27,9 @@ pub(super) struct WalkPosition {
     last: String,
     /// Number of repeated requests for this page.
     tries: u64,
-    /// True if the dates of some pages were out of order. The walk then does not prove that it found all records
-    /// between them.
-    is_mixed: bool,
+    /// True if the dates of some pages were out of order, so that records between them may have been missed. The next walk
+    /// then begins where this one began.
+    is_unproven: bool,
 }
 
 impl WalkPosition {
@@ -44,13 +44,14 @@ impl WalkPosition {
             anchor: context.state_member("anchor"),
             last: context.state_member("last"),
             tries: context.state_member("tries").parse().unwrap_or(0),
-            is_mixed: context.state_member("mixed") == "true",
+            is_unproven: context.state_member("mixed") == "true",
         }
     }
 
-    /// Returns the same position, in a walk that proves nothing.
+    /// Returns the same position in a walk whose pages cannot prove that they found everything, because the provider
+    /// ignores the number of the page.
     pub(super) fn without_proof(self) -> Self {
-        Self { is_mixed: true, ..self }
+        Self { is_unproven: true, ..self }
     }
 
     /// Returns the position as the state of a task.
@@ -63,7 +64,7 @@ impl WalkPosition {
         json.raw("\"page\":\"").integer(self.page).raw("\",\"newest\":").string(&self.newest);
         json.raw(",\"digest\":").string(&self.digest).raw(",\"anchor\":").string(&self.anchor);
         json.raw(",\"last\":").string(&self.last);
-        json.raw(",\"tries\":\"").integer(self.tries).raw("\",\"mixed\":").boolean(self.is_mixed).raw("}");
+        json.raw(",\"tries\":\"").integer(self.tries).raw("\",\"mixed\":").boolean(self.is_unproven).raw("}");
         json.into_string()
     }
 
@@ -82,7 +83,7 @@ impl WalkPosition {
             let is_torn = self.page == 1 && !self.anchor.is_empty() && !hashes.contains(&self.anchor);
             let is_early = Timestamp::parse(&self.since)
                 .is_ok_and(|since| dates.iter().any(|at| seconds(*at) < seconds(since)));
-            let is_shuffled = !self.is_mixed && !dates.is_sorted();
+            let is_shuffled = !self.is_unproven && !dates.is_sorted();
             if is_unconfirmed || is_repeated || is_torn || is_early || is_shuffled {
                 let digest = if is_first { digest } else { self.digest.clone() };
                 return Some(Self { tries: self.tries + 1, digest, ..self.clone() });
@@ -91,10 +92,10 @@ impl WalkPosition {
         if is_repeated {
             return None;
         }
-        let is_mixed = self.is_mixed || !dates.is_sorted();
+        let is_unproven = self.is_unproven || !dates.is_sorted();
         let newest = dates.iter().fold(self.newest.clone(), |newest, at| later(&newest, *at));
         let last = hashes.last().cloned().unwrap_or_default();
-        Some(match next_bound(&self.since, dates).filter(|_| !is_mixed) {
+        Some(match next_bound(&self.since, dates).filter(|_| !is_unproven) {
             Some(since) => Self { since, page: 1, newest, anchor: last.clone(), last, ..Self::default() },
             None => Self {
                 since: self.since.clone(),
@@ -104,7 +105,7 @@ impl WalkPosition {
                 anchor: self.anchor.clone(),
                 last,
                 tries: 0,
-                is_mixed,
+                is_unproven,
             },
         })
     }
@@ -112,7 +113,7 @@ impl WalkPosition {
     /// Returns the state at the end of a walk. The next walk begins at the newest date, or where this walk began if its
     /// pages proved nothing.
     pub(super) fn end(&self, since_member: &str) -> String {
-        let is_proven = !self.is_mixed && !self.last.is_empty();
+        let is_proven = !self.is_unproven && !self.last.is_empty();
         let (from, anchor) = match Timestamp::parse(&self.newest) {
             Ok(newest) if is_proven => (later(&self.since, newest), &self.last),
             _ => (self.since.clone(), &self.anchor),
@@ -215,7 +216,7 @@ mod tests {
             assert_eq!(place, WalkPosition { tries: 1, ..expected.clone() }, "{wrong:?}");
         }
         let place = walk(&[&[1, 2], &[1, 2], &[5, 6], &[2, 3]]).expect("a place");
-        assert_eq!((place.since, place.is_mixed), (at(3).to_string(), false));
+        assert_eq!((place.since, place.is_unproven), (at(3).to_string(), false));
     }
 
     #[test]
@@ -223,7 +224,7 @@ mod tests {
         let turned: &[i64] = &[4, 2, 3];
         let place =
             walk(&[&[1, 2], &[1, 2], turned, turned, turned, turned, turned, turned]).expect("a place");
-        assert_eq!((place.page, &*place.since, place.is_mixed), (2, &*at(2).to_string(), true));
+        assert_eq!((place.page, &*place.since, place.is_unproven), (2, &*at(2).to_string(), true));
         let bound = format!("\"last_updated_at\":\"{}\"", at(2));
         assert!(place.end(STATE_KEY).contains(&bound));
     }

@@ -1,7 +1,7 @@
 //! Codes and texts of refused commands, as clients of API v2 know them. `api::ledger_v1::error` has those of v1.
 
 use ledger_core::script::ErrorClass;
-use ledger_core::{AccountAddress, Rejection, Runtime};
+use ledger_core::{AccountAddress, ErrorWording, Rejection};
 
 use super::error::{ApiError, Code};
 
@@ -27,7 +27,7 @@ fn code(rejection: &Rejection) -> Code {
         | Rejection::AccountOutsideChart { .. } => Code::Validation,
         Rejection::SchemaNotSpecified => Code::SchemaNotSpecified,
         Rejection::SchemaExists { .. } => Code::SchemaAlreadyExists,
-        Rejection::Script { error, runtime } => script_code(error.kind.class(), *runtime),
+        Rejection::Script { error, wording } => script_code(error.kind.class(), *wording),
         Rejection::MetadataOverride { .. } => Code::MetadataOverride,
         Rejection::TransactionNotFound { .. }
         | Rejection::MetadataKeyNotFound { .. }
@@ -42,12 +42,12 @@ fn code(rejection: &Rejection) -> Code {
 }
 
 /// Returns the code of a failed script. Only clients that chose the interpreter know its codes.
-fn script_code(class: ErrorClass, runtime: Runtime) -> Code {
-    match (class, runtime) {
+fn script_code(class: ErrorClass, wording: ErrorWording) -> Code {
+    match (class, wording) {
         (ErrorClass::Funds, _) => Code::InsufficientFund,
-        (ErrorClass::Syntax, Runtime::Interpreter) => Code::InterpreterParse,
-        (_, Runtime::Interpreter) => Code::InterpreterRuntime,
-        (_, Runtime::Machine) => Code::CompilationFailed,
+        (ErrorClass::Syntax, ErrorWording::Interpreter) => Code::InterpreterParse,
+        (_, ErrorWording::Interpreter) => Code::InterpreterRuntime,
+        (_, ErrorWording::Machine) => Code::CompilationFailed,
     }
 }
 

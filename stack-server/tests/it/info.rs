@@ -1,6 +1,6 @@
 //! The release, health and description of the service, and its headers for browsers.
 
-use ledger_core::Runtime;
+use ledger_core::ErrorWording;
 use serde_json::json;
 use stack_server::Settings;
 
@@ -36,7 +36,7 @@ fn clients_find_the_form_of_their_release() {
 fn lists_the_experimental_flags_that_are_on() {
     let mut settings = Settings::default();
     settings.experimental_features = true;
-    settings.runtime = Runtime::Interpreter;
+    settings.script_wording = ErrorWording::Interpreter;
     let server = TestServer::with(settings.clone());
     let on =
         |server: &TestServer| server.get("/v2/_info").is(200).json()["data"]["experimentalFeatures"].clone();

@@ -1,6 +1,6 @@
 //! Settings of the operator that are visible in responses.
 
-use ledger_core::Runtime;
+use ledger_core::ErrorWording;
 use stack_server::Settings;
 
 use crate::client::TestServer;
@@ -29,7 +29,7 @@ fn read_only_server_refuses_every_write_first() {
 #[test]
 fn scripts_use_default_runtime_of_server() {
     let mut settings = Settings::default();
-    settings.runtime = Runtime::Interpreter;
+    settings.script_wording = ErrorWording::Interpreter;
     let server = TestServer::with(settings);
     server.post("/v2/main", "").is(204);
     let script = |runtime: &str| format!(r#"{{"script":{{"plain":"send"}}{runtime}}}"#);

@@ -63,7 +63,7 @@ impl<'t> Assets<'t> {
         let mut differ = Ok(());
         match (self.nodes[wanted as usize], self.nodes[found as usize]) {
             (Node::Known(expected), Node::Known(got)) if expected != got => differ = Err((expected, got)),
-            // Link both ways round to the variable that was found, because later expressions use it.
+            // The root is the variable with the known asset; of two unknown ones, the wanted one.
             (_, Node::Known(_)) => self.nodes[wanted as usize] = Node::Same(found),
             _ => self.nodes[found as usize] = Node::Same(wanted),
         }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::chunk::encode;
 use crate::frame::FRAMES_START;
-use crate::record::{MARK, path_of};
+use crate::record::{HEAD_FILE, path_of};
 
 /// Creates a disk with a closed journal of several segments. Returns it with the content of the journal.
 fn closed_journal() -> (SimDisk, Vec<ChunkDraft>) {
@@ -48,9 +48,9 @@ fn a_missing_segment_is_named() {
 #[test]
 fn a_missing_mark_is_named() {
     let (disk, _) = closed_journal();
-    disk.remove(&dir().join(MARK)).unwrap();
+    disk.remove(&dir().join(HEAD_FILE)).unwrap();
     match open(&disk).unwrap_err() {
-        JournalError::Missing { path, .. } => assert_eq!(path, dir().join(MARK)),
+        JournalError::Missing { path, .. } => assert_eq!(path, dir().join(HEAD_FILE)),
         other => panic!("{other}"),
     }
 }
@@ -82,7 +82,7 @@ fn a_file_without_bytes_is_damage_and_not_new() {
         }
         assert!(disk.bytes(&emptied).unwrap().is_empty(), "it is left as it was");
     }
-    disk.set_bytes(&dir().join(MARK), Vec::new()).unwrap();
+    disk.set_bytes(&dir().join(HEAD_FILE), Vec::new()).unwrap();
     assert!(matches!(open(&disk).unwrap_err(), JournalError::Damaged { .. }));
 }
 
@@ -168,7 +168,7 @@ fn open_and_compare(disk: &SimDisk, all: &[ChunkDraft]) -> Result<(), JournalErr
     Ok(())
 }
 
-/// Returns the files with entries, and the mark.
+/// Returns the files with entries, and `HEAD`.
 fn files(disk: &SimDisk) -> Vec<PathBuf> {
     disk.list(&dir()).unwrap().into_iter().map(|name| dir().join(name)).collect()
 }
@@ -197,7 +197,7 @@ fn damaged_bytes_are_never_served() {
 #[test]
 fn damage_of_one_record_of_the_mark_is_harmless() {
     for (disk, all) in [closed_journal(), killed_journal()] {
-        let path = dir().join(MARK);
+        let path = dir().join(HEAD_FILE);
         let bytes = disk.bytes(&path).unwrap();
         for offset in (0..106).chain(4096..4096 + 106) {
             let disk = disk.copy();
@@ -281,7 +281,7 @@ fn an_older_journal_is_not_taken_for_the_whole() {
     let all = fill(&journal, 1);
     assert!(!all.is_empty());
     drop(journal);
-    // Combine an older version of the segment with the current mark, on the same boot and after a power cut.
+    // Combine an older version of the segment with the current `HEAD`, on the same boot and after a power cut.
     let path = segments(&disk).pop().unwrap();
     for disk in [disk.copy(), disk.after_power_cut(0)] {
         disk.set_bytes(&path, before.bytes(&path).unwrap()).unwrap();

@@ -16,14 +16,14 @@ fn large() -> SegmentOptions {
     SegmentOptions { segment_bytes: 1 << 20, ..small() }
 }
 
-/// Returns the offset after the last acknowledged frame, according to the mark on this disk.
+/// Returns the offset after the last acknowledged frame, according to `HEAD` on this disk.
 fn acknowledged_end(disk: &SimDisk) -> u64 {
     let location = JournalLocation { disk: Arc::new(disk.clone()), dir: dir(), identity: identity() };
     HeadFile::open(&location).unwrap().1.end
 }
 
 /// A disk whose last operation was an append of several chunks, and the offsets where its bytes begin and end. The
-/// mark records it only if `is_marked`.
+/// record in `HEAD` has it only if `is_marked`.
 struct LastWrite {
     disk: SimDisk,
     before: Vec<ChunkDraft>,
@@ -126,7 +126,7 @@ fn never_drops_acknowledged_bytes() {
     let write = last_write(true);
     for disk in [write.disk.copy(), write.disk.after_power_cut(4)] {
         let is_same_boot = disk.boot_id() == write.disk.boot_id();
-        // A power cut may remove the newest mark, which was not synced.
+        // A power cut may remove the newest `HEAD`, which was not synced.
         if !is_same_boot && acknowledged_end(&disk) < write.end as u64 {
             continue;
         }
@@ -162,7 +162,7 @@ fn a_bad_record_before_a_good_one_is_damage() {
     fill(&journal, 6);
     drop(journal);
     let end = acknowledged_end(&disk) as usize;
-    // The mark shows nothing, and still only the last write may be dropped.
+    // `HEAD` shows nothing, and still only the last write may be dropped.
     disk.set_bytes(&dir().join("HEAD"), mark).unwrap();
     let last_start = 3 * SECTOR_BYTES as usize;
     for sector in 1..(end - last_start) / SECTOR_BYTES as usize {

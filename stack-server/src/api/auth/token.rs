@@ -1,4 +1,4 @@
-//! The token endpoint.
+//! The endpoints that issue, revoke and inspect tokens.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,7 +58,7 @@ async fn caller(
 }
 
 /// Authenticates the client like [`caller`], for grants where clients expect a description of the error.
-async fn caller_told(
+async fn caller_with_description(
     context: &Context<'_>,
     authority: &Arc<Authority>,
     form: &Form,
@@ -104,7 +104,7 @@ async fn authorization_code(
     authority: &Arc<Authority>,
     form: &Form,
 ) -> Result<Tokens, OAuthError> {
-    let caller = caller_told(context, authority, form).await?;
+    let caller = caller_with_description(context, authority, form).await?;
     let [code, redirect_uri] = ["code", "redirect_uri"].map(|name| form.need(name).map(str::to_owned));
     let (code, redirect_uri) = (code?, redirect_uri?);
     let verifier = form.get("code_verifier").map(str::to_owned);
@@ -118,7 +118,7 @@ async fn refresh_token(
     authority: &Arc<Authority>,
     form: &Form,
 ) -> Result<Tokens, OAuthError> {
-    let caller = caller_told(context, authority, form).await?;
+    let caller = caller_with_description(context, authority, form).await?;
     let token = form.need("refresh_token")?.to_owned();
     let scope = form.get("scope").map(str::to_owned);
     let signer = authority.clone();

@@ -17,8 +17,8 @@ static LIST: ListSpec = ListSpec {
     resource: Resource::Accounts,
     parameters: &["after", "address", "balance", "balanceOperator", "balance_operator"],
     metadata: true,
-    ascends_later: true,
-    ignored_by_counts: &["after", "balance", "balanceOperator", "balance_operator"],
+    ascends_for_2_4: true,
+    ignored_by_1_10_counts: &["after", "balance", "balanceOperator", "balance_operator"],
     select,
 };
 

@@ -16,8 +16,8 @@ static LIST: ListSpec = ListSpec {
     resource: Resource::Accounts,
     parameters: &["after", "address"],
     metadata: false,
-    ascends_later: true,
-    ignored_by_counts: &[],
+    ascends_for_2_4: true,
+    ignored_by_1_10_counts: &[],
     select,
 };
 

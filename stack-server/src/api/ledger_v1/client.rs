@@ -1,4 +1,5 @@
-//! Returns the client of a request.
+//! The client of a request, which decides about the form of the response: clients of different releases read different
+//! ones.
 
 use hyper::header::{HeaderMap, USER_AGENT};
 
@@ -39,8 +40,8 @@ impl Client {
     /// Returns whether the client expects the responses of 2.4: counts with 204, accounts in ascending order, logs in
     /// the form of v2.
     pub(crate) fn is_2_4(self) -> bool {
-        let is_meant = self.is_shipped || (self.release.is_none() && self.compat == Compat::V2_4);
-        is_meant && !self.is_stack
+        let expects_2_4 = self.is_shipped || (self.release.is_none() && self.compat == Compat::V2_4);
+        expects_2_4 && !self.is_stack
     }
 
     /// Returns whether the client only knows the responses of 1.10.

@@ -29,9 +29,9 @@ pub(crate) struct ListSpec {
     /// True if the list accepts `metadata[…]` parameters.
     pub(crate) metadata: bool,
     /// True if the rows are in ascending order for clients of 2.4, which use only cursors for paging.
-    pub(crate) ascends_later: bool,
+    pub(crate) ascends_for_2_4: bool,
     /// The parameters that a count of 1.10 ignores.
-    pub(crate) ignored_by_counts: &'static [&'static str],
+    pub(crate) ignored_by_1_10_counts: &'static [&'static str],
     /// Converts the parameters to conditions. Checks them in the order of `parameters`.
     pub(crate) select: fn(&Parameters) -> Result<Vec<FilterNode>, ApiError>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Parameters(Vec<(String, String)>);
 impl Parameters {
     /// Takes the parameters of the list from a request.
     pub(crate) fn of(context: &Context<'_>, spec: &ListSpec) -> Self {
-        let ascends = spec.ascends_later && Client::of(context).is_2_4();
+        let ascends = spec.ascends_for_2_4 && Client::of(context).is_2_4();
         let read = |name: &str| {
             let is_read = spec.parameters.contains(&name) && !(ascends && name == "after");
             is_read || (spec.metadata && metadata_key(name).is_some())
@@ -116,7 +116,7 @@ pub(crate) fn count_filter<R: Selects>(
 ) -> Result<FilterOf<R>, ApiError> {
     let mut parameters = Parameters::of(context, spec);
     if !Client::of(context).is_2_4() {
-        parameters.0.retain(|(name, _)| !spec.ignored_by_counts.contains(&name.as_str()));
+        parameters.0.retain(|(name, _)| !spec.ignored_by_1_10_counts.contains(&name.as_str()));
     }
     let filter = filter(spec, &parameters)?;
     FilterOf::try_from(filter).map_err(|error| ApiError::fault(&error.to_string()))
@@ -182,7 +182,7 @@ impl List {
             return Err(ApiError::validation(message));
         }
         let mut query = first_page(page_size, text);
-        if spec.ascends_later && is_2_4 {
+        if spec.ascends_for_2_4 && is_2_4 {
             query.direction = Direction::Ascending;
         }
         Ok(Self { spec, ledger, query, filter })

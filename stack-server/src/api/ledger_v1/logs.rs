@@ -23,8 +23,8 @@ static LIST: ListSpec = ListSpec {
     resource: Resource::Logs,
     parameters: &["after", "startTime", "start_time", "endTime", "end_time"],
     metadata: false,
-    ascends_later: false,
-    ignored_by_counts: &[],
+    ascends_for_2_4: false,
+    ignored_by_1_10_counts: &[],
     select,
 };
 

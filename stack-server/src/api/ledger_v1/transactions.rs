@@ -39,8 +39,8 @@ static LIST: ListSpec = ListSpec {
         "end_time",
     ],
     metadata: true,
-    ascends_later: false,
-    ignored_by_counts: &["after"],
+    ascends_for_2_4: false,
+    ignored_by_1_10_counts: &["after"],
     select,
 };
 

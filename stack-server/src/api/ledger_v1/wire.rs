@@ -1,8 +1,8 @@
 //! The request bodies of v1, and their conversion into commands.
 
 use ledger_core::{
-    AccountAddress, Amount, AmountError, Asset, CreateTransaction, Metadata, Movement, Posting, Postings,
-    Reference, Rules, Runtime, Timestamp,
+    AccountAddress, Amount, AmountError, Asset, CreateTransaction, ErrorWording, Metadata, Movement, Posting,
+    Postings, Reference, Rules, Timestamp,
 };
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
@@ -96,7 +96,7 @@ impl TransactionBody<'_> {
             let postings = postings(&self.postings, |at, reason| format!("invalid posting {at}: {reason}"))?;
             Movement::Postings(postings)
         } else {
-            Movement::Script(script.into_script(Runtime::Machine, Forms::Types))
+            Movement::Script(script.into_script(ErrorWording::Machine, Forms::Types))
         };
         self.common.into_create(movement, rules)
     }
@@ -147,8 +147,10 @@ impl RunBody<'_> {
     ///
     /// Returns `VALIDATION` if a field is malformed.
     pub(crate) fn into_create(self, rules: Rules) -> Result<CreateTransaction, ApiError> {
-        self.common
-            .into_create(Movement::Script(self.script.into_script(Runtime::Machine, Forms::Types)), rules)
+        self.common.into_create(
+            Movement::Script(self.script.into_script(ErrorWording::Machine, Forms::Types)),
+            rules,
+        )
     }
 }
 

@@ -15,7 +15,7 @@ use crate::api::ledger_v2::transactions::answers_effective_volumes;
 use crate::api::ledger_v2::{bulk_script, write};
 use crate::http::error::{ApiError, Code, Profile};
 use crate::http::response::{Json, Numbers, Reply};
-use crate::limits::{ATOMIC_COMMANDS_MAX, BULK_PART};
+use crate::limits::{ATOMIC_COMMANDS_MAX, COMMANDS_PER_PART};
 use crate::shapes::transaction::write_recorded;
 
 const JSON_ARRAY: &str = "application/json";
@@ -65,11 +65,13 @@ async fn elements(context: &Context<'_>) -> Result<Elements, ApiError> {
     let content_type = context.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let content_type = content_type.split(';').next().unwrap_or("").trim();
     match (content_type, context.profile) {
-        (JSON_STREAM, _) => Ok(bulk_elements::stream(&context.body, context.app.settings().runtime).await),
-        (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&context.body, context.app.settings().runtime)),
+        (JSON_STREAM, _) => {
+            Ok(bulk_elements::stream(&context.body, context.app.settings().script_wording).await)
+        }
+        (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&context.body, context.app.settings().script_wording)),
         ("" | JSON_ARRAY | FORM, _) | (_, Profile::Stack) => {
             let settings = context.app.settings();
-            bulk_elements::array(&context.body, settings.runtime, settings.bulk_max_size)
+            bulk_elements::array(&context.body, settings.script_wording, settings.bulk_max_size)
         }
         (other, _) => {
             let other: String = other.chars().take(100).collect();
@@ -206,14 +208,14 @@ async fn submit_in_parts(
     atomicity: Atomicity,
     mode: Mode,
 ) -> Result<Vec<Answer>, ApiError> {
-    if mode == Mode::DryRun || requests.len() <= BULK_PART {
+    if mode == Mode::DryRun || requests.len() <= COMMANDS_PER_PART {
         return submit(context, requests, atomicity, mode).await;
     }
     let count = requests.len();
     let mut answers: Vec<Answer> = Vec::with_capacity(count);
     let mut requests = requests.into_iter();
     while requests.len() > 0 {
-        let part: Vec<Request> = requests.by_ref().take(BULK_PART).collect();
+        let part: Vec<Request> = requests.by_ref().take(COMMANDS_PER_PART).collect();
         let (from, size) = (answers.len(), part.len());
         match submit(context, part, atomicity, mode).await {
             Ok(part) => answers.extend(part),

@@ -1,6 +1,6 @@
 //! Parses the elements of a bulk that are written as JSON.
 
-use ledger_core::{Command, Idempotency, IdempotencyKey, Overdraft, Runtime, request_hash};
+use ledger_core::{Command, ErrorWording, Idempotency, IdempotencyKey, Overdraft, request_hash};
 use ledger_store::Request;
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::api::ledger_v2::wire::{CreateBody, MetadataElement, RevertElement};
 use crate::http::error::{ApiError, Code};
 use crate::http::json::{self, Array, Fields, JsonError, Object, Text};
-use crate::limits::BULK_PART;
+use crate::limits::COMMANDS_PER_PART;
 
 /// The kinds of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,14 +84,14 @@ impl ElementBody<'_> {
     /// # Errors
     ///
     /// `VALIDATION`, for the whole bulk: an unknown action, no data, or data of another shape.
-    fn read(&self, at: usize, runtime: Runtime) -> Result<Element, ApiError> {
+    fn read(&self, at: usize, wording: ErrorWording) -> Result<Element, ApiError> {
         let missing = || ApiError::validation(format!("error parsing element {at}: data: is missing"));
         let data = self.data.ok_or_else(missing)?.get().as_bytes();
         let malformed = |error: JsonError| unreadable(at, &error.within("data"));
         let (action, command) = match self.action.0.as_ref() {
             "CREATE_TRANSACTION" => {
                 let Object(body) = json::first::<Object<CreateBody<'_>>>(data).map_err(malformed)?;
-                (Action::CreateTransaction, body.into_command(Overdraft::Refuse, runtime))
+                (Action::CreateTransaction, body.into_command(Overdraft::Refuse, wording))
             }
             "ADD_METADATA" => {
                 let Object(body) = json::first::<Object<MetadataElement<'_>>>(data).map_err(malformed)?;
@@ -141,7 +141,7 @@ impl Elements {
 /// # Errors
 ///
 /// Returns `BULK_SIZE_EXCEEDED` if there are more than `limit` elements, and `VALIDATION` if the body is no such array.
-pub(crate) fn array(body: &[u8], runtime: Runtime, limit: usize) -> Result<Elements, ApiError> {
+pub(crate) fn array(body: &[u8], wording: ErrorWording, limit: usize) -> Result<Elements, ApiError> {
     let Array(bodies) = json::first::<Array<Object<ElementBody<'_>>>>(body)
         .map_err(|error| ApiError::validation(format!("error parsing bulk: {error}")))?;
     if bodies.len() > limit {
@@ -149,7 +149,7 @@ pub(crate) fn array(body: &[u8], runtime: Runtime, limit: usize) -> Result<Eleme
     }
     let mut elements = Elements::with_capacity(bodies.len());
     for (at, Object(body)) in bodies.iter().enumerate() {
-        elements.push(body.read(at, runtime)?);
+        elements.push(body.read(at, wording)?);
     }
     Ok(elements)
 }
@@ -166,14 +166,14 @@ pub(crate) fn too_long(limit: usize) -> ApiError {
 
 /// Parses elements one after the other. The first malformed one ends the stream. Other requests of the thread get their
 /// turn between the parts of a long stream.
-pub(crate) async fn stream(body: &[u8], runtime: Runtime) -> Elements {
+pub(crate) async fn stream(body: &[u8], wording: ErrorWording) -> Elements {
     let mut elements = Elements::default();
     let mut bodies = serde_json::Deserializer::from_slice(body).into_iter::<Object<ElementBody<'_>>>();
     for at in 0.. {
         let from = bodies.byte_offset();
         let element = match bodies.next() {
             None => break,
-            Some(Ok(Object(body))) => body.read(at, runtime),
+            Some(Ok(Object(body))) => body.read(at, wording),
             Some(Err(error)) => {
                 let error = JsonError::of::<Object<ElementBody<'_>>>(error, &body[from..]);
                 Err(unreadable(at, &error))
@@ -193,7 +193,7 @@ pub(crate) async fn stream(body: &[u8], runtime: Runtime) -> Elements {
 
 /// Lets other requests of the thread go on after each part of a bulk; `at` is the element that was done last.
 pub(crate) async fn yield_to_others(at: usize) {
-    if at % BULK_PART == BULK_PART - 1 {
+    if at % COMMANDS_PER_PART == COMMANDS_PER_PART - 1 {
         tokio::task::yield_now().await;
     }
 }

@@ -3,7 +3,7 @@
 //! A block begins with a line `//script`, optionally followed by `key=value` pairs divided by commas, and ends
 //! with a line `//end` or with the text. Blank lines between blocks are skipped. The only key is `ik`.
 
-use ledger_core::{Command, CreateTransaction, Movement, Postings, Runtime, Script};
+use ledger_core::{Command, CreateTransaction, ErrorWording, Movement, Postings, Script};
 
 use crate::api::ledger_v2::bulk_elements::{Action, Element, Elements};
 use crate::http::error::ApiError;
@@ -12,7 +12,7 @@ use crate::http::error::ApiError;
 const LINE_BYTES_MAX: usize = 64 * 1_024;
 
 /// Parses the blocks. The first malformed line ends the stream.
-pub(crate) fn elements(body: &[u8], runtime: Runtime) -> Elements {
+pub(crate) fn elements(body: &[u8], wording: ErrorWording) -> Elements {
     let mut elements = Elements::default();
     let text = match std::str::from_utf8(body) {
         Ok(text) => text,
@@ -27,7 +27,7 @@ pub(crate) fn elements(body: &[u8], runtime: Runtime) -> Elements {
             continue;
         }
         match header(line).and_then(|key| Ok((key, block(&mut lines)?))) {
-            Ok((key, plain)) => elements.push(element(plain, &key, runtime)),
+            Ok((key, plain)) => elements.push(element(plain, &key, wording)),
             Err(error) => {
                 elements.fault = Some(error);
                 break;
@@ -72,8 +72,8 @@ fn block<'a>(lines: &mut impl Iterator<Item = &'a str>) -> Result<String, ApiErr
     Ok(plain)
 }
 
-fn element(plain: String, key: &str, runtime: Runtime) -> Element {
-    let script = Script { plain, runtime, ..Script::default() };
+fn element(plain: String, key: &str, wording: ErrorWording) -> Element {
+    let script = Script { plain, wording, ..Script::default() };
     let create =
         CreateTransaction { movement: Movement::Script(script), ..CreateTransaction::of(Postings::new()) };
     Element::new(Action::CreateTransaction, Ok(Command::CreateTransaction(create)), key)
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (Vec<(String, String)>, Option<String>) {
-        let Elements { requests, fault, .. } = elements(text.as_bytes(), Runtime::Machine);
+        let Elements { requests, fault, .. } = elements(text.as_bytes(), ErrorWording::Machine);
         let blocks = requests.into_iter().map(|request| {
             let request = request.expect("a command");
             let key = request.idempotency.map_or(String::new(), |i| i.key.to_string());

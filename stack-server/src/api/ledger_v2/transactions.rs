@@ -43,7 +43,7 @@ fn create_command(context: &Context<'_>) -> Result<Command, ApiError> {
     let Object(body) = json::first::<Object<CreateBody<'_>>>(&context.body)
         .map_err(|error| ApiError::validation(format!("invalid transaction format: {error}")))?;
     let overdraft = if context.query.flag("force") { Overdraft::Allow } else { Overdraft::Refuse };
-    body.into_command(overdraft, context.app.settings().runtime)
+    body.into_command(overdraft, context.app.settings().script_wording)
 }
 
 pub(crate) async fn revert(context: &Context<'_>) -> Result<Reply, ApiError> {

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use ledger_core::{
-    AccountAddress, Amount, AmountError, Asset, Command, CreateTransaction, Metadata, Movement, Overdraft,
-    Posting, Postings, Reference, RevertDate, RevertTransaction, Runtime, Script, Target, Timestamp,
+    AccountAddress, Amount, AmountError, Asset, Command, CreateTransaction, ErrorWording, Metadata, Movement,
+    Overdraft, Posting, Postings, Reference, RevertDate, RevertTransaction, Script, Target, Timestamp,
     TransactionId,
 };
 use serde::de::{Deserialize, Deserializer, Error, MapAccess};
@@ -107,7 +107,11 @@ impl CreateBody<'_> {
     /// # Errors
     ///
     /// Returns `VALIDATION` or `NO_POSTINGS`. The checks run in the order of the original API.
-    pub(crate) fn into_command(self, overdraft: Overdraft, runtime: Runtime) -> Result<Command, ApiError> {
+    pub(crate) fn into_command(
+        self,
+        overdraft: Overdraft,
+        wording: ErrorWording,
+    ) -> Result<Command, ApiError> {
         let has_script = !self.script.script.is_empty();
         let has_template = !self.script.template.0.is_empty();
         let has_postings = !self.postings.is_empty();
@@ -118,18 +122,18 @@ impl CreateBody<'_> {
             let postings = self.postings.iter().enumerate().map(|(at, body)| to_posting(at, body));
             Movement::Postings(postings.collect::<Result<Postings, _>>()?)
         } else if has_script || has_template {
-            let runtime = match self.runtime.0.as_ref() {
-                "" => runtime,
-                name => Runtime::parse(name).ok_or_else(|| {
+            let wording = match self.runtime.0.as_ref() {
+                "" => wording,
+                name => ErrorWording::parse(name).ok_or_else(|| {
                     let name: String = name.chars().take(100).collect();
                     ApiError::validation(format!("unknown runtime '{name}'"))
                 })?,
             };
-            let script = self.script.script.into_script(runtime, Forms::Texts);
+            let script = self.script.script.into_script(wording, Forms::Texts);
             if has_template {
                 let name = self.script.template.0.as_ref().into();
                 let Script { variables, language, .. } = script;
-                Movement::Template { name, variables, runtime, language }
+                Movement::Template { name, variables, wording, language }
             } else {
                 Movement::Script(script)
             }
@@ -335,7 +339,7 @@ mod tests {
 
     fn create(body: &str) -> Result<Command, ApiError> {
         let Object(body) = json::first::<Object<CreateBody<'_>>>(body.as_bytes()).expect("well-formed");
-        body.into_command(Overdraft::Refuse, Runtime::Machine)
+        body.into_command(Overdraft::Refuse, ErrorWording::Machine)
     }
 
     #[test]

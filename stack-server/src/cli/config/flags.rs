@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ledger_core::schema::Enforcement;
-use ledger_core::{FirstId, PastDates, Runtime};
+use ledger_core::{ErrorWording, FirstId, PastDates};
 
 use super::invocation::{AuthMode, Config, key_file_of};
 use super::values::{
@@ -129,7 +129,7 @@ static API: &[Flag] = &[
     Flag { name: "schema-enforcement-mode", value: "audit|strict", variable: "SCHEMA_ENFORCEMENT_MODE", help: "what happens to writes that break the schema of their ledger; audit: they are logged, strict: refused (audit)",
         set: |config, value| put(&mut config.settings.schema_enforcement, choice(value, &[("audit", Enforcement::Audit), ("strict", Enforcement::Strict)])) },
     Flag { name: "experimental-numscript-interpreter", value: "", variable: "EXPERIMENTAL_NUMSCRIPT_INTERPRETER", help: "report errors of scripts without a runtime with the codes of the interpreter",
-        set: |config, value| put(&mut config.settings.runtime, switch(value).map(|is_on| if is_on { Runtime::Interpreter } else { Runtime::Machine })) },
+        set: |config, value| put(&mut config.settings.script_wording, switch(value).map(|is_on| if is_on { ErrorWording::Interpreter } else { ErrorWording::Machine })) },
 ];
 
 #[rustfmt::skip]

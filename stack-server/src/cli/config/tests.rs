@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ledger_core::schema::Enforcement;
-use ledger_core::{FirstId, PastDates, Runtime};
+use ledger_core::{ErrorWording, FirstId, PastDates};
 
 use super::*;
 use crate::auth::keys::master::KeySource;
@@ -48,7 +48,7 @@ fn flags_precede_variables_and_variables_defaults() {
     assert_eq!(config.settings.first_id, Some(FirstId::One));
     assert_eq!(config.settings.http_threads, 2);
     assert_eq!(config.settings.schema_enforcement, Enforcement::Strict);
-    assert_eq!(config.settings.runtime, Runtime::Interpreter);
+    assert_eq!(config.settings.script_wording, ErrorWording::Interpreter);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn deployment_files_of_other_servers_are_understood() {
     assert_eq!(config.auth.issuers, ["http://a/api/auth", "http://b"]);
     assert!(config.auth.check_scopes);
     assert_eq!(config.auth.service, "books");
-    assert_eq!(config.settings.runtime, Runtime::Interpreter);
+    assert_eq!(config.settings.script_wording, ErrorWording::Interpreter);
     assert_eq!(
         config.ignored,
         ["POSTGRES_MAX_OPEN_CONNS", "--postgres-conn-max-idle-time", "--auto-upgrade", "--bulk-parallel"]

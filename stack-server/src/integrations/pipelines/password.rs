@@ -91,7 +91,7 @@ fn member(parent: Option<&str>, name: &str) -> Option<&'static str> {
 
 /// Returns a configuration in which `change` has replaced texts that may be secrets, given their paths. The
 /// configuration is a JSON object. Returns `None` if nothing changes.
-fn with_secrets(config: &str, change: &dyn Fn(&'static str, &str) -> Option<String>) -> Option<String> {
+fn replace_secrets(config: &str, change: &dyn Fn(&'static str, &str) -> Option<String>) -> Option<String> {
     let changed = |parent: Option<&str>, name: &str, value: &str| {
         change(member(parent, name)?, &text(value)?).map(|text| quoted(&text))
     };
@@ -105,7 +105,7 @@ fn with_secrets(config: &str, change: &dyn Fn(&'static str, &str) -> Option<Stri
 fn secrets(config: &str) -> Vec<(&'static str, String)> {
     let secrets = RefCell::new(Vec::new());
     // Change nothing, and only collect the visited texts.
-    with_secrets(config, &|path, secret| {
+    replace_secrets(config, &|path, secret| {
         secrets.borrow_mut().push((path, secret.to_owned()));
         None
     });
@@ -163,7 +163,7 @@ fn redacted_text(path: &str, secret: &str) -> Option<String> {
 
 /// Returns a configuration without its secrets.
 pub(crate) fn redacted(config: &str) -> Cow<'_, str> {
-    with_secrets(config, &redacted_text).map_or(Cow::Borrowed(config), Cow::Owned)
+    replace_secrets(config, &redacted_text).map_or(Cow::Borrowed(config), Cow::Owned)
 }
 
 /// Returns the configuration that replaces `kept`. If the client sends an address or password in its visible form, the
@@ -193,7 +193,7 @@ pub(super) fn restore_secrets<'c>(config: &'c str, kept: &str) -> Result<Cow<'c,
             return Err(StrayPlaceholder { path });
         }
     }
-    Ok(with_secrets(config, &stored).map_or(Cow::Borrowed(config), Cow::Owned))
+    Ok(replace_secrets(config, &stored).map_or(Cow::Borrowed(config), Cow::Owned))
 }
 
 #[cfg(test)]

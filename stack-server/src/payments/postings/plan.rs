@@ -2,8 +2,8 @@
 
 use ledger_core::script::{Profile, Program};
 use ledger_core::{
-    Command, CreateTransaction, LedgerName, Metadata, Movement, Overdraft, Postings, Reference, RevertDate,
-    RevertTransaction, Rules, Runtime, Script, Timestamp,
+    Command, CreateTransaction, ErrorWording, LedgerName, Metadata, Movement, Overdraft, Postings, Reference,
+    RevertDate, RevertTransaction, Rules, Script, Timestamp,
 };
 use ledger_store::{Expected, LedgerCommand, LedgerView, ReadError, Request, Snapshot};
 
@@ -137,7 +137,7 @@ impl<'a> Planner<'a> {
         let variables =
             variables::values(&self.program, payment, &self.rule.account_prefix, &self.connector_name);
         let plain = self.rule.script.clone();
-        let script = Script { plain, variables, runtime: Runtime::Machine, ..Script::default() };
+        let script = Script { plain, variables, wording: ErrorWording::Machine, ..Script::default() };
         Ok(Command::CreateTransaction(CreateTransaction {
             movement: Movement::Script(script),
             metadata: payment_metadata(&payment.id),
