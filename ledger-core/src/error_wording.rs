@@ -13,6 +13,12 @@ pub enum ErrorWording {
 
 impl ErrorWording {
     /// Finds a value by its name on the wire.
+    ///
+    /// ```
+    /// use ledger_core::ErrorWording;
+    /// let interpreter = ErrorWording::parse("experimental-interpreter");
+    /// assert_eq!(interpreter.map(ErrorWording::name), Some("experimental-interpreter"));
+    /// ```
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Machine, Self::Interpreter].into_iter().find(|wording| wording.name() == name)
     }

@@ -13,6 +13,19 @@
 //! let refused = Rejection::TooManyPostings { postings: POSTINGS_MAX + 1 };
 //! assert_eq!(refused.to_string(), "too many postings: 10001, at most 10000");
 //! ```
+//!
+//! ```
+//! use ledger_core::limits::{FILTER_DEPTH_MAX, FILTER_NODES_MAX, LIKE_PATTERN_BYTES_MAX};
+//! use ledger_core::{Accounts, FilterError, FilterOf, Operator};
+//! let pattern = |bytes: usize| FilterOf::<Accounts>::field("metadata[kind]", Operator::Like, "x".repeat(bytes));
+//! let longest = pattern(LIKE_PATTERN_BYTES_MAX)?;
+//! assert_eq!(pattern(LIKE_PATTERN_BYTES_MAX + 1), Err(FilterError::PatternTooLong));
+//! let deep = (1..FILTER_DEPTH_MAX).try_fold(longest.clone(), |filter, _| filter.negated())?;
+//! assert_eq!(deep.negated(), Err(FilterError::TooDeep));
+//! let wide = (2..FILTER_NODES_MAX).try_fold(longest.clone(), |filter, _| filter.and(longest.clone()))?;
+//! assert_eq!(wide.and(longest), Err(FilterError::TooManyNodes));
+//! # Ok::<(), ledger_core::FilterError>(())
+//! ```
 
 pub use ledger_numscript::limits::*;
 pub use ledger_values::limits::*;

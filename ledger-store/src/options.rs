@@ -41,6 +41,15 @@ impl<T: TimeSource + ?Sized> TimeSource for Arc<T> {
 }
 
 /// The clock of the operating system.
+///
+/// ```
+/// use ledger_store::{Options, Store, SystemClock, TimeSource};
+/// let before = SystemClock.now();
+/// let ledger = Store::in_memory_with(&Options::new().clock(SystemClock)).ledger("main")?;
+/// let payment = ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+/// assert!(before <= payment.inserted_at && payment.inserted_at <= SystemClock.now());
+/// # Ok::<(), ledger_store::LedgerError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

@@ -215,6 +215,15 @@ impl TransactionOrder {
 
     /// Returns the date that determines the position of a transaction in this order. Without one, returns a date after
     /// all others.
+    ///
+    /// ```
+    /// use ledger_store::{Store, TransactionOrder};
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let payment = ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// assert_eq!(TransactionOrder::UpdatedAt.date_of(&payment), payment.updated_at);
+    /// assert!(TransactionOrder::RevertedAt.date_of(&payment) > payment.updated_at); // it is not reverted
+    /// # Ok::<(), ledger_store::LedgerError>(())
+    /// ```
     pub fn date_of(self, transaction: &Transaction) -> Timestamp {
         match self {
             Self::Id | Self::Timestamp => transaction.timestamp,

@@ -312,6 +312,27 @@ impl LogImporter {
 
     /// Begins an import with the rules of a server of the ledger API: the ledger must exist, and a log that it already
     /// has is refused.
+    ///
+    /// ```
+    /// use ledger_store::{LogImporter, Store, ledger_core::LedgerName};
+    /// let store = Store::in_memory();
+    /// let ledger = store.ledger("main")?;
+    /// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// let mut logs = Vec::new();
+    /// ledger.export_logs(&mut logs)?;
+    ///
+    /// store.ledger("copy")?.create(Default::default())?;
+    /// let copy = LedgerName::parse("copy")?;
+    /// let mut importer = LogImporter::strict(&store, copy.clone());
+    /// for part in logs.chunks(100) {
+    ///     importer.push(part)?;
+    ///     assert!(importer.memory_bytes() < 10_000); // a program may stop reading before it is too much
+    /// }
+    /// assert_eq!(importer.finish()?.imported, 1);
+    /// let again = LogImporter::strict(&store, copy).push(&logs);
+    /// assert!(again.is_err()); // `LogImporter::new` skips logs that the ledger has
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn strict(store: &Store, ledger: LedgerName) -> Self {
         Self { is_strict: true, ..Self::new(store, ledger) }
     }

@@ -57,6 +57,12 @@ pub enum ViolationCode {
 
 impl ViolationCode {
     /// All codes.
+    ///
+    /// ```
+    /// use ledger_store::ViolationCode;
+    /// let names = ViolationCode::ALL.map(|code| code.to_string());
+    /// assert!(names.iter().all(|name| !name.is_empty() && !name.contains(' ')));
+    /// ```
     pub const ALL: [Self; 22] = [
         Self::FileFormat,
         Self::RecordChecksum,

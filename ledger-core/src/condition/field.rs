@@ -6,6 +6,14 @@ use super::error::FilterError;
 use crate::property::{Property, Resource};
 
 /// A property, with a key if the property is a map.
+///
+/// ```
+/// use ledger_core::{Field, Property, Resource};
+/// let field = Field::parse(Resource::Accounts, "balance[USD/2]")?;
+/// assert_eq!((field.resource(), field.property()), (Resource::Accounts, Property::Balance));
+/// assert_eq!(field.key(), Some("USD/2"));
+/// # Ok::<(), ledger_core::FilterError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     resource: Resource,

@@ -15,6 +15,22 @@ use crate::{Amount, Balance, Metadata, MetadataValue, Timestamp};
 /// json.raw("{\"note\":").string("a < b").raw(",\"amount\":").amount(&Amount::from(100_u64)).raw("}");
 /// assert_eq!(json.as_bytes(), br#"{"note":"a \u003c b","amount":100}"#);
 /// ```
+///
+/// For clients that read numbers as floating point, amounts are written as strings:
+///
+/// ```
+/// use ledger_values::{Amount, JsonWriter, Metadata};
+///
+/// let mut json = JsonWriter::default().quoting_amounts();
+/// json.raw("[").list([1_u64, 2], |json, number| {
+///     json.raw("{\"id\":").integer(number).raw(",\"amount\":").amount(&Amount::from(number)).raw("}");
+/// });
+/// json.raw(",").plain_string("end").raw(",").write(|out| out.extend(b"null")).raw("]");
+/// assert_eq!(json.as_bytes(), br#"[{"id":1,"amount":"1"},{"id":2,"amount":"2"},"end",null]"#);
+/// json.clear();
+/// json.any_metadata(&Metadata::from([("kind", "topup")]));
+/// assert_eq!(json.as_bytes(), br#"{"kind":"topup"}"#);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct JsonWriter {
     out: Vec<u8>,

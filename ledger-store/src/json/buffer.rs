@@ -18,6 +18,18 @@ pub const LOG_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 /// buffer.finish()?;
 /// # Ok::<(), ledger_store::json::LogTextError>(())
 /// ```
+///
+/// It holds only the text that is not read yet, and refuses a log that is too long:
+///
+/// ```
+/// use ledger_store::json::{LOG_BYTES_MAX, LogBuffer};
+/// let mut buffer = LogBuffer::default();
+/// buffer.push(br#"{"id":1} {"id"#);
+/// let _ = buffer.next_log()?;
+/// assert_eq!(buffer.unread_bytes(), r#" {"id"#.len());
+/// assert!(buffer.memory_bytes() < LOG_BYTES_MAX);
+/// # Ok::<(), ledger_store::json::LogTextError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct LogBuffer {
     bytes: Vec<u8>,
