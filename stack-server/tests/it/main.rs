@@ -55,6 +55,7 @@ mod log;
 mod logs;
 mod memory;
 mod nonsense;
+mod parity;
 mod payment_events;
 mod payment_postings;
 mod payment_refusals;
