@@ -275,6 +275,29 @@ fn has_examples(document: &Value, content: &Value) -> Result<(), Undescribed> {
     Ok(())
 }
 
+/// Checks that each variable of the path has an example that conforms to its schema, and that an operation without bodies
+/// has an example of a parameter, if it has parameters.
+fn has_parameter_examples(
+    document: &Value,
+    operation: &Value,
+    contents: &[&Value],
+) -> Result<(), Undescribed> {
+    let parameters: Vec<&Value> = operation["parameters"].as_array().into_iter().flatten().collect();
+    for variable in parameters.iter().filter(|parameter| parameter["in"] == "path") {
+        let example = variable.get("example");
+        let example = example.ok_or_else(|| Undescribed(format!("{} has no example", variable["name"])))?;
+        conforms(document, &variable["schema"], example)?;
+    }
+    let has_body =
+        operation.get("requestBody").is_some() || contents.iter().any(|content| content.is_object());
+    let has_example =
+        |parameter: &&Value| parameter.get("example").is_some() || parameter["schema"]["examples"].is_array();
+    if !has_body && !parameters.is_empty() && !parameters.iter().any(has_example) {
+        return Err(Undescribed("no parameter has an example".to_owned()));
+    }
+    Ok(())
+}
+
 #[test]
 fn every_operation_has_description_and_examples() {
     let document = TestServer::start().get("/openapi.json").json();
@@ -285,16 +308,17 @@ fn every_operation_has_description_and_examples() {
             if !description.ends_with('.') || operation["summary"] == description {
                 faults.push(format!("{method} {path}: no description of its own: {description:?}"));
             }
-            // Redirects, empty responses and responses in other formats than JSON need no example.
+            // Redirects and empty responses need no example.
             let answers = operation["responses"].as_object().into_iter().flatten();
-            let json = answers
-                .filter(|(status, _)| status.starts_with('2'))
-                .map(|(_, answer)| &answer["content"])
-                .filter(|content| content.get("application/json").is_some());
-            for content in json.chain([&operation["requestBody"]["content"]]) {
+            let answers = answers.filter(|(status, _)| status.starts_with('2'));
+            let contents: Vec<&Value> = answers.map(|(_, answer)| &answer["content"]).collect();
+            for content in contents.iter().copied().chain([&operation["requestBody"]["content"]]) {
                 if let Err(fault) = has_examples(&document, content) {
                     faults.push(format!("{method} {path}: {fault}"));
                 }
+            }
+            if let Err(fault) = has_parameter_examples(&document, operation, &contents) {
+                faults.push(format!("{method} {path}: {fault}"));
             }
         }
     }

@@ -34,6 +34,7 @@ mod connectors;
 mod copies;
 mod cursors;
 mod described;
+mod described_story;
 mod descriptors;
 mod errors;
 mod event_kill;

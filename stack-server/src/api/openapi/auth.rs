@@ -238,32 +238,32 @@ pub(crate) fn describe(operation: Auth) -> Description {
 }
 
 const AUTHORIZE: [Parameter; 9] = [
-    query("client_id", TEXT, "The client."),
-    query("redirect_uri", TEXT, "Where the user is sent afterwards: one of the client's, byte by byte."),
-    query("response_type", TEXT, "`code`"),
+    query("client_id", r#"{"type":"string","examples":["billing"]}"#, "The client."),
+    query("redirect_uri", r#"{"type":"string","examples":["https://app.example.com/callback"]}"#, "Where the user is sent afterwards: one of the client's, byte by byte."),
+    query("response_type", r#"{"type":"string","examples":["code"]}"#, "`code`"),
     query(
         "scope",
-        TEXT,
+        r#"{"type":"string","examples":["openid offline_access"]}"#,
         "Names divided by spaces, `openid` among them; `offline_access` for a refresh token.",
     ),
-    query("state", TEXT, "Sent back as it is."),
+    query("state", r#"{"type":"string","examples":["a81f"]}"#, "Sent back as it is."),
     query("nonce", TEXT, "Stands in the id token."),
     query("code_challenge", TEXT, "PKCE; public clients need it."),
     query("code_challenge_method", TEXT, "`S256` or `plain`"),
     query("login_hint", TEXT, "For the identity provider, as are `prompt` and `max_age`."),
 ];
 const CALLBACK: [Parameter; 4] = [
-    query("code", TEXT, "The provider's code."),
-    query("state", TEXT, "What the provider was sent."),
+    query("code", r#"{"type":"string","examples":["SplxlOBeZQQYbYS6WxSbIA"]}"#, "The provider's code."),
+    query("state", r#"{"type":"string","examples":["c54e"]}"#, "What the provider was sent."),
     query("error", TEXT, "Why nobody logged in."),
     query("error_description", TEXT, "The same for a person."),
 ];
 const END_SESSION: [Parameter; 4] = [
     query("id_token_hint", TEXT, "Whose sessions end."),
-    query("client_id", TEXT, "The client, where there is no hint."),
+    query("client_id", r#"{"type":"string","examples":["billing"]}"#, "The client, where there is no hint."),
     query(
         "post_logout_redirect_uri",
-        TEXT,
+        r#"{"type":"string","examples":["https://app.example.com/"]}"#,
         "Where the user is sent afterwards: one of the client's, byte by byte.",
     ),
     query("state", TEXT, "Sent along."),

@@ -133,6 +133,8 @@ pub(crate) enum Content {
     Data(&'static str),
     /// A page of rows with a schema of `schemas.json`.
     Cursor(&'static str),
+    /// A filter of a list. It has the schema `V2Filter`, and an example of this name.
+    Filter(&'static str),
     /// YAML with a schema of `schemas.json`.
     Yaml(&'static str),
     /// Text of this content type, without a schema.
@@ -153,6 +155,18 @@ pub(crate) struct Refusal {
     pub(crate) status: Option<u16>,
     pub(crate) code: Code,
 }
+
+/// Creates the body of a list request: a filter, with the example of this name. The server reads this body from GET and
+/// HEAD requests too.
+macro_rules! filter {
+    ($example:literal) => {
+        $crate::api::openapi::description::Body {
+            required: false,
+            contents: &[("application/json", $crate::api::openapi::description::Content::Filter($example))],
+        }
+    };
+}
+pub(crate) use filter;
 
 pub(crate) const TEXT: &str = r#"{"type":"string"}"#;
 pub(crate) const SWITCH: &str = r#"{"type":"boolean","default":false}"#;

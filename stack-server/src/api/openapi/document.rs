@@ -8,10 +8,10 @@ use crate::api::openapi::description::{Body, Description, Parameter, ParameterLo
 use crate::api::openapi::paths::Paths;
 use crate::api::openapi::responses::{content, media, responses};
 use crate::api::openapi::tags::{self, ALIASES};
+use crate::api::openapi::variables::variable;
 use crate::api::openapi::{auth, examples, payments, service, v1, v2, yaml};
 use crate::api::operations::Operation;
 use crate::api::routes::{Mount, Route, routes};
-use crate::api::routing::reserved;
 use crate::auth::Scope;
 use crate::auth::guard::Guard;
 use crate::http::error::Profile;
@@ -181,25 +181,6 @@ fn security(route: &Route, guard: Option<&Guard>, has_keys: bool) -> Option<Valu
     let key = has_keys.then(|| json!({"key": []}));
     let either: Vec<Value> = guard.map(scopes).into_iter().chain(key).collect();
     (!either.is_empty()).then_some(Value::Array(either))
-}
-
-/// Describes a variable segment of the path.
-fn variable(name: &str, route: &Route) -> Value {
-    let schema = match name {
-        "ledger" => json!({
-            "$ref": "#/components/schemas/LedgerName",
-            "not": {"enum": reserved(route.mount)}
-        }),
-        "address" => json!({"$ref": "#/components/schemas/Address"}),
-        "exporterID" | "pipelineID" => json!({"type": "string", "format": "uuid"}),
-        "id" | "txid" => json!({"$ref": "#/components/schemas/Id"}),
-        _ => json!({"type": "string", "minLength": 1}),
-    };
-    let mut parameter = json!({"name": name, "in": "path", "required": true, "schema": schema});
-    if name == "ledger" {
-        parameter["example"] = json!("main");
-    }
-    parameter
 }
 
 fn parameter(parameter: &Parameter) -> Value {

@@ -19,6 +19,7 @@ mod tags;
 pub(crate) mod texts;
 mod v1;
 mod v2;
+mod variables;
 mod yaml;
 
 use hyper::StatusCode;

@@ -5,8 +5,6 @@ use crate::api::openapi::description::{Body, DATE, Parameter, SWITCH, TEXT, quer
 
 pub(super) const JSON: &str = "application/json";
 
-/// The body of a list request: a filter. The server reads this body from GET and HEAD requests too.
-pub(super) const FILTER: Body = Body { required: false, contents: &[(JSON, Json("V2Filter"))] };
 pub(super) const METADATA: Body = Body { required: true, contents: &[(JSON, Json("V2MetadataInput"))] };
 
 pub(super) const QUERY: Parameter = query(

@@ -1,6 +1,6 @@
 //! The descriptions of the operations of the payments API.
 
-use crate::api::openapi::description::{Body, Content, DATE, Description, Parameter, TEXT, query};
+use crate::api::openapi::description::{Body, Content, DATE, Description, Parameter, TEXT, filter, query};
 use crate::api::operations::{Generic, Payments};
 use crate::http::error::Code;
 
@@ -19,9 +19,6 @@ macro_rules! body {
         Body { required: true, contents: &[(JSON, Json($schema))] }
     };
 }
-
-/// The filter of lists. The server reads it on GET too.
-const FILTER: Body = Body { required: false, contents: &[(JSON, Json("V2Filter"))] };
 
 const SIZE: &str = r#"{"type":"integer","minimum":0,"maximum":4294967295}"#;
 const PAGES: [Parameter; 3] = [
@@ -61,7 +58,7 @@ pub(crate) fn describe(operation: Payments) -> Description {
             )
             .reads(&PAGES)
             .reads(&[QUERY])
-            .takes(FILTER)
+            .takes(filter!("PaymentsFilter"))
             .answers(200, "A page of payments", Cursor("Payment")),
         P::CreatePayment => new("createPayment", PAYMENTS, "Creates a payment by hand")
             .details(
@@ -217,7 +214,7 @@ fn accounts(operation: Payments) -> Description {
             )
             .reads(&PAGES)
             .reads(&[QUERY])
-            .takes(FILTER)
+            .takes(filter!("PaymentsAccountsFilter"))
             .answers(200, "A page of accounts", Cursor("PaymentsAccount")),
         P::CreateAccount => new("createAccount", "Creates an account by hand")
             .details(
@@ -253,7 +250,7 @@ fn bank_accounts(operation: Payments) -> Description {
             )
             .reads(&PAGES)
             .reads(&[QUERY])
-            .takes(FILTER)
+            .takes(filter!("EmptyFilter"))
             .answers(200, "A page of bank accounts", Cursor("BankAccount")),
         P::CreateBankAccount => new("createBankAccount", "Creates a bank account")
             .details(
@@ -293,7 +290,7 @@ fn pools(operation: Payments) -> Description {
             .details("Answers a page of the pools that match the filter, with a cursor for the next page.")
             .reads(&PAGES)
             .reads(&[QUERY])
-            .takes(FILTER)
+            .takes(filter!("EmptyFilter"))
             .answers(200, "A page of pools", Cursor("Pool")),
         P::CreatePool => new("createPool", "Creates a pool of accounts")
             .details("Stores a pool with a name and the accounts that it begins with, and answers it.")
@@ -317,7 +314,11 @@ fn pools(operation: Payments) -> Description {
                 "Adds up the balances that the pool's accounts had at the given time and answers one sum \
                  for each asset.",
             )
-            .reads(&[query("at", DATE, "The time.")])
+            .reads(&[query(
+                "at",
+                r##"{"$ref":"#/components/schemas/Timestamp","examples":["2024-05-01T10:00:00Z"]}"##,
+                "The time. It must be given.",
+            )])
             .answers(200, "The sums", Data("PoolBalances"))
             .refuses(&[NotFound]),
         _ => new("getPool", "Reads a pool")
@@ -338,7 +339,7 @@ fn initiations(operation: Payments) -> Description {
             )
             .reads(&PAGES)
             .reads(&[QUERY])
-            .takes(FILTER)
+            .takes(filter!("TransferInitiationsFilter"))
             .answers(200, "A page of transfer initiations", Cursor("TransferInitiation")),
         P::CreateInitiation => new("createTransferInitiation", "Asks for a transfer or a payout")
             .details(

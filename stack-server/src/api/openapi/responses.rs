@@ -113,6 +113,7 @@ pub(crate) fn content(content: Content) -> Option<(&'static str, Value)> {
     match content {
         Content::Empty => None,
         Content::Json(name) => Some(("application/json", schema(name))),
+        Content::Filter(_) => Some(("application/json", schema("V2Filter"))),
         Content::Yaml(name) => Some(("application/yaml", schema(name))),
         Content::Data(name) => Some((
             "application/json",

@@ -1,12 +1,12 @@
 //! The descriptions of the v2 operations.
 
 use crate::api::openapi::description::{
-    BIGINT_AS_STRING, Body, Content, Description, IDEMPOTENCY_KEY, ResponseHeader, SWITCH, TEXT, header,
-    query,
+    BIGINT_AS_STRING, Body, Content, Description, IDEMPOTENCY_KEY, ResponseHeader, SWITCH, TEXT, filter,
+    header, query,
 };
 use crate::api::openapi::parameters::{
-    DRY_RUN, EXPAND, FILTER, FORCE, JSON, METADATA, OF_BALANCES, OF_VOLUMES, OOT, PAGES, PIT, QUERY,
-    SCHEMA_VERSION, SORT,
+    DRY_RUN, EXPAND, FORCE, JSON, METADATA, OF_BALANCES, OF_VOLUMES, OOT, PAGES, PIT, QUERY, SCHEMA_VERSION,
+    SORT,
 };
 use crate::api::openapi::pipelines;
 use crate::api::operations::V2;
@@ -37,7 +37,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             )
             .reads(&PAGES)
             .reads(&[SORT, QUERY, query("includeDeleted", SWITCH, "Those of deleted buckets too.")])
-            .takes(FILTER)
+            .takes(filter!("LedgersFilter"))
             .answers(200, "A page of ledgers", Cursor("V2Ledger"))
             .refuses(&[Validation]),
         V2::CreateLedger => new("v2CreateLedger", LEDGERS, "Creates a ledger")
@@ -108,13 +108,13 @@ pub(crate) fn describe(operation: V2) -> Description {
             )
             .reads(&PAGES)
             .reads(&[SORT, EXPAND, PIT, OOT, QUERY, BIGINT_AS_STRING])
-            .takes(FILTER)
+            .takes(filter!("AccountsFilter"))
             .answers(200, "A page of accounts", Cursor("V2Account"))
             .refuses(&[Validation, LedgerNotFound]),
         V2::CountAccounts => new("v2CountAccounts", ACCOUNTS, "Counts accounts")
             .details("Answers how many accounts match the filter, in the header `Count` and without a body.")
             .reads(&[PIT, OOT, QUERY])
-            .takes(FILTER)
+            .takes(filter!("AccountsFilter"))
             .answers(204, "The count is in the header", Empty)
             .shows(&[ResponseHeader::Count])
             .refuses(&[Validation, LedgerNotFound]),
@@ -164,7 +164,7 @@ pub(crate) fn describe(operation: V2) -> Description {
                 QUERY,
                 BIGINT_AS_STRING,
             ])
-            .takes(FILTER)
+            .takes(filter!("TransactionsFilter"))
             .answers(200, "A page of transactions", Cursor("V2Transaction"))
             .refuses(&[Validation, LedgerNotFound]),
         V2::CountTransactions => new("v2CountTransactions", TRANSACTIONS, "Counts transactions")
@@ -173,7 +173,7 @@ pub(crate) fn describe(operation: V2) -> Description {
                  body.",
             )
             .reads(&[PIT, OOT, QUERY])
-            .takes(FILTER)
+            .takes(filter!("TransactionsFilter"))
             .answers(204, "The count is in the header", Empty)
             .shows(&[ResponseHeader::Count])
             .refuses(&[Validation, LedgerNotFound]),
@@ -259,7 +259,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             )
             .reads(&OF_BALANCES)
             .reads(&[BIGINT_AS_STRING])
-            .takes(FILTER)
+            .takes(filter!("BalancesFilter"))
             .answers(200, "The sums", Data("AssetBalances"))
             .refuses(&[Validation, LedgerNotFound]),
         V2::ListVolumes => new("v2GetVolumesWithBalances", ACCOUNTS, "Lists volumes by account and asset")
@@ -270,14 +270,14 @@ pub(crate) fn describe(operation: V2) -> Description {
             .reads(&PAGES)
             .reads(&OF_VOLUMES)
             .reads(&[BIGINT_AS_STRING])
-            .takes(FILTER)
+            .takes(filter!("VolumesFilter"))
             .answers(200, "A page of rows", Cursor("V2Volume"))
             .refuses(&[Validation, LedgerNotFound]),
         V2::ListLogs => new("v2ListLogs", LOGS, "Lists logs, newest first")
             .details("Answers a page of the log of the ledger: one entry for each write, chained by hashes.")
             .reads(&PAGES)
             .reads(&[SORT, QUERY, BIGINT_AS_STRING])
-            .takes(FILTER)
+            .takes(filter!("LogsFilter"))
             .answers(200, "A page of logs", Cursor("V2Log"))
             .refuses(&[Validation, LedgerNotFound]),
         V2::ExportLogs => new("v2ExportLogs", LOGS, "All logs, oldest first, one a line")
@@ -355,7 +355,7 @@ pub(crate) fn describe(operation: V2) -> Description {
                     query("order", TEXT, "`asc` or `desc`, by date; other values are refused."),
                     QUERY,
                 ])
-                .takes(FILTER)
+                .takes(filter!("SchemasFilter"))
                 .answers(200, "A page of versions", Cursor("V2Schema"))
                 .refuses(&[Validation, LedgerNotFound])
         }
@@ -364,7 +364,14 @@ pub(crate) fn describe(operation: V2) -> Description {
                 "Fills the variables into a query that the schema stores and answers a page of its \
                  resource. It writes nothing.",
             )
-            .reads(&[SCHEMA_VERSION, BIGINT_AS_STRING])
+            .reads(&[
+                query(
+                    "schemaVersion",
+                    r#"{"type":"string","examples":["v1"]}"#,
+                    "The version of the ledger's schema that has the query. It must be given.",
+                ),
+                BIGINT_AS_STRING,
+            ])
             .takes(Body { required: false, contents: &[(JSON, Json("V2RunQueryRequest"))] })
             .answers(200, "A page of what it lists", Json("V2RunQueryResponse"))
             .refuses(&[Validation, LedgerNotFound]),
@@ -375,7 +382,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             )
             .reads(&PAGES)
             .reads(&[SORT, EXPAND, PIT, OOT, QUERY])
-            .takes(FILTER)
+            .takes(filter!("AccountsFilter"))
             .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
             .refuses(&[Validation, LedgerNotFound]),
         V2::ExplainTransactions => {
@@ -394,7 +401,7 @@ pub(crate) fn describe(operation: V2) -> Description {
                     OOT,
                     QUERY,
                 ])
-                .takes(FILTER)
+                .takes(filter!("TransactionsFilter"))
                 .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
                 .refuses(&[Validation, LedgerNotFound])
         }
@@ -405,7 +412,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             )
             .reads(&PAGES)
             .reads(&OF_VOLUMES)
-            .takes(FILTER)
+            .takes(filter!("VolumesFilter"))
             .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
             .refuses(&[Validation, LedgerNotFound]),
         V2::ExplainBalances => new("explainBalances", ACCOUNTS, "How sums of balances are found")
@@ -414,7 +421,7 @@ pub(crate) fn describe(operation: V2) -> Description {
                  instead of the sums.",
             )
             .reads(&OF_BALANCES)
-            .takes(FILTER)
+            .takes(filter!("BalancesFilter"))
             .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
             .refuses(&[Validation, LedgerNotFound]),
         V2::ExplainLogs => new("explainLogs", LOGS, "How a list of logs is found")
@@ -424,7 +431,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             )
             .reads(&PAGES)
             .reads(&[SORT, QUERY])
-            .takes(FILTER)
+            .takes(filter!("LogsFilter"))
             .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
             .refuses(&[Validation, LedgerNotFound]),
         V2::DeleteBucket => new("v2DeleteBucket", BUCKETS, "Hides all ledgers of a bucket")
