@@ -239,7 +239,11 @@ pub(crate) fn describe(operation: Auth) -> Description {
 
 const AUTHORIZE: [Parameter; 9] = [
     query("client_id", r#"{"type":"string","examples":["billing"]}"#, "The client."),
-    query("redirect_uri", r#"{"type":"string","examples":["https://app.example.com/callback"]}"#, "Where the user is sent afterwards: one of the client's, byte by byte."),
+    query(
+        "redirect_uri",
+        r#"{"type":"string","examples":["https://app.example.com/callback"]}"#,
+        "Where the user is sent afterwards: one of the client's, byte by byte.",
+    ),
     query("response_type", r#"{"type":"string","examples":["code"]}"#, "`code`"),
     query(
         "scope",

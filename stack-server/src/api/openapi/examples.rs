@@ -20,7 +20,9 @@ fn example(content_type: &str, content: Content) -> Option<(String, Value)> {
     let value = |name: &str| values().get(name).cloned();
     match content {
         Content::Empty => None,
-        Content::Json(name) | Content::Filter(name) | Content::Yaml(name) => Some((name.to_owned(), value(name)?)),
+        Content::Json(name) | Content::Filter(name) | Content::Yaml(name) => {
+            Some((name.to_owned(), value(name)?))
+        }
         Content::Data(name) => Some((format!("{name}.data"), json!({"data": value(name)?}))),
         Content::Cursor(name) => {
             let page = json!({"cursor": {"pageSize": 15, "hasMore": false, "data": [value(name)?]}});
