@@ -45,6 +45,7 @@ struct Twins {
 }
 
 /// A write over HTTP: its operation, its idempotency key if it has one, method, path and body.
+#[derive(Clone, Copy)]
 struct Sent<'a>(&'static str, Option<&'a str>, &'a str, &'a str, &'a str);
 
 impl Twins {
