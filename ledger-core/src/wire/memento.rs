@@ -146,7 +146,7 @@ impl<'a> Memento<'a> {
         match self.event {
             Event::New { transaction, account_metadata } => {
                 out.put(b"{\"type\":\"NEW_TRANSACTION\",\"data\":{\"transaction\":");
-                transaction.put(out, (self.date, date));
+                transaction.put(out, self.date, date);
                 out.put(b",\"accountMetadata\":{");
                 for (at, (account, metadata)) in account_metadata.iter().enumerate() {
                     if at > 0 {
@@ -162,7 +162,7 @@ impl<'a> Memento<'a> {
                 out.put(b"{\"type\":\"REVERTED_TRANSACTION\",\"data\":{\"revertedTransactionID\":");
                 write_u64(reverted.get(), out);
                 out.put(b",\"transaction\":");
-                transaction.put(out, (self.date, date));
+                transaction.put(out, self.date, date);
                 out.put(b"}");
             }
             Event::Set { target, metadata } => {
@@ -203,7 +203,7 @@ impl<'a> Memento<'a> {
 impl Recorded<'_> {
     /// Appends the text. The insertion date comes with its text, because most transactions have it as their
     /// effective date.
-    fn put(&self, out: &mut impl ByteSink, (recorded, text): (Timestamp, &[u8])) {
+    fn put(&self, out: &mut impl ByteSink, recorded: Timestamp, text: &[u8]) {
         out.put(b"{\"postings\":[");
         for (at, posting) in self.postings.iter().enumerate() {
             out.put(if at == 0 { b"{\"source\":".as_slice() } else { b",{\"source\":" });

@@ -10,6 +10,7 @@ use ledger_journal::entry::{Body, DocumentRecord, Event, PriorRequest, Record, T
 use smallvec::SmallVec;
 
 use super::hints::Hints;
+use super::key_rows::NewKey;
 use super::state::State;
 use super::touched::LogApplication;
 use super::{documents, key_rows, schema, touched, transaction};
@@ -117,15 +118,9 @@ fn append_log(
     rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });
     // A log without a key may still have the hash of its request.
     if let Some((text, request)) = PriorRequest::of(log).filter(|(text, _)| !text.is_empty()) {
-        let computed = hints.key_fingerprints.idempotency;
-        key_rows::put_key(
-            state,
-            ledger,
-            KeyKind::Idempotency,
-            computed,
-            (text, position, Some(request)),
-            rows,
-        );
+        let fingerprint = hints.key_fingerprints.idempotency;
+        let new = NewKey { text, fingerprint, value: position, request: Some(request) };
+        key_rows::put_key(state, ledger, KeyKind::Idempotency, new, rows);
     }
     Ok(date)
 }

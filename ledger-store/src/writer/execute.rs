@@ -192,7 +192,8 @@ fn enter(
     if let Body::Log(log) = &mut record.body {
         numbers::put_event(
             state,
-            (base.ledger, base.transaction),
+            base.ledger,
+            base.transaction,
             new_entry.decision,
             facts,
             hints,

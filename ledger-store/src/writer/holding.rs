@@ -87,7 +87,8 @@ impl HoldingState {
 
     /// Creates the state of a holding from what the index holds.
     pub(crate) fn stored(
-        (asset, holding): (u32, u32),
+        asset: u32,
+        holding: u32,
         ordinal: u32,
         totals: &Volumes,
         backdated: Option<BackdatedSums>,
@@ -241,7 +242,7 @@ mod tests {
                 expected.count += 1;
                 assert_eq!(holding.backdated().as_deref(), Some(&expected));
                 assert_eq!(holding.totals(), totals);
-                let stored = HoldingState::stored((1, 2), 3, &totals, Some(expected.clone()));
+                let stored = HoldingState::stored(1, 2, 3, &totals, Some(expected.clone()));
                 assert_eq!(
                     (stored.totals(), stored.backdated().as_deref()),
                     (totals.clone(), Some(&expected))

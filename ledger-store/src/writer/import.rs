@@ -172,7 +172,7 @@ fn import_change(
         None => state.ledgers[*ledger].counters().next_transaction,
     };
     let mut event = Event::blank();
-    numbers::put_event(state, (*ledger, id), &decision, facts, hints, &mut event);
+    numbers::put_event(state, *ledger, id, &decision, facts, hints, &mut event);
     if let (
         Event::Transaction(record),
         LogPayload::NewTransaction { transaction, .. } | LogPayload::RevertedTransaction { transaction, .. },

@@ -37,18 +37,27 @@ pub(super) fn put_terms(
     }
 }
 
-/// Adds a key with its value and, for an idempotency key, its request. `computed` is the key's fingerprint, if it was
-/// computed before.
+/// A key that an entry adds.
+pub(super) struct NewKey<'a> {
+    pub(super) text: &'a str,
+    /// The fingerprint of the text, if it was computed before.
+    pub(super) fingerprint: Option<u64>,
+    /// The id of the transaction with this reference, or the position of the entry with this idempotency key.
+    pub(super) value: u64,
+    /// The request with this idempotency key.
+    pub(super) request: Option<PriorRequest>,
+}
+
+/// Adds a key of a ledger.
 pub(super) fn put_key(
     state: &mut State,
     ledger: u32,
     kind: KeyKind,
-    computed: Option<u64>,
-    (text, value, request): (&str, u64, Option<PriorRequest>),
+    NewKey { text, fingerprint, value, request }: NewKey<'_>,
     rows: &mut MemtableBuilder,
 ) {
     let space = key_space(ledger, kind);
-    let fingerprint = computed.unwrap_or_else(|| state.fingerprints.of(space, text));
+    let fingerprint = fingerprint.unwrap_or_else(|| state.fingerprints.of(space, text));
     debug_assert_eq!(fingerprint, state.fingerprints.of(space, text), "of this key");
     rows.keys.push(KeyRow { space, fingerprint, value });
     state.known.add((space, fingerprint));

@@ -19,7 +19,8 @@ use super::state::State;
 /// earlier writes have completed.
 pub(super) fn put_event<'a>(
     state: &mut State,
-    (ledger, id): (u32, u64),
+    ledger: u32,
+    id: u64,
     decision: &'a Decision<'_>,
     facts: &Facts,
     hints: &'a Hints,

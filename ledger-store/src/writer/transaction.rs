@@ -10,6 +10,7 @@ use ledger_journal::entry::{HoldingRecord, NameRef, TransactionRecord};
 use super::accounts::SlotId;
 use super::hints::PriorTransaction;
 use super::holding::HoldingState;
+use super::key_rows::NewKey;
 use super::state::State;
 use super::touched::{LogApplication, recorded_at};
 use super::{key_rows, replay, touched, undo};
@@ -51,7 +52,7 @@ pub(super) fn apply(
         rows.effective.push(EffectiveRow { ledger, timestamp: timestamp.as_micros(), transaction: id });
     }
     for at in 0..transaction.holdings.len() {
-        move_holding(application, (transaction, at), backdated)?;
+        move_holding(application, transaction, at, backdated)?;
     }
     if !transaction.metadata.is_empty() {
         put_transaction_terms(application, transaction)?;
@@ -59,8 +60,13 @@ pub(super) fn apply(
     give_account_metadata(application, transaction)?;
     // Do this last: it writes to memory that is not cached, and copies right after it would stall.
     if let Some(reference) = transaction.reference {
-        let (computed, key) = (hints.key_fingerprints.reference, (reference, id, None));
-        key_rows::put_key(application.state, ledger, KeyKind::Reference, computed, key, application.rows);
+        let new = NewKey {
+            text: reference,
+            fingerprint: hints.key_fingerprints.reference,
+            value: id,
+            request: None,
+        };
+        key_rows::put_key(application.state, ledger, KeyKind::Reference, new, application.rows);
     }
     if let Some(reverted) = transaction.reverts {
         let mut before = None;
@@ -76,7 +82,8 @@ pub(super) fn apply(
 /// Updates a holding of a transaction to its volumes after it, and adds its history row.
 fn move_holding(
     application: &mut LogApplication<'_, '_>,
-    (transaction, at): (&TransactionRecord<'_>, usize),
+    transaction: &TransactionRecord<'_>,
+    at: usize,
     backdated: bool,
 ) -> Result<(), Corrupt> {
     let LogApplication { position, log, hints, .. } = *application;
@@ -87,7 +94,7 @@ fn move_holding(
     let asset = state.ledgers[ledger].take_asset(&holding.asset)?;
     undo::note_change(state, slot);
     if holding.is_new {
-        add_holding(state, ledger, holding, (slot, asset), rows)?;
+        add_holding(state, ledger, holding, slot, asset, rows)?;
     }
     let account = state.accounts.change(slot, state.flush);
     let found = account.holdings.binary_search_by_key(&asset, |have| have.asset);
@@ -142,7 +149,8 @@ fn add_holding(
     state: &mut State,
     ledger: u32,
     holding: &HoldingRecord<'_>,
-    (slot, asset): (SlotId, u32),
+    slot: SlotId,
+    asset: u32,
     rows: &mut MemtableBuilder,
 ) -> Result<(), Corrupt> {
     let counters = state.ledgers[ledger].counters();
