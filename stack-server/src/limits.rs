@@ -180,6 +180,10 @@ pub(crate) const DELIVERY_PAUSE_MIN: Duration = Duration::from_millis(100);
 /// Longest pause between two attempts of a delivery.
 pub(crate) const DELIVERY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
+/// Minimum time between two connections to a receiver that closes them before there is an event. Bounds the work for a
+/// receiver that closes every connection at once.
+pub(crate) const DELIVERY_RECONNECT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Minimum time between two records of a consumer's position. Events delivered after the last record are delivered again
 /// after a crash.
 pub(crate) const POSITION_INTERVAL: Duration = Duration::from_secs(1);

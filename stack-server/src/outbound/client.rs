@@ -14,6 +14,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 
 use super::error::{OutboundError, RequestFailure};
 use super::policy::OutboundPolicy;
@@ -59,12 +60,14 @@ pub(crate) struct Client {
     identity: Option<Identity>,
     /// Idle connections and their servers.
     idle: Mutex<Vec<(Target, Sender)>>,
+    /// Changes whenever a connection has closed.
+    closings: watch::Sender<()>,
 }
 
 impl Client {
     /// Creates a client without a certificate. It connects only to addresses that the policy allows.
     pub(crate) fn new(policy: OutboundPolicy) -> Self {
-        Self { policy, identity: None, idle: Mutex::default() }
+        Self { policy, identity: None, idle: Mutex::default(), closings: watch::Sender::default() }
     }
 
     /// Creates a client with a certificate, for mutual TLS.
@@ -89,6 +92,24 @@ impl Client {
         let opened = tokio::time::timeout(DELIVERY_TIMEOUT, opening).await;
         let opened = opened.unwrap_or(Err(RequestFailure::ConnectTimeout));
         opened.map_err(|reason| OutboundError { target: target.clone(), reason })
+    }
+
+    /// Returns a receiver that changes whenever a connection of this client closes from now on.
+    pub(crate) fn closings(&self) -> watch::Receiver<()> {
+        self.closings.subscribe()
+    }
+
+    /// Waits until a connection has closed and no idle one to the server of a target is left.
+    pub(crate) async fn wait_until_closed(&self, target: &Target, closings: &mut watch::Receiver<()>) {
+        // An error would mean that the client was dropped.
+        while closings.changed().await.is_ok() && self.keeps_connection_to(target) {}
+    }
+
+    /// Returns whether there is an idle connection to the server of a target, or no space for one.
+    fn keeps_connection_to(&self, target: &Target) -> bool {
+        let Ok(idle) = self.idle.lock() else { return false };
+        let mut open = idle.iter().filter(|(_, sender)| !sender.is_closed());
+        open.clone().count() >= DELIVERY_IDLE_MAX || open.any(|(other, _)| other.shares_connection(target))
     }
 
     /// Posts a JSON body and waits until the other server accepts it. The request may arrive twice.
@@ -246,13 +267,13 @@ impl Client {
         // Disable Nagle's algorithm: each request waits for its response, so a delay has no benefit.
         let _ = stream.set_nodelay(true);
         if !target.is_secure() {
-            return handshake(TokioIo::new(stream)).await;
+            return self.handshake(TokioIo::new(stream)).await;
         }
         let secured = match &self.identity {
             None => connect_tls(stream, target.host()).await?,
             Some(identity) => identity.connect_tls(stream, target.host()).await?,
         };
-        handshake(TokioIo::new(secured)).await
+        self.handshake(TokioIo::new(secured)).await
     }
 
     /// Resolves the host of a target, and connects to the first address that the policy allows and that accepts.
@@ -269,18 +290,20 @@ impl Client {
         }
         Err(failed)
     }
-}
 
-async fn handshake<T>(stream: T) -> Result<Sender, RequestFailure>
-where
-    T: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
-{
-    let (sender, connection) = http1::handshake(stream).await?;
-    tokio::spawn(async move {
-        // Ignore the error of the connection: the requests on the connection report it.
-        let _ = connection.await;
-    });
-    Ok(sender)
+    async fn handshake<T>(&self, stream: T) -> Result<Sender, RequestFailure>
+    where
+        T: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    {
+        let (sender, connection) = http1::handshake(stream).await?;
+        let closings = self.closings.clone();
+        tokio::spawn(async move {
+            // Ignore the error of the connection: the requests on the connection report it.
+            let _ = connection.await;
+            closings.send_replace(());
+        });
+        Ok(sender)
+    }
 }
 
 /// Reads the response body of a delivery. Returns `None` if it is too long or incomplete.

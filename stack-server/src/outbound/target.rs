@@ -138,7 +138,7 @@ impl Target {
     }
 
     /// Tells whether requests to both targets can share a connection.
-    pub(super) fn shares_connection(&self, other: &Self) -> bool {
+    pub(crate) fn shares_connection(&self, other: &Self) -> bool {
         (self.secure, self.port, &self.host) == (other.secure, other.port, &other.host)
     }
 }

@@ -397,6 +397,28 @@ fn connects_to_receivers_before_the_first_event() {
     publishers.stop();
 }
 
+#[test]
+fn idle_publisher_replaces_closed_connections() {
+    let receiver = listener();
+    let mapping = format!("*:http://{}/", receiver.local_addr().expect("an address"));
+    let topics = Topics::parse(&mapping).expect("pairs");
+    let publishing = PublishSettings { topics, http: true, ..PublishSettings::default() };
+    let (store, began) = (Store::in_memory(), Instant::now());
+    let publishers = Publishers::start(&store, &publishing).expect("the publishers start");
+    // The receiver closes the first connections. There is no event meanwhile.
+    drop(accepted(&receiver));
+    drop(accepted(&receiver));
+    let mut third = accepted(&receiver);
+    // A receiver that closes every connection at once does not get them without pause.
+    assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+    pay(&store, "one", 1);
+    let mut head = [0; 6];
+    third.read_exact(&mut head).expect("the event comes over the open connection");
+    assert_eq!(&head, b"POST /");
+    assert!(receiver.accept().is_err(), "the event needs no further connection");
+    publishers.stop();
+}
+
 fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").expect("a free port")
 }
@@ -427,8 +449,9 @@ fn stopping_does_not_wait_for_a_dead_receiver() {
     let publishers =
         Publishers::start(&store, &PublishSettings { topics, http: true, ..PublishSettings::default() });
     let publishers = publishers.expect("the publishers start");
+    // Wait for the connection before the event, so that the event comes over it.
+    let mut waiting = accepted(&silent);
     pay(&store, "one", 1);
-    let (mut waiting, _) = silent.accept().expect("a connection");
     assert_eq!(waiting.read(&mut [0]).expect("an attempt"), 1);
     let began = Instant::now();
     publishers.stop();

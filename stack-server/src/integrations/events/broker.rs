@@ -1,13 +1,12 @@
 //! Brokers, and deliveries that are repeated until the broker accepts the event.
 
 use std::fmt::Display;
-use std::time::Duration;
 
 use super::error::DeliveryError;
 use super::http::HttpPublisher;
 use super::message::Message;
 use super::nats::NatsPublisher;
-use crate::limits::{DELIVERY_PAUSE_MAX, DELIVERY_PAUSE_MIN};
+use super::retry::{Backoff, with_retry};
 use crate::log::{self, Level};
 
 /// The receiver of events.
@@ -25,11 +24,13 @@ impl Broker {
         }
     }
 
-    /// Prepares the delivery of the first event.
-    async fn prepare(&self) -> Result<(), DeliveryError> {
+    /// Connects in advance of the first event, and stays connected while there are no events. Deliveries do not wait for
+    /// this.
+    pub(super) async fn stay_connected(&self) {
         match self {
-            Self::Http(http) => http.prepare().await,
-            Self::Nats(nats) => nats.prepare().await,
+            Self::Http(http) => http.stay_connected(self.name()).await,
+            // Once the NATS client is connected, it reconnects by itself.
+            Self::Nats(nats) => with_retry(self.name(), || nats.prepare()).await,
         }
     }
 
@@ -47,31 +48,6 @@ impl Broker {
             Self::Http(http) => http.accepts_topic(topic),
             Self::Nats(_) => true,
         }
-    }
-}
-
-/// The growing pause before the next attempt.
-pub(super) struct Backoff(Duration);
-
-impl Backoff {
-    pub(super) const NEW: Self = Self(DELIVERY_PAUSE_MIN);
-
-    pub(super) fn next(&mut self) -> Duration {
-        let now = self.0;
-        self.0 = (2 * now).min(DELIVERY_PAUSE_MAX);
-        now
-    }
-}
-
-/// Prepares a broker, and repeats this until it succeeds. Deliveries do not wait for it.
-pub(super) async fn prepare_with_retry(broker: &Broker) {
-    let mut backoff = Backoff::NEW;
-    let mut is_logged = false;
-    while let Err(error) = broker.prepare().await {
-        if !std::mem::replace(&mut is_logged, true) {
-            log_fault(broker.name(), &error);
-        }
-        tokio::time::sleep(backoff.next()).await;
     }
 }
 
@@ -100,22 +76,5 @@ pub(super) async fn deliver_with_retry(broker: &Broker, message: &Message) {
             "delivery",
             &[("publisher", &name), ("message", &message.id), ("failures", &failures)],
         );
-    }
-}
-
-pub(super) fn log_fault(publisher: &str, reason: &dyn Display) {
-    log::event(Level::Error, "publisher", &[("publisher", &publisher), ("reason", reason)]);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_up_to_their_longest() {
-        let mut backoff = Backoff::NEW;
-        let pauses: Vec<_> = (0..12).map(|_| backoff.next()).collect();
-        assert_eq!(pauses[..3], [1, 2, 4].map(|times| times * DELIVERY_PAUSE_MIN));
-        assert_eq!(pauses[11], DELIVERY_PAUSE_MAX);
     }
 }

@@ -1,14 +1,19 @@
 //! Delivers events as HTTP requests. The topic is the address.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 
 use super::envelope::EventType;
 use super::error::{BrokerSettingsError, DeliveryError};
 use super::message::Message;
+use super::retry::with_retry;
 use super::signature::Secrets;
 use super::topics::Topics;
+use crate::limits::DELIVERY_RECONNECT_INTERVAL;
 use crate::log::{self, Level};
 use crate::outbound::{Client, OutboundPolicy, Target};
 use crate::payments::event;
@@ -22,7 +27,7 @@ const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("formance-webhook-
 /// A publisher that posts events.
 #[derive(Debug)]
 pub(super) struct HttpPublisher {
-    client: Client,
+    client: Arc<Client>,
     targets: Vec<(String, Target)>,
     secrets: Secrets,
 }
@@ -57,7 +62,8 @@ impl HttpPublisher {
             // Other servers of this API lose these events too: they fail to deliver each of them.
             log::event(Level::Error, "unpublished", &[("type", &kind.name()), ("reason", &reason)]);
         }
-        Ok(Self { client: Client::new(OutboundPolicy::Any), targets, secrets })
+        let client = Arc::new(Client::new(OutboundPolicy::Any));
+        Ok(Self { client, targets, secrets })
     }
 
     pub(super) fn accepts_topic(&self, topic: &str) -> bool {
@@ -68,13 +74,21 @@ impl HttpPublisher {
         self.targets.iter().find(|(have, _)| have == topic).map(|(_, target)| target)
     }
 
-    /// Connects to the receivers in advance of the first event. Tries all receivers, even if one fails.
-    pub(super) async fn prepare(&self) -> Result<(), DeliveryError> {
-        let mut prepared = Ok(());
+    /// Keeps a connection to every receiver open, so that the next event need not wait for a new one. Never returns.
+    pub(super) async fn stay_connected(&self, publisher: &'static str) {
+        let mut servers: Vec<&Target> = Vec::new();
         for (_, target) in &self.targets {
-            prepared = self.client.open(target).await.and(prepared);
+            if servers.iter().all(|server| !server.shares_connection(target)) {
+                servers.push(target);
+            }
         }
-        Ok(prepared?)
+        // One task for each receiver: while one is away, the others still get new connections.
+        let mut tasks = JoinSet::new();
+        for server in servers {
+            let (client, server) = (self.client.clone(), server.clone());
+            tasks.spawn(async move { stay_connected_to(&client, &server, publisher).await });
+        }
+        while tasks.join_next().await.is_some() {}
     }
 
     /// Posts an event and waits for a successful response.
@@ -99,5 +113,16 @@ impl HttpPublisher {
             headers.insert(WEBHOOK_SIGNATURE, HeaderValue::from_str(&signature)?);
         }
         Ok(headers)
+    }
+}
+
+/// Keeps a connection to a receiver open. Never returns.
+async fn stay_connected_to(client: &Client, server: &Target, publisher: &str) {
+    let mut closings = client.closings();
+    loop {
+        with_retry(publisher, || client.open(server)).await;
+        let earliest = Instant::now() + DELIVERY_RECONNECT_INTERVAL;
+        client.wait_until_closed(server, &mut closings).await;
+        sleep_until(earliest).await;
     }
 }

@@ -8,6 +8,7 @@
 //! - [`envelope`]: encodes a log as an event. [`message`]: adds the topic and the message id.
 //! - [`commits`]: waits for the next commit.
 //! - [`broker`]: brokers and repeated deliveries. [`http`], [`nats`]: the two kinds of brokers.
+//! - [`retry`]: pauses between attempts.
 //! - [`publisher`]: delivers the events of ledgers. [`position`]: stores the position of a publisher as a document.
 //! - [`outbox`]: delivers the events of payments, which are stored as documents.
 //! - [`running`]: the threads of the publishers, and their settings.
@@ -23,6 +24,7 @@ mod nats;
 mod outbox;
 mod position;
 mod publisher;
+mod retry;
 mod running;
 mod signature;
 mod topics;

@@ -9,10 +9,11 @@ use hyper::body::Bytes;
 use ledger_store::{Direction, Document, DocumentAction, DocumentChange, DocumentRange, Expected, Store};
 use tokio::sync::watch;
 
-use super::broker::{Broker, deliver_with_retry, log_fault};
+use super::broker::{Broker, deliver_with_retry};
 use super::commits::Commits;
 use super::error::StorageError;
 use super::message::Message;
+use super::retry::log_fault;
 use super::topics::Topics;
 use crate::background::stop_signal;
 use crate::blocking;

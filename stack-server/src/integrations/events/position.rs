@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use ledger_store::{DocumentAction, DocumentChange, Expected, FeedPosition, Store, WriteError};
 
-use super::broker::log_fault;
 use super::error::StartFailure;
+use super::retry::log_fault;
 use crate::blocking;
 use crate::collections::PUBLISHERS;
 use crate::limits::{POSITION_ENTRIES, POSITION_INTERVAL};

@@ -14,12 +14,13 @@ use ledger_store::{FeedPart, FeedPosition, Store};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::broker::{Backoff, Broker, deliver_with_retry, log_fault};
+use super::broker::{Broker, deliver_with_retry};
 use super::commits::Commits;
 use super::envelope::{EventType, event};
 use super::error::StorageError;
 use super::message::{Message, message_id};
 use super::position::Position;
+use super::retry::{Backoff, log_fault};
 use super::topics::Topics;
 use crate::background::stop_signal;
 use crate::blocking;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use ledger_store::Store;
 use tokio::sync::watch;
 
-use super::broker::{Broker, prepare_with_retry};
+use super::broker::Broker;
 use super::error::{PublishersError, StartFailure};
 use super::http::HttpPublisher;
 use super::nats::{NatsPublisher, NatsSettings};
@@ -120,7 +120,7 @@ fn start(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let thread = std::thread::Builder::new().name(format!("events-{}", broker.name()));
     Ok(thread.spawn(move || {
-        runtime.spawn(async move { prepare_with_retry(&broker).await });
+        runtime.spawn(async move { broker.stay_connected().await });
         runtime.block_on(async { tokio::join!(publisher.run(position), outbox.run()) });
         // Tasks that access the store finish quickly.
         runtime.shutdown_timeout(DELIVERY_STOP_TIMEOUT);
