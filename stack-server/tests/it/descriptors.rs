@@ -1,14 +1,17 @@
 //! Runs a server with few descriptors in a separate process. Connections must leave enough descriptors for the store.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use ledger_store::{Options, Store};
+use socket2::{Domain, Socket, Type};
 use stack_server::{Server, Settings, descriptors};
 
 use crate::kill::{Running, address_of};
+use crate::skipping::skipped;
 
 /// The variable with the data directory of the child process, which only runs [`child_serves_with_few_descriptors`].
 const CHILD_DATA: &str = "STACK_TEST_DESCRIPTORS_DATA";
@@ -116,4 +119,52 @@ fn raises_soft_limit_of_descriptors() {
         })
         .collect();
     assert_eq!(open.len(), 64);
+}
+
+/// Connects to the server from an address of loopback.
+fn connect_from(peer: &str, address: &str) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    let peer = format!("{peer}:0").parse::<SocketAddr>().expect("an address");
+    socket.bind(&peer.into())?;
+    socket.connect(&address.parse::<SocketAddr>().expect("an address").into())?;
+    socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+    Ok(socket.into())
+}
+
+/// Sends a request on a connection that stays open. Returns whether the server answers it.
+fn is_served(mut connection: &TcpStream) -> bool {
+    // The server may close the connection before or after the request.
+    let _ = connection.write_all(b"GET /v2 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    let mut begin = [0; 12];
+    match connection.read_exact(&mut begin) {
+        Ok(()) => begin == *b"HTTP/1.1 200",
+        Err(error) => {
+            assert_ne!(error.kind(), io::ErrorKind::WouldBlock, "the server neither answers nor closes");
+            false
+        }
+    }
+}
+
+#[test]
+fn one_peer_leaves_connections_to_others() {
+    let data = tempfile::tempdir().expect("a directory");
+    let (child, address) = start("ulimit -n 128;", &data.path().join("store"));
+    let running = Running { child, address };
+    let other = match connect_from("127.0.0.2", &running.address) {
+        Ok(other) => other,
+        Err(error) => return skipped(format_args!("no second address of loopback: {error}")),
+    };
+    drop(other);
+    let connect = |peer| connect_from(peer, &running.address).expect("the server listens");
+    // Connections may use 64 of the descriptors, and one peer may have half of those connections.
+    let mut greedy: Vec<TcpStream> = (0..60).map(|_| connect("127.0.0.1")).filter(is_served).collect();
+    assert_eq!(greedy.len(), 32);
+    let others: Vec<TcpStream> = (0..8).map(|_| connect("127.0.0.2")).filter(is_served).collect();
+    assert_eq!(others.len(), 8);
+    // A connection that ends gives its place back to its peer.
+    greedy.pop();
+    let late = Instant::now() + Duration::from_secs(20);
+    while !is_served(&connect("127.0.0.1")) {
+        assert!(Instant::now() < late, "the place is not free again");
+    }
 }
