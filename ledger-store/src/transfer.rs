@@ -367,6 +367,28 @@ impl LogImporter {
         self.buffer.memory_bytes()
     }
 
+    /// Returns the number of logs that were imported or skipped so far.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ledger_store::{LogImporter, Store};
+    /// # let store = Store::in_memory();
+    /// # let ledger = store.ledger("main")?;
+    /// # ledger.transaction().posting("world", "users:1", 100, "USD/2").commit()?;
+    /// let mut text = Vec::new();
+    /// ledger.export(&mut text)?;
+    /// let copy = Store::in_memory();
+    /// let mut importer = LogImporter::new(&copy, ledger.name().clone());
+    /// importer.push(&text[..text.len() / 2])?;
+    /// importer.push(&text[text.len() / 2..])?;
+    /// assert_eq!(importer.report().imported, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn report(&self) -> ImportReport {
+        self.report
+    }
+
     /// Ends the import, and reports what was imported.
     ///
     /// # Errors

@@ -158,7 +158,7 @@ pub(crate) const PAGE_SIZE_NUMBER_MAX: u64 = u32::MAX as u64;
 /// Number of bytes of an import that are collected before their logs are recorded.
 pub(crate) const IMPORT_BYTES: usize = 256 * 1_024;
 
-/// Minimum number of bytes of an import that must arrive within [`BODY_READ_TIMEOUT`]. A client that sends a byte now and
+/// Minimum number of bytes of an import that must arrive within `Settings::import_timeout`. A client that sends a byte now and
 /// then cannot keep a part in memory.
 pub(crate) const IMPORT_BYTES_MIN: usize = 256 * 1_024;
 

@@ -14,7 +14,9 @@ use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::http::mount_path::MountPath;
 use crate::http::tls::TlsFiles;
-use crate::limits::{HTTP_MEMORY_DIVISOR, HTTP_MEMORY_MIN, HTTP_THREADS_MAX, PROVIDER_TIMEOUT};
+use crate::limits::{
+    BODY_READ_TIMEOUT, HTTP_MEMORY_DIVISOR, HTTP_MEMORY_MIN, HTTP_THREADS_MAX, PROVIDER_TIMEOUT,
+};
 use crate::outbound::OutboundPolicy;
 use crate::schedule::Schedule;
 use crate::sealing::EncryptionKey;
@@ -125,6 +127,8 @@ pub struct Settings {
     pub behind_proxy: bool,
     /// Number of threads that serve HTTP: half of the machine's processors by default, and at least one.
     pub http_threads: usize,
+    /// Maximum time until the next 256 KiB of an import arrive. The server refuses a slower import with 408.
+    pub import_timeout: Duration,
     /// Bytes of memory for request bodies, and for responses that their clients have not read yet.
     pub http_memory: usize,
     /// The certificate and key files for TLS. `None` means no TLS.
@@ -170,6 +174,7 @@ impl Default for Settings {
             cors_origins: Vec::new(),
             behind_proxy: false,
             http_threads: http_threads_of(std::thread::available_parallelism().map_or(1, NonZero::get)),
+            import_timeout: BODY_READ_TIMEOUT,
             http_memory: http_share(MEMORY_BUDGET),
             tls: None,
             authorization: None,

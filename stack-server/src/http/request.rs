@@ -347,8 +347,8 @@ async fn discard(incoming: Incoming) {
 }
 
 /// Like [`discard`], for an import. Most clients send all of an import before they read the response.
-pub(crate) async fn discard_import(incoming: Incoming) {
-    discard_some(incoming, DISCARD_IMPORT_BYTES_MAX, DISCARD_IMPORT_TIMEOUT).await;
+pub(crate) async fn discard_import(incoming: Incoming, timeout: Duration) {
+    discard_some(incoming, DISCARD_IMPORT_BYTES_MAX, timeout.min(DISCARD_IMPORT_TIMEOUT)).await;
 }
 
 async fn discard_some(mut incoming: Incoming, bytes: usize, timeout: Duration) {

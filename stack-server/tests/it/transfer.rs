@@ -1,9 +1,12 @@
 //! Export and import of whole logs.
 
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use stack_server::Settings;
 
-use crate::client::TestServer;
+use crate::client::{Answer, TestServer};
 
 /// Starts a server with a ledger. The ledger has entries of all kinds, too many for one part of an export or an import.
 fn filled() -> TestServer {
@@ -163,6 +166,51 @@ fn client_that_reads_late_gets_import_refusal() {
     let logs = export(&server, "main");
     let long = logs.repeat((48 << 20) / logs.len());
     server.post("/v2/main/logs/import", &long).refused(400, "IMPORT");
+}
+
+/// Begins an import into the ledger `copy`, and returns the response. If `rest` is not empty, the client sends it again
+/// and again until then, or else it sends nothing more.
+fn begin_import(server: &TestServer, begin: &str, rest: &str) -> Answer {
+    let mut stream = server.connect();
+    let head = "POST /v2/copy/logs/import HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n";
+    stream.write_all(format!("{head}{begin}").as_bytes()).expect("sent");
+    stream.set_read_timeout(Some(Duration::from_millis(10))).expect("a timeout");
+    let late = Instant::now() + Duration::from_secs(20);
+    let (mut bytes, mut part) = (Vec::new(), [0; 4_096]);
+    loop {
+        match stream.read(&mut part) {
+            Ok(len) if len > 0 => bytes.extend_from_slice(&part[..len]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                assert!(Instant::now() < late, "the import does not end");
+                // The server may close the connection at any time.
+                let _ = stream.write_all(rest.as_bytes());
+            }
+            // The server closes the connection, whatever it has not read.
+            Ok(_) | Err(_) => return Answer::parse(&bytes),
+        }
+    }
+}
+
+#[test]
+fn slow_import_ends_and_says_what_it_imported() {
+    let logs = export(&filled(), "main");
+    let mut settings = Settings::default();
+    settings.import_timeout = Duration::from_millis(300);
+    let server = TestServer::with(settings);
+    server.post("/v2/copy", "{}").is(204);
+    let first = logs.split_inclusive('\n').next().expect("a log");
+    for rest in ["", " "] {
+        // The import ends although it has received a complete log, and although bytes still arrive.
+        let refused = begin_import(&server, first, rest).refused(408, "VALIDATION");
+        assert_eq!(refused, "the body did not arrive in time: no log was imported");
+        assert_eq!(export(&server, "copy"), "");
+    }
+    // Parts that arrived in time stay.
+    let refused = begin_import(&server, &logs[..logs.len() / 2], "").refused(408, "VALIDATION");
+    let imported = export(&server, "copy").lines().count();
+    let logs =
+        if imported == 0 { "no log was".to_owned() } else { format!("the first {imported} logs were") };
+    assert_eq!(refused, format!("the body did not arrive in time: {logs} imported"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The routes that export and import the whole log of a ledger.
 
+use std::time::Duration;
+
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Bytes, Incoming};
@@ -18,8 +20,7 @@ use crate::http::reply_body::ReplyBody;
 use crate::http::request;
 use crate::http::response::{Json, Numbers, Reply, stream};
 use crate::limits::{
-    BODY_READ_TIMEOUT, BODY_WAIT, EXPORT_BYTES, IMPORT_BYTES, IMPORT_BYTES_MIN, JSON_FACTOR,
-    STREAM_BEGIN_WAIT,
+    BODY_WAIT, EXPORT_BYTES, IMPORT_BYTES, IMPORT_BYTES_MIN, JSON_FACTOR, STREAM_BEGIN_WAIT,
 };
 use crate::shapes::log::{LogShape, write_log};
 
@@ -110,7 +111,7 @@ pub(crate) async fn import(context: &Context<'_>) -> Result<Reply, ApiError> {
     };
     let imported = import_all(context, &mut incoming).await;
     if imported.is_err() {
-        request::discard_import(incoming).await;
+        request::discard_import(incoming, context.app.settings().import_timeout).await;
     }
     imported.map(|()| crate::http::response::no_content())
 }
@@ -120,11 +121,11 @@ async fn import_all(context: &Context<'_>, incoming: &mut Incoming) -> Result<()
     let memory = context.app.memory();
     let mut importer = LogImporter::strict(context.app.store(), context.ledger_name()?);
     let mut buffer = ImportBuffer { text: Vec::new(), kept: 0, held: memory.bodies.nothing() };
-    let mut pace = Pace::begin();
+    let timeout = context.app.settings().import_timeout;
+    let mut pace = Pace::begin(timeout);
     loop {
         let frame = tokio::time::timeout_at(pace.deadline, incoming.frame()).await;
-        let frame = frame
-            .map_err(|_| ApiError::refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))?;
+        let frame = frame.map_err(|_| too_slow(importer.report().imported))?;
         let is_end = frame.is_none();
         if let Some(frame) = frame {
             let frame = frame.map_err(|_| refused("the body breaks off"))?;
@@ -140,7 +141,7 @@ async fn import_all(context: &Context<'_>, incoming: &mut Incoming) -> Result<()
             importer = context.app.blocking(move |_| import().map_err(import_error)).await?;
             buffer.keep(importer.memory_bytes());
             // The time of recording the logs does not count against the client.
-            pace = Pace::begin();
+            pace = Pace::begin(timeout);
         }
         if is_end {
             return importer.finish().map(drop).map_err(import_error);
@@ -185,6 +186,7 @@ impl ImportBuffer {
 
 /// The pace at which an import must arrive.
 struct Pace {
+    timeout: Duration,
     /// Time at which the import fails if fewer than [`IMPORT_BYTES_MIN`] bytes have arrived by then.
     deadline: Instant,
     /// Number of bytes that have arrived since this deadline was set.
@@ -192,17 +194,28 @@ struct Pace {
 }
 
 impl Pace {
-    fn begin() -> Self {
-        Self { deadline: Instant::now() + BODY_READ_TIMEOUT, bytes: 0 }
+    fn begin(timeout: Duration) -> Self {
+        Self { timeout, deadline: Instant::now() + timeout, bytes: 0 }
     }
 
     /// Counts bytes. Enough of them move the deadline.
     fn arrived(&mut self, bytes: usize) {
         self.bytes += bytes;
         if self.bytes >= IMPORT_BYTES_MIN {
-            *self = Self::begin();
+            *self = Self::begin(self.timeout);
         }
     }
+}
+
+/// Returns the answer to an import whose client is too slow. Bytes that have arrived since the last recorded part have no
+/// effect.
+fn too_slow(imported: u64) -> ApiError {
+    let imported = match imported {
+        0 => "no log was imported".to_owned(),
+        logs => format!("the first {logs} logs were imported"),
+    };
+    let message = format!("the body did not arrive in time: {imported}");
+    ApiError::refused(StatusCode::REQUEST_TIMEOUT, message)
 }
 
 /// Returns the answer to an import that failed.
@@ -229,7 +242,7 @@ mod tests {
 
     #[test]
     fn enough_bytes_move_the_deadline_of_an_import() {
-        let mut pace = Pace { deadline: Instant::now(), bytes: 0 };
+        let mut pace = Pace { timeout: Duration::from_secs(1), deadline: Instant::now(), bytes: 0 };
         let first = pace.deadline;
         pace.arrived(IMPORT_BYTES_MIN - 1);
         assert_eq!(pace.deadline, first);
