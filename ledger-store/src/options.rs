@@ -102,7 +102,7 @@ pub struct Options {
     /// at least 4 and at most 256 MiB. With 0 the disk may fill up; writes are then refused once the journal cannot
     /// grow, or memory is full because the index cannot be flushed.
     pub free_space_floor: Option<u64>,
-    /// Receives the progress of recoveries, rebuilds of the index, and verifications. The default is no watcher.
+    /// Receives the progress of recoveries, rebuilds of the index, verifications and backups. The default is no watcher.
     pub progress: ProgressWatcher,
 }
 

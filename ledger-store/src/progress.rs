@@ -17,6 +17,12 @@ pub enum LongWork {
     VerifyJournal,
     /// A verification builds a second index.
     VerifyReplay,
+    /// A restore, or the verification of a backup, reads the backup.
+    ReadBackup,
+    /// A backup or a restore copies entries.
+    CopyJournal,
+    /// A backup or a restore reads what it has copied.
+    VerifyCopy,
 }
 
 impl LongWork {
@@ -27,6 +33,9 @@ impl LongWork {
             Self::IndexRebuild => "rebuilding the index",
             Self::VerifyJournal => "reading the journal",
             Self::VerifyReplay => "replaying the journal",
+            Self::ReadBackup => "reading the backup",
+            Self::CopyJournal => "copying the journal",
+            Self::VerifyCopy => "verifying the copy",
         }
     }
 }

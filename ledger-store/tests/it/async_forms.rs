@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ledger_core::{LedgerOptions, Metadata};
 use ledger_store::{
-    Collection, DocumentAction, DocumentChange, Expected, LedgerError, Options, RestorePoint, Store,
-    WriteError,
+    Collection, DocumentAction, DocumentChange, Expected, LedgerError, Options, ProgressWatcher,
+    RestorePoint, Store, WriteError,
 };
 
 use crate::commit_future::block_on;
@@ -91,6 +91,10 @@ fn store_is_kept_without_blocking() {
     block_on(store.close_async()).expect("it closes");
     assert_eq!(block_on(stopped), None);
     block_on(Store::verify_backup_async(path("backup"))).expect("it is sound");
+    let watcher = ProgressWatcher::default();
+    block_on(Store::verify_backup_with_async(path("backup"), watcher.clone())).expect("it is sound");
+    let other = Store::restore_with_async(path("backup"), path("other"), RestorePoint::End, watcher);
+    block_on(other).expect("restored");
     let restore = || Store::restore_async(path("backup"), path("restored"), RestorePoint::End);
     block_on(restore()).expect("restored");
     let again = block_on(restore()).expect_err("it is a store already");

@@ -246,7 +246,9 @@ fn run(
 ) -> Result<(), CopyError> {
     let words: Vec<&Path> = line.words.iter().map(PathBuf::as_path).collect();
     match (verb, words.as_slice()) {
-        (Verb::Backup, [backup]) if line.verify => report(&mut out, &Store::verify_backup(backup)?),
+        (Verb::Backup, [backup]) if line.verify => {
+            report(&mut out, &Store::verify_backup_with(backup, &meter.watcher())?)
+        }
         (Verb::Backup, [data, backup]) if !line.verify => {
             directory::check(backup, line.allow_shared_directory)?;
             let store = open(line, data, meter)?;
@@ -255,7 +257,7 @@ fn run(
         }
         (Verb::Restore, [backup, data]) => {
             directory::check(data, line.allow_shared_directory)?;
-            report(&mut out, &Store::restore(backup, data, line.point)?)
+            report(&mut out, &Store::restore_with(backup, data, line.point, &meter.watcher())?)
         }
         (Verb::Export, [data, ledger, file @ ..]) if file.len() <= 1 => {
             let store = open(line, data, meter)?;
@@ -317,4 +319,39 @@ fn open_or_create(line: &Line, data: &Path, meter: &SharedMeter) -> Result<Store
 
 fn close(store: &Store) -> Result<(), CopyError> {
     store.close().map_err(CopyError::Close)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::progress::Screen;
+
+    /// Runs a command, and returns the work for which it draws bars.
+    fn bars(verb: Verb, arguments: &[&Path]) -> Vec<String> {
+        let arguments = arguments.iter().map(|argument| argument.as_os_str().to_owned()).collect();
+        let line = Line::read(verb, arguments, false).expect("valid arguments").expect("no help");
+        let screen = Screen::default();
+        run(verb, &line, &screen.meter(), io::empty(), io::sink()).expect("it succeeds");
+        screen.bars()
+    }
+
+    #[test]
+    fn every_command_draws_its_progress() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| home.path().join(name);
+        let store = Store::open(path("data")).expect("it opens");
+        let ledger = store.ledger("main").expect("a name");
+        ledger.transaction().posting("world", "users:1", 1, "USD").commit().expect("recorded");
+        store.close().expect("it closes");
+        drop((ledger, store));
+        let (data, backup, text, main) = (&path("data"), &path("backup"), &path("text"), Path::new("main"));
+        // Every opening of a store may take long.
+        assert_eq!(bars(Verb::Export, &[data, main, text]), ["recovering", "exporting"]);
+        assert_eq!(bars(Verb::Import, &[data, Path::new("copy"), text]), ["recovering", "importing"]);
+        let backing_up = ["recovering", "copying the journal", "verifying the copy"];
+        assert_eq!(bars(Verb::Backup, &[data, backup]), backing_up);
+        assert_eq!(bars(Verb::Backup, &[Path::new("--verify"), backup]), ["reading the backup"]);
+        let restoring = ["reading the backup", "copying the journal", "verifying the copy"];
+        assert_eq!(bars(Verb::Restore, &[backup, &path("restored")]), restoring);
+    }
 }

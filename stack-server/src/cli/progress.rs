@@ -1,6 +1,6 @@
 //! Progress of long commands on standard error: a bar on a terminal, else a line every ten seconds.
 
-use std::io::{self, IsTerminal as _, Read, Stderr, Write};
+use std::io::{self, IsTerminal as _, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -110,16 +110,19 @@ fn bar(amount: Completed) -> String {
     }
 }
 
+/// The output of a shared meter: standard error, or a text in tests.
+type Output = Box<dyn Write + Send>;
+
 /// A meter on standard error that several parts of a command share.
 #[derive(Clone)]
-pub(crate) struct SharedMeter(Arc<Mutex<Meter<Stderr>>>);
+pub(crate) struct SharedMeter(Arc<Mutex<Meter<Output>>>);
 
 impl SharedMeter {
     /// Creates a meter. It draws bars if standard error is a terminal.
     pub(crate) fn on_stderr() -> Self {
         let stderr = io::stderr();
         let is_terminal = stderr.is_terminal();
-        Self(Arc::new(Mutex::new(Meter::new(stderr, is_terminal))))
+        Self(Arc::new(Mutex::new(Meter::new(Box::new(stderr), is_terminal))))
     }
 
     /// Creates a meter that draws bars on standard error, or returns `None` if that is no terminal.
@@ -127,7 +130,7 @@ impl SharedMeter {
         io::stderr().is_terminal().then(Self::on_stderr)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Meter<Stderr>> {
+    fn lock(&self) -> MutexGuard<'_, Meter<Output>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -141,11 +144,16 @@ impl SharedMeter {
         self.lock().clear();
     }
 
+    /// Returns a watcher that shows the progress of a store here.
+    pub(crate) fn watcher(&self) -> ProgressWatcher {
+        let meter = self.clone();
+        ProgressWatcher::new(move |progress| meter.show_store(&progress))
+    }
+
     /// Returns the options of a store that shows its progress here.
     pub(crate) fn options(&self) -> Options {
-        let meter = self.clone();
         let mut options = Options::default();
-        options.progress = ProgressWatcher::new(move |progress| meter.show_store(&progress));
+        options.progress = self.watcher();
         options
     }
 
@@ -199,6 +207,40 @@ impl<W: Write> Write for Counted<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
+    }
+}
+
+/// A terminal in memory that shows every report of a command, without the pauses between drawings.
+#[cfg(test)]
+#[derive(Clone, Default)]
+pub(crate) struct Screen(Arc<Mutex<Vec<u8>>>);
+
+#[cfg(test)]
+impl Screen {
+    pub(crate) fn meter(&self) -> SharedMeter {
+        let mut meter = Meter::new(Box::new(self.clone()) as Output, true);
+        meter.interval.length = Duration::ZERO;
+        SharedMeter(Arc::new(Mutex::new(meter)))
+    }
+
+    /// Returns the text before each bar, in order and without repetitions.
+    pub(crate) fn bars(&self) -> Vec<String> {
+        let shown = String::from_utf8(self.0.lock().expect("no panic").clone()).expect("text");
+        let bars = shown.split("\r\x1b[K").filter_map(|line| Some(line.split_once(" [")?.0.to_owned()));
+        let mut bars: Vec<String> = bars.collect();
+        bars.dedup();
+        bars
+    }
+}
+
+#[cfg(test)]
+impl Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

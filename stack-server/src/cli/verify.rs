@@ -4,7 +4,8 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use ledger_store::{ReadError, Store, VerifyReport, Violation, ViolationCode};
+use ledger_store::{OpenError, ReadError, Store, VerifyError, VerifyReport, Violation, ViolationCode};
+use thiserror::Error;
 
 use crate::cli::config::ExpectedHead;
 use crate::cli::directory::no_store;
@@ -35,6 +36,28 @@ fn check_head(store: &Store, expected: &ExpectedHead, report: &mut VerifyReport)
     report.violations.push(Violation { code, ledger: None, position: Some(expected.entries), detail });
 }
 
+/// The reason why nothing was verified.
+#[derive(Debug, Error)]
+enum VerifyFailure {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+}
+
+fn open_and_verify(
+    directory: &Path,
+    expected: Option<&ExpectedHead>,
+    meter: &SharedMeter,
+) -> Result<VerifyReport, VerifyFailure> {
+    let store = Store::open_with(directory, &meter.options())?;
+    let mut report = store.verify()?;
+    if let Some(expected) = expected {
+        check_head(&store, expected, &mut report);
+    }
+    Ok(report)
+}
+
 /// Prints a JSON line for each finding, and one with a summary. Ends with [`Exit::Incomplete`] if it found no damage but
 /// could not check everything, for example because of a disk error.
 pub fn verify(directory: &Path, expected: Option<&ExpectedHead>) -> Exit {
@@ -45,14 +68,7 @@ pub fn verify(directory: &Path, expected: Option<&ExpectedHead>) -> Exit {
     }
     // Shows the progress of the opening and of the verification.
     let meter = SharedMeter::on_stderr();
-    let verified =
-        Store::open_with(directory, &meter.options()).map_err(|error| error.to_string()).and_then(|store| {
-            let mut report = store.verify().map_err(|error| error.to_string())?;
-            if let Some(expected) = expected {
-                check_head(&store, expected, &mut report);
-            }
-            Ok(report)
-        });
+    let verified = open_and_verify(directory, expected, &meter);
     meter.clear();
     match verified {
         Ok(report) => {
@@ -68,5 +84,25 @@ pub fn verify(directory: &Path, expected: Option<&ExpectedHead>) -> Exit {
             eprintln!("stack-server: {}: {reason}", directory.display());
             Exit::CannotOpen
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::progress::Screen;
+
+    #[test]
+    fn draws_each_part_of_a_verification() {
+        let home = tempfile::tempdir().expect("a directory");
+        let store = Store::open(home.path().join("data")).expect("it opens");
+        let ledger = store.ledger("main").expect("a name");
+        ledger.transaction().posting("world", "users:1", 1, "USD").commit().expect("recorded");
+        store.close().expect("it closes");
+        drop((ledger, store));
+        let screen = Screen::default();
+        let report = open_and_verify(&home.path().join("data"), None, &screen.meter()).expect("it verifies");
+        assert!(report.is_clean());
+        assert_eq!(screen.bars(), ["recovering", "reading the journal", "replaying the journal"]);
     }
 }

@@ -82,6 +82,7 @@ mod shutdown;
 mod skipping;
 mod stream;
 mod tls;
+mod terminal;
 mod transactions;
 mod transfer;
 mod v1_errors;

@@ -48,7 +48,7 @@ pub(super) fn copy_until(
 }
 
 /// Reads a journal from `begin` to its head.
-pub(super) fn verify_from(journal: &SegmentedJournal, begin: Head) -> Result<(), OpenError> {
+pub(super) fn verify_from(journal: &dyn JournalReader, begin: Head) -> Result<(), OpenError> {
     let end = journal.head();
     let reached = walk(journal, begin, |_| Ok(()))?;
     if reached == end { Ok(()) } else { Err(broken(reached.next)) }

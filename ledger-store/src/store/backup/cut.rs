@@ -6,7 +6,7 @@
 
 use ledger_core::Timestamp;
 use ledger_journal::entry::{Body, read_chunk};
-use ledger_journal::{Chunk, Head, JournalReader, Position, SegmentedJournal};
+use ledger_journal::{Chunk, Head, JournalReader, Position};
 
 use super::copy::walk;
 use super::report::RestorePoint;
@@ -15,7 +15,7 @@ use crate::error::OpenError;
 
 /// Returns the position after the last entry that is restored.
 pub(super) fn find_cut(
-    journal: &SegmentedJournal,
+    journal: &dyn JournalReader,
     begin: Head,
     point: RestorePoint,
 ) -> Result<Position, OpenError> {

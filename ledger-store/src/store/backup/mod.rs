@@ -24,6 +24,7 @@ use self::report::{destination, source};
 use super::Store;
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::error::OpenError;
+use crate::progress::{LongWork, ProgressWatcher};
 use crate::readers::{ReadFuture, Readers};
 
 /// Backups.
@@ -82,21 +83,22 @@ impl Store {
 
     pub(crate) fn backup_on(&self, disk: &Arc<dyn Disk>, to: &Path) -> Result<BackupReport, BackupError> {
         let engine = self.engine();
-        let (journal, identity) = (&*engine.journal, &engine.identity);
+        let (journal, identity) = (engine.reader(), &engine.identity);
         // All entries before the head are acknowledged or about to be, and the head is the end of a commit.
         let head = journal.head();
         let directory = match DataDirectory::open_existing(disk.clone(), to) {
             Err(DirectoryError::Missing { .. }) => begin(disk, to, identity)?,
             opened => opened.map_err(destination)?,
         };
-        let backup = open_journal(&directory).map_err(destination)?;
+        let backup = Arc::new(open_journal(&directory).map_err(destination)?);
         if !is_same(directory.identity(), identity) {
             return Err(BackupError::OtherStore);
         }
-        check_history(journal, head, backup.head())?;
+        check_history(&*journal, head, backup.head())?;
         let begun = backup.head();
-        copy_until(journal, &backup, head.next)?;
-        verify_from(&backup, begun).map_err(destination)?;
+        copy_until(&*engine.progress.watch(journal, LongWork::CopyJournal), &backup, head.next)?;
+        let copied = engine.progress.watch(backup.clone(), LongWork::VerifyCopy);
+        verify_from(&*copied, begun).map_err(destination)?;
         backup.close().map_err(destination)?;
         Ok(BackupReport::new(begun, backup.head()))
     }
@@ -108,10 +110,23 @@ impl Store {
     ///
     /// [`BackupError::Source`] with the first defect.
     pub fn verify_backup(backup: impl AsRef<Path>) -> Result<BackupReport, BackupError> {
+        Self::verify_backup_with(backup, &ProgressWatcher::default())
+    }
+
+    /// As [`Store::verify_backup`], and reports its progress.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::verify_backup`].
+    pub fn verify_backup_with(
+        backup: impl AsRef<Path>,
+        progress: &ProgressWatcher,
+    ) -> Result<BackupReport, BackupError> {
         let directory = DataDirectory::open_existing(real_disk(), backup.as_ref()).map_err(source)?;
-        let journal = open_journal(&directory).map_err(source)?;
+        let journal = Arc::new(open_journal(&directory).map_err(source)?);
         let begin = genesis(directory.identity());
-        verify_from(&journal, begin).map_err(source)?;
+        let watched = progress.watch(journal.clone(), LongWork::ReadBackup);
+        verify_from(&*watched, begin).map_err(source)?;
         journal.close().map_err(source)?;
         let report = BackupReport::new(begin, journal.head());
         Ok(BackupReport { copied: 0, ..report })
@@ -125,6 +140,19 @@ impl Store {
     pub fn verify_backup_async(backup: impl AsRef<Path>) -> ReadFuture<Result<BackupReport, BackupError>> {
         let backup = backup.as_ref().to_owned();
         Readers::run_alone(move || Self::verify_backup(backup))
+    }
+
+    /// As [`Store::verify_backup_with`], without blocking. A thread of its own reads.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Store::verify_backup`].
+    pub fn verify_backup_with_async(
+        backup: impl AsRef<Path>,
+        progress: ProgressWatcher,
+    ) -> ReadFuture<Result<BackupReport, BackupError>> {
+        let backup = backup.as_ref().to_owned();
+        Readers::run_alone(move || Self::verify_backup_with(backup, &progress))
     }
 
     /// Creates a store from a backup, or from the directory of a closed store. The new directory must be absent or
@@ -145,7 +173,40 @@ impl Store {
         to: impl AsRef<Path>,
         point: RestorePoint,
     ) -> Result<BackupReport, BackupError> {
-        restore_on(&real_disk(), backup.as_ref(), to.as_ref(), point)
+        Self::restore_with(backup, to, point, &ProgressWatcher::default())
+    }
+
+    /// As [`Store::restore`], and reports its progress.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let home = std::env::temp_dir().join(format!("ledger-restore-{}", std::process::id()));
+    /// # std::fs::create_dir(&home)?;
+    /// use ledger_store::{ProgressWatcher, RestorePoint, Store};
+    /// # let store = Store::open(home.join("data"))?;
+    /// # store.ledger("main")?.transaction().posting("world", "users:1", 100, "USD/2").commit()?;
+    /// # store.backup(home.join("backup"))?;
+    /// let watcher = ProgressWatcher::new(|progress| {
+    ///     println!("{}: {} of {} entries", progress.work.text(), progress.done, progress.total);
+    /// });
+    /// Store::verify_backup_with(home.join("backup"), &watcher)?;
+    /// Store::restore_with(home.join("backup"), home.join("restored"), RestorePoint::End, &watcher)?;
+    /// # drop(store);
+    /// # std::fs::remove_dir_all(&home)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::restore`].
+    pub fn restore_with(
+        backup: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        point: RestorePoint,
+        progress: &ProgressWatcher,
+    ) -> Result<BackupReport, BackupError> {
+        restore_on(&real_disk(), backup.as_ref(), to.as_ref(), point, progress)
     }
 
     /// As [`Store::restore`], without blocking. A thread of its own copies.
@@ -161,6 +222,21 @@ impl Store {
         let (backup, to) = (backup.as_ref().to_owned(), to.as_ref().to_owned());
         Readers::run_alone(move || Self::restore(backup, to, point))
     }
+
+    /// As [`Store::restore_with`], without blocking. A thread of its own copies.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Store::restore`].
+    pub fn restore_with_async(
+        backup: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        point: RestorePoint,
+        progress: ProgressWatcher,
+    ) -> ReadFuture<Result<BackupReport, BackupError>> {
+        let (backup, to) = (backup.as_ref().to_owned(), to.as_ref().to_owned());
+        Readers::run_alone(move || Self::restore_with(backup, to, point, &progress))
+    }
 }
 
 fn restore_on(
@@ -168,15 +244,18 @@ fn restore_on(
     backup: &Path,
     to: &Path,
     point: RestorePoint,
+    progress: &ProgressWatcher,
 ) -> Result<BackupReport, BackupError> {
     let backup = DataDirectory::open_existing(disk.clone(), backup).map_err(source)?;
-    let from = open_journal(&backup).map_err(source)?;
-    let end = find_cut(&from, genesis(backup.identity()), point).map_err(source)?;
+    let from = Arc::new(open_journal(&backup).map_err(source)?);
+    let read = progress.watch(from.clone(), LongWork::ReadBackup);
+    let end = find_cut(&*read, genesis(backup.identity()), point).map_err(source)?;
     let directory = DataDirectory::begin(disk.clone(), to, backup.identity()).map_err(destination)?;
-    let journal = open_journal(&directory).map_err(destination)?;
+    let journal = Arc::new(open_journal(&directory).map_err(destination)?);
     let begun = journal.head();
-    copy_until(&from, &journal, end)?;
-    verify_from(&journal, begun).map_err(destination)?;
+    copy_until(&*progress.watch(from.clone(), LongWork::CopyJournal), &journal, end)?;
+    let copied = progress.watch(journal.clone(), LongWork::VerifyCopy);
+    verify_from(&*copied, begun).map_err(destination)?;
     journal.close().map_err(destination)?;
     // From here on the directory is a store.
     directory.write_manifest().map_err(destination)?;

@@ -1,6 +1,6 @@
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata, Timestamp};
 use ledger_journal::disk::{Disk, Faults, SimDisk};
@@ -8,6 +8,7 @@ use ledger_journal::disk::{Disk, Faults, SimDisk};
 use super::*;
 use crate::documents::{Collection, DocumentAction, DocumentChange, Expected};
 use crate::options::{Options, TimeSource};
+use crate::progress::Progress;
 use crate::store::VerifyReport;
 
 const BACKUP: &str = "backup";
@@ -63,7 +64,7 @@ fn backup(store: &Store, disk: &Arc<dyn Disk>) -> Result<BackupReport, BackupErr
 }
 
 fn restore(disk: &Arc<dyn Disk>, point: RestorePoint) -> Result<BackupReport, BackupError> {
-    restore_on(disk, Path::new(BACKUP), Path::new(DATA), point)
+    restore_on(disk, Path::new(BACKUP), Path::new(DATA), point, &ProgressWatcher::default())
 }
 
 /// Opens the restored store and verifies it.
@@ -97,6 +98,38 @@ fn restored_store_equals_its_source() {
     assert_eq!(one.transactions().count(), two.transactions().count());
     // The copy is a store of its own and accepts writes.
     pay(&restored, 1, 1);
+}
+
+/// Checks that reports of one operation after the other begin at `first`, grow, and count all entries.
+fn check_progress(reports: &[Progress], first: u64, total: u64, operations: &[LongWork]) {
+    let mut seen: Vec<LongWork> = reports.iter().map(|progress| progress.work).collect();
+    seen.dedup();
+    assert_eq!(seen, operations);
+    for operation in operations {
+        let mut of_it = reports.iter().filter(|progress| progress.work == *operation);
+        let done: Vec<u64> = of_it.clone().map(|progress| progress.done).collect();
+        assert!(done.len() > 2 && done[0] == first && done.is_sorted_by(|a, b| a < b), "{done:?}");
+        assert!(of_it.all(|progress| progress.total == total), "{reports:?}");
+    }
+}
+
+#[test]
+fn backups_and_restores_report_their_progress() {
+    let reports: Arc<Mutex<Vec<Progress>>> = Arc::default();
+    let seen = reports.clone();
+    let watcher = ProgressWatcher::new(move |progress| seen.lock().expect("no panic").push(progress));
+    let store = Store::in_memory_with(&Options { progress: watcher.clone(), ..Options::default() });
+    let take = || std::mem::take(&mut *reports.lock().expect("no panic"));
+    let (_, disk) = sim();
+    pay_atomically(&store, 300);
+    let first = backup(&store, &disk).expect("a backup").entries;
+    check_progress(&take(), 0, first, &[LongWork::CopyJournal, LongWork::VerifyCopy]);
+    pay_atomically(&store, 300);
+    let entries = backup(&store, &disk).expect("a backup").entries;
+    check_progress(&take(), first, entries, &[LongWork::CopyJournal, LongWork::VerifyCopy]);
+    restore_on(&disk, Path::new(BACKUP), Path::new(DATA), RestorePoint::End, &watcher).expect("restored");
+    let operations = [LongWork::ReadBackup, LongWork::CopyJournal, LongWork::VerifyCopy];
+    check_progress(&take(), 0, entries, &operations);
 }
 
 #[test]
@@ -192,7 +225,13 @@ fn damaged_backup_is_refused() {
         assert!(matches!(&refused, BackupError::Source(OpenError::Damaged { .. })), "{at}: {refused}");
         assert!(!disk.exists(Path::new(DATA)).expect("the disk works"), "nothing was begun");
     }
-    let absent = restore_on(&disk, Path::new("absent"), Path::new(DATA), RestorePoint::End);
+    let absent = restore_on(
+        &disk,
+        Path::new("absent"),
+        Path::new(DATA),
+        RestorePoint::End,
+        &ProgressWatcher::default(),
+    );
     assert!(matches!(absent, Err(BackupError::Source(OpenError::Damaged { .. }))), "{absent:?}");
     assert!(!disk.exists(Path::new("absent")).expect("the disk works"));
 }
