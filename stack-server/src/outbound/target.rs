@@ -124,7 +124,7 @@ impl Target {
     }
 
     /// Returns the header `Authorization`, if the address names a user.
-    pub(super) fn authorization(&self) -> Option<&HeaderValue> {
+    pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
     }
 

@@ -76,14 +76,17 @@ fn elasticsearch_refusals_are_tried_again() {
     let config = json!({"endpoint": receiver.url("/es/"), "index": "books",
         "authentication": {"username": "me", "password": "secret"}});
     exporter_to(&server, "elasticsearch", &config);
-    receiver.wait("a refusal", |all| all.len() >= 2);
+    receiver.wait("a refusal", |all| all.len() >= 3);
     receiver.say(r#"{"errors":false}"#);
     let before = receiver.wait("all so far", |_| true).len();
     server.transfer("world", "b", 1, "USD");
     let received = receiver
         .wait("both documents", |all| all[before..].iter().any(|one| one.body.contains("\"main-2\"")));
     let mut documents = std::collections::BTreeMap::new();
-    for request in &received {
+    assert_eq!(received[0].path, "/es/books", "the index is created first");
+    assert_eq!(received[0].json()["mappings"]["properties"]["payload"]["dynamic"], false);
+    assert_eq!(received[0].headers["authorization"], "Basic bWU6c2VjcmV0", "me:secret");
+    for request in &received[1..] {
         assert_eq!(request.path, "/es/_bulk?filter_path=errors");
         assert_eq!(request.headers["authorization"], "Basic bWU6c2VjcmV0", "me:secret");
         assert!(request.body.ends_with('\n'));
@@ -126,10 +129,13 @@ fn updates_with_placeholders_keep_secrets() {
     changed["index"] = json!("other");
     change(&changed).is(204);
     server.transfer("world", "a", 1, "USD");
-    let received = receiver.wait("a document", |all| !all.is_empty());
-    assert_eq!(received[0].path, "/T0K3N-secret/_bulk?filter_path=errors");
-    assert_eq!(received[0].headers["authorization"], "Basic bWU6c2VjcmV0", "me:secret");
-    assert!(received[0].body.contains("\"_index\":\"other\""), "{}", received[0].body);
+    let received = receiver.wait("a document", |all| all.len() >= 2);
+    assert_eq!(received[0].path, "/T0K3N-secret/other");
+    assert_eq!(received[1].path, "/T0K3N-secret/_bulk?filter_path=errors");
+    for request in &received {
+        assert_eq!(request.headers["authorization"], "Basic bWU6c2VjcmV0", "me:secret");
+    }
+    assert!(received[1].body.contains("\"_index\":\"other\""), "{}", received[1].body);
 }
 
 #[test]

@@ -1,25 +1,29 @@
 //! Delivers logs to the destination of an exporter.
 
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::body::Bytes;
 use hyper::header::HeaderMap;
 use ledger_store::FedLog;
 
+use super::elasticsearch::Elasticsearch;
 use super::error::{NoFolder, PushError};
 use super::exporter::{Driver, ExporterPolicy};
 use super::file::Files;
 use crate::blocking;
 use crate::http::response::{Json, Numbers};
+use crate::limits::PIPELINES_MAX;
 use crate::outbound::Client;
 use crate::shapes::log::write_log_of;
 
-/// The resources that all pipelines share: the HTTP client and the open files.
+/// The resources that all pipelines share.
 #[derive(Debug)]
 pub(super) struct Destinations {
     client: Client,
     files: Option<Arc<Files>>,
+    /// The indices that exist, because a push has created or found them.
+    indices: Mutex<Vec<Elasticsearch>>,
 }
 
 impl Destinations {
@@ -30,7 +34,11 @@ impl Destinations {
     /// Fails if the folder for files cannot be created.
     pub(super) fn new(policy: &ExporterPolicy) -> std::io::Result<Self> {
         let files = policy.folder.clone().map(Files::in_folder).transpose()?;
-        Ok(Self { client: Client::new(policy.outbound), files: files.map(Arc::new) })
+        Ok(Self {
+            client: Client::new(policy.outbound),
+            files: files.map(Arc::new),
+            indices: Mutex::default(),
+        })
     }
 
     /// Delivers logs through a driver, and returns once they have arrived.
@@ -49,7 +57,10 @@ impl Destinations {
                 Ok(self.client.post(target, &HeaderMap::new(), Bytes::from(json.into_bytes())).await?)
             }
             Driver::ClickHouse(clickhouse) => clickhouse.push(&self.client, logs).await,
-            Driver::Elasticsearch(elasticsearch) => elasticsearch.push(&self.client, logs).await,
+            Driver::Elasticsearch(elasticsearch) => {
+                self.ensure_index(elasticsearch).await?;
+                elasticsearch.push(&self.client, logs).await
+            }
             Driver::File(config) => {
                 let files = self.files.clone().ok_or(NoFolder)?;
                 let (config, lines) = (config.clone(), lines(logs));
@@ -65,6 +76,22 @@ impl Destinations {
                 .await
             }
         }
+    }
+
+    /// Creates the index of an exporter with the first push after the start of the server.
+    async fn ensure_index(&self, exporter: &Elasticsearch) -> Result<(), PushError> {
+        let indices = || self.indices.lock().unwrap_or_else(PoisonError::into_inner);
+        if indices().contains(exporter) {
+            return Ok(());
+        }
+        exporter.create_index(&self.client).await?;
+        let mut indices = indices();
+        // Exporters that were changed or deleted stay in the list.
+        if indices.len() >= PIPELINES_MAX {
+            indices.clear();
+        }
+        indices.push(exporter.clone());
+        Ok(())
     }
 }
 

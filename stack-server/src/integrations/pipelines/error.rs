@@ -2,6 +2,7 @@
 
 use std::io;
 
+use hyper::StatusCode;
 use ledger_store::ReadError;
 use thiserror::Error;
 use tokio::task::JoinError;
@@ -89,6 +90,8 @@ pub(super) struct NoFolder;
 pub(super) enum PushError {
     #[error(transparent)]
     Request(#[from] OutboundError),
+    #[error("{0}: the index is not created: answered {1}")]
+    IndexRefused(Target, StatusCode),
     #[error("{0}: documents were refused")]
     DocumentsRefused(Target),
     #[error("{0}: the answer is none of a bulk")]
