@@ -113,7 +113,8 @@ impl Store {
         Self::verify_backup_with(backup, &ProgressWatcher::default())
     }
 
-    /// As [`Store::verify_backup`], and reports its progress.
+    /// As [`Store::verify_backup`], and reports its progress. Blocks the thread;
+    /// [`verify_backup_with_async`](Self::verify_backup_with_async) does not.
     ///
     /// # Errors
     ///
@@ -176,7 +177,8 @@ impl Store {
         Self::restore_with(backup, to, point, &ProgressWatcher::default())
     }
 
-    /// As [`Store::restore`], and reports its progress.
+    /// As [`Store::restore`], and reports its progress. Blocks the thread;
+    /// [`restore_with_async`](Self::restore_with_async) does not.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
