@@ -195,7 +195,7 @@ fn decide_revert<'a>(
 }
 
 /// Makes the checks that come before the script of a command and before its funds. Only rules that
-/// [have such checks](Rules::has_checks_before_script) need `facts` for them.
+/// [have such checks](crate::Rules::has_checks_before_script) need `facts` for them.
 ///
 /// # Errors
 ///
