@@ -7,7 +7,7 @@ use ledger_core::{
     Rejection, SchemaVersion, Timestamp, TransactionId, check_before_script, check_sizes, decide, needs,
 };
 use ledger_journal::SectionId;
-use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
+use ledger_journal::entry::{Body, IdempotencyRecord, LedgerBase, LogRecord, Record};
 
 use super::batch::Batch;
 use super::command::{Decided, Prepared, SubmissionParams};
@@ -175,31 +175,18 @@ fn enter(
 ) -> Result<(), ReadError> {
     let base = new_entry.base;
     let section = SectionId(state.ledgers[base.ledger].head.section);
-    let mut record = Record {
-        position: state.next,
-        body: Body::Log(LogRecord {
-            ledger: base.ledger,
-            log: base.log,
-            date: new_entry.date,
-            idempotency: new_entry
-                .idempotency
-                .map(|have| IdempotencyRecord { key: have.key.as_str(), hash: &have.hash }),
-            schema_version: new_entry.schema_version,
-            imported: false,
-            event: Event::blank(),
-        }),
+    let log = LogRecord {
+        ledger: base.ledger,
+        log: base.log,
+        date: new_entry.date,
+        idempotency: new_entry
+            .idempotency
+            .map(|have| IdempotencyRecord { key: have.key.as_str(), hash: &have.hash }),
+        schema_version: new_entry.schema_version,
+        imported: false,
+        event: numbers::event(state, base.ledger, base.transaction, new_entry.decision, facts, hints),
     };
-    if let Body::Log(log) = &mut record.body {
-        numbers::put_event(
-            state,
-            base.ledger,
-            base.transaction,
-            new_entry.decision,
-            facts,
-            hints,
-            &mut log.event,
-        );
-    }
+    let record = Record { position: state.next, body: Body::Log(log) };
     apply::entry(state, &record, hints, &mut batch.rows)?;
     batch.chunks.push(&record, section, base);
     Ok(())

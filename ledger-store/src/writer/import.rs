@@ -171,8 +171,7 @@ fn import_change(
         Some(id) => id.get(),
         None => state.ledgers[*ledger].counters().next_transaction,
     };
-    let mut event = Event::blank();
-    numbers::put_event(state, *ledger, id, &decision, facts, hints, &mut event);
+    let mut event = numbers::event(state, *ledger, id, &decision, facts, hints);
     if let (
         Event::Transaction(record),
         LogPayload::NewTransaction { transaction, .. } | LogPayload::RevertedTransaction { transaction, .. },

@@ -14,23 +14,19 @@ use super::hints::Hints;
 use super::locate::Located;
 use super::state::State;
 
-/// Creates the entry's event, with the numbers that new names will get. Fills `event`, which must be
-/// [blank](Event::blank), in place: copying a large value that was just written would stall the processor until
-/// earlier writes have completed.
-pub(super) fn put_event<'a>(
+/// Creates the entry's event, with the numbers that new names will get.
+pub(super) fn event<'a>(
     state: &mut State,
     ledger: u32,
     id: u64,
     decision: &'a Decision<'_>,
     facts: &Facts,
     hints: &'a Hints,
-    event: &mut Event<'a>,
-) {
+) -> Event<'a> {
     let mut numbers = Numbers::new(state, ledger);
-    *event = match decision {
+    match decision {
         Decision::Transaction(transaction) => {
-            let Event::Transaction(record) = event else { unreachable!("a blank event is a transaction") };
-            return numbers.transaction(state, id, transaction, facts, hints, record);
+            Event::Transaction(numbers.transaction(state, id, transaction, facts, hints))
         }
         Decision::SetMetadata { target, metadata } => Event::SetMetadata {
             target: numbers.target(target, hints),
@@ -156,14 +152,8 @@ impl<'a> Numbers<'a> {
         transaction: &'a NewTransaction<'_>,
         facts: &Facts,
         hints: &'a Hints,
-        record: &mut TransactionRecord<'a>,
-    ) {
-        record.id = id;
-        record.timestamp = transaction.timestamp;
-        record.reference = transaction.reference.as_deref().map(AsRef::as_ref);
-        record.template = transaction.template;
-        record.reverts = transaction.reverts.map(TransactionId::get);
-        record.holdings.reserve_exact(facts.volumes.len());
+    ) -> TransactionRecord<'a> {
+        let mut holdings = SmallVec::with_capacity(facts.volumes.len());
         // Names are only needed if something is new.
         let mut names = None;
         for (at, (located, after)) in hints.located.iter().zip(&facts.volumes).enumerate() {
@@ -192,21 +182,39 @@ impl<'a> Numbers<'a> {
                     after: after.clone(),
                 }
             };
-            record.holdings.push(holding);
+            holdings.push(holding);
         }
-        record.moves.extend(transaction.postings.iter().zip(transaction.slots).map(|(posting, slots)| {
-            Move { source: slots.source, destination: slots.destination, amount: posting.amount.clone() }
-        }));
-        record.metadata.extend(self.metadata(state, &transaction.metadata));
-        record.defaults = hints.defaults.len();
-        record.account_metadata.reserve_exact(hints.defaults.len() + transaction.account_metadata.len());
+        let moves = transaction.postings.iter().zip(transaction.slots).map(|(posting, slots)| Move {
+            source: slots.source,
+            destination: slots.destination,
+            amount: posting.amount.clone(),
+        });
+        let metadata = self.metadata(state, &transaction.metadata).collect();
+        let mut account_metadata =
+            Vec::with_capacity(hints.defaults.len() + transaction.account_metadata.len());
         for (address, metadata) in &hints.defaults {
             let account = self.account(address.as_str(), None);
-            record.account_metadata.push((account, self.metadata(state, metadata).collect()));
+            account_metadata.push((account, self.metadata(state, metadata).collect()));
         }
         for (at, (address, metadata)) in transaction.account_metadata.iter().enumerate() {
             let account = self.account(address.as_str(), hints.located.get(facts.volumes.len() + at));
-            record.account_metadata.push((account, self.metadata(state, metadata).collect()));
+            account_metadata.push((account, self.metadata(state, metadata).collect()));
+        }
+        TransactionRecord {
+            id,
+            timestamp: transaction.timestamp,
+            inserted_at: None,
+            original_updated_at: None,
+            volumes_omitted: false,
+            reference: transaction.reference.as_deref().map(AsRef::as_ref),
+            template: transaction.template,
+            reverts: transaction.reverts.map(TransactionId::get),
+            holdings,
+            moves: moves.collect(),
+            metadata,
+            account_metadata,
+            defaults: hints.defaults.len(),
+            effective: None,
         }
     }
 }

@@ -123,19 +123,17 @@ fn move_holding(
     }
     current.ordinal += 1;
     current.set_totals(&holding.after);
-    // Fill the row in place: copying data that was just written would stall the processor until earlier writes
-    // have completed.
-    rows.history.push(HistoryRow::EMPTY);
-    let row = rows.history.last_mut().expect("a row was pushed above");
-    row.holding = holding_key(ledger, holding.holding);
-    row.transaction = id;
-    row.input = quantity_of(&holding.after.input);
-    row.output = quantity_of(&holding.after.output);
-    row.backdated = current.backdated();
-    row.ordinal = current.ordinal;
-    row.is_backdated = backdated;
-    row.is_source = is_source;
-    row.is_destination = is_destination;
+    rows.history.push(HistoryRow {
+        holding: holding_key(ledger, holding.holding),
+        transaction: id,
+        input: quantity_of(&holding.after.input),
+        output: quantity_of(&holding.after.output),
+        backdated: current.backdated(),
+        ordinal: current.ordinal,
+        is_backdated: backdated,
+        is_source,
+        is_destination,
+    });
     if let Some(before) = before
         && let Some(wrong) = wrong_volumes(before, transaction, at)
     {

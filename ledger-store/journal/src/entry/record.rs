@@ -72,30 +72,6 @@ pub enum Event<'a> {
     },
 }
 
-impl Event<'_> {
-    /// Returns a transaction without content. The caller overwrites it in place, which avoids a copy of the large
-    /// value.
-    #[inline]
-    pub fn blank() -> Self {
-        Self::Transaction(TransactionRecord {
-            id: 0,
-            timestamp: Timestamp::MIN,
-            inserted_at: None,
-            original_updated_at: None,
-            volumes_omitted: false,
-            reference: None,
-            template: None,
-            reverts: None,
-            holdings: SmallVec::new(),
-            moves: SmallVec::new(),
-            metadata: SmallVec::new(),
-            account_metadata: Vec::new(),
-            defaults: 0,
-            effective: None,
-        })
-    }
-}
-
 /// An idempotency key and the hash that recognizes a repeated request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IdempotencyRecord<'a> {
