@@ -190,16 +190,7 @@ impl<'a> Numbers<'a> {
             amount: posting.amount.clone(),
         });
         let metadata = self.metadata(state, &transaction.metadata).collect();
-        let mut account_metadata =
-            Vec::with_capacity(hints.defaults.len() + transaction.account_metadata.len());
-        for (address, metadata) in &hints.defaults {
-            let account = self.account(address.as_str(), None);
-            account_metadata.push((account, self.metadata(state, metadata).collect()));
-        }
-        for (at, (address, metadata)) in transaction.account_metadata.iter().enumerate() {
-            let account = self.account(address.as_str(), hints.located.get(facts.volumes.len() + at));
-            account_metadata.push((account, self.metadata(state, metadata).collect()));
-        }
+        let account_metadata = self.account_metadata(state, transaction, hints, facts.volumes.len());
         TransactionRecord {
             id,
             timestamp: transaction.timestamp,
@@ -216,6 +207,27 @@ impl<'a> Numbers<'a> {
             defaults: hints.defaults.len(),
             effective: None,
         }
+    }
+
+    /// Returns the metadata of accounts that a transaction gives, first the defaults of new accounts. `holdings` is the
+    /// number of its holdings, after which the accounts stand in `hints`.
+    fn account_metadata(
+        &mut self,
+        state: &mut State,
+        transaction: &'a NewTransaction<'_>,
+        hints: &'a Hints,
+        holdings: usize,
+    ) -> Vec<(AddressRef<'a>, MetadataRecord<'a>)> {
+        let mut given = Vec::with_capacity(hints.defaults.len() + transaction.account_metadata.len());
+        for (address, metadata) in &hints.defaults {
+            let account = self.account(address.as_str(), None);
+            given.push((account, self.metadata(state, metadata).collect()));
+        }
+        for (at, (address, metadata)) in transaction.account_metadata.iter().enumerate() {
+            let account = self.account(address.as_str(), hints.located.get(holdings + at));
+            given.push((account, self.metadata(state, metadata).collect()));
+        }
+        given
     }
 }
 

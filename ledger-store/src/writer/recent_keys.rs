@@ -190,7 +190,7 @@ impl RecentKeys {
             newest.settle();
         }
         let Keys { all, heap_bytes, .. } = newest;
-        // Fill the key in place, like rows.
+        // Fill the key in place: a copy of it would be read back at once.
         all.push(RecentKey::EMPTY);
         let key = all.last_mut().expect("a key was pushed above");
         key.ledger = ledger;
