@@ -1,4 +1,4 @@
-//! How far accounts may go below zero.
+//! The permission for accounts to go below zero.
 
 use ledger_values::{AccountAddress, Amount, Asset, Posting};
 

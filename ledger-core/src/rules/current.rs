@@ -34,6 +34,7 @@ impl PostingRules for CurrentRules {
         EmptySends::Recorded
     }
 
+    /// Executes the postings one by one. The funds left by earlier postings must cover each one.
     fn create(
         &self,
         postings: &[Posting],
@@ -41,9 +42,21 @@ impl PostingRules for CurrentRules {
         facts: &mut Facts,
         overdraft: &Overdraft,
     ) -> Result<(), Rejection> {
-        move_in_order(postings, slots, &mut facts.volumes, overdraft)
+        let volumes = &mut facts.volumes;
+        assert_eq!(postings.len(), slots.len(), "every posting has its slots");
+        for (posting, slots) in postings.iter().zip(slots) {
+            let source = &mut volumes[slots.source as usize];
+            source.output += &posting.amount;
+            if !posting.amount.is_zero() {
+                check_funds(posting, source, overdraft, || posting.amount.clone())?;
+            }
+            volumes[slots.destination as usize].input += &posting.amount;
+        }
+        Ok(())
     }
 
+    /// Executes the postings as one step: only the balances at its end count, and only those of accounts that pay. An
+    /// account that is overdrawn at the end may not pay, even if it receives as much in the same step.
     fn revert(
         &self,
         postings: &[Posting],
@@ -51,47 +64,18 @@ impl PostingRules for CurrentRules {
         facts: &mut Facts,
         overdraft: &Overdraft,
     ) -> Result<(), Rejection> {
-        move_at_once(postings, slots, &mut facts.volumes, overdraft)
-    }
-}
-
-/// Executes postings one by one. The funds left by earlier postings must cover each one.
-fn move_in_order(
-    postings: &[Posting],
-    slots: &[Slots],
-    volumes: &mut [Volumes],
-    overdraft: &Overdraft,
-) -> Result<(), Rejection> {
-    assert_eq!(postings.len(), slots.len(), "every posting has its slots");
-    for (posting, slots) in postings.iter().zip(slots) {
-        let source = &mut volumes[slots.source as usize];
-        source.output += &posting.amount;
-        if !posting.amount.is_zero() {
-            check_funds(posting, source, overdraft, || posting.amount.clone())?;
+        let volumes = &mut facts.volumes;
+        assert_eq!(postings.len(), slots.len(), "every posting has its slots");
+        for (posting, slots) in postings.iter().zip(slots) {
+            volumes[slots.source as usize].output += &posting.amount;
+            volumes[slots.destination as usize].input += &posting.amount;
         }
-        volumes[slots.destination as usize].input += &posting.amount;
+        for (posting, own) in postings.iter().zip(slots) {
+            let needed = || paid_from(own.source, postings, slots);
+            check_funds(posting, &volumes[own.source as usize], overdraft, needed)?;
+        }
+        Ok(())
     }
-    Ok(())
-}
-
-/// Executes postings as one step: only the balances at its end count, and only those of accounts that pay. An account
-/// that is overdrawn at the end may not pay, even if it receives as much in the same step.
-fn move_at_once(
-    postings: &[Posting],
-    slots: &[Slots],
-    volumes: &mut [Volumes],
-    overdraft: &Overdraft,
-) -> Result<(), Rejection> {
-    assert_eq!(postings.len(), slots.len(), "every posting has its slots");
-    for (posting, slots) in postings.iter().zip(slots) {
-        volumes[slots.source as usize].output += &posting.amount;
-        volumes[slots.destination as usize].input += &posting.amount;
-    }
-    for (posting, own) in postings.iter().zip(slots) {
-        let needed = || paid_from(own.source, postings, slots);
-        check_funds(posting, &volumes[own.source as usize], overdraft, needed)?;
-    }
-    Ok(())
 }
 
 /// Checks that the source of a posting may have the volumes `after` it. `needed` returns the amount that it pays.

@@ -60,40 +60,8 @@ impl PostingRules for LegacyRules {
         EmptySends::Dropped
     }
 
+    /// Executes the postings as one step, then checks the contracts of all accounts whose balance fell.
     fn create(
-        &self,
-        postings: &[Posting],
-        slots: &[Slots],
-        facts: &mut Facts,
-        overdraft: &Overdraft,
-    ) -> Result<(), Rejection> {
-        self.move_at_once(postings, slots, facts, overdraft)
-    }
-
-    fn revert(
-        &self,
-        postings: &[Posting],
-        slots: &[Slots],
-        facts: &mut Facts,
-        overdraft: &Overdraft,
-    ) -> Result<(), Rejection> {
-        self.move_at_once(postings, slots, facts, overdraft)
-    }
-}
-
-impl LegacyRules {
-    /// Refuses the date of a new transaction if it is before that of the last one and the rules forbid that.
-    fn check_date(&self, last: Option<Timestamp>, date: Timestamp) -> Result<(), Rejection> {
-        match last {
-            Some(last) if self.past_dates == PastDates::Refuse && date < last => {
-                Err(Rejection::PastDate { passed: date, last })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Executes postings as one step, then checks the contracts of all accounts whose balance fell.
-    fn move_at_once(
         &self,
         postings: &[Posting],
         slots: &[Slots],
@@ -126,5 +94,17 @@ impl LegacyRules {
             }
         }
         Ok(())
+    }
+}
+
+impl LegacyRules {
+    /// Refuses the date of a new transaction if it is before that of the last one and the rules forbid that.
+    fn check_date(&self, last: Option<Timestamp>, date: Timestamp) -> Result<(), Rejection> {
+        match last {
+            Some(last) if self.past_dates == PastDates::Refuse && date < last => {
+                Err(Rejection::PastDate { passed: date, last })
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -35,14 +35,16 @@ pub(crate) trait PostingRules {
         overdraft: &Overdraft,
     ) -> Result<(), Rejection>;
 
-    /// Executes the postings of a transaction that reverts another on the volumes in `facts`, if the funds suffice.
+    /// Executes the postings of a transaction that reverts another, as [`Self::create`] does unless the rules differ.
     fn revert(
         &self,
         postings: &[Posting],
         slots: &[Slots],
         facts: &mut Facts,
         overdraft: &Overdraft,
-    ) -> Result<(), Rejection>;
+    ) -> Result<(), Rejection> {
+        self.create(postings, slots, facts, overdraft)
+    }
 }
 
 /// Refuses a transaction whose reference another has.

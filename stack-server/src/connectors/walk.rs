@@ -26,7 +26,7 @@ pub(super) struct List {
     pub(super) is_last: fn(Option<&JsonObject<'_>>, &PagePosition) -> bool,
     /// The response member that names the next page; empty if pages have numbers.
     pub(super) token: &'static str,
-    /// How far before the newest date the next walk begins; `None` if every walk reads everything.
+    /// The next walk begins this long before the newest date; `None` if every walk reads everything.
     pub(super) overlap: Option<Duration>,
     /// Reads one row of a page.
     pub(super) read: Read,
