@@ -39,8 +39,9 @@ pub struct HistoryRow {
 }
 
 impl HistoryRow {
-    /// A row without content, to be overwritten.
-    pub const EMPTY: Self = Self {
+    /// A row without content.
+    #[cfg(test)]
+    const EMPTY: Self = Self {
         holding: 0,
         transaction: 0,
         input: Quantity::ZERO,
