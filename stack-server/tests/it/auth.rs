@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ledger_store::Store;
-use ring::rand::SystemRandom;
-use ring::rsa::PublicKeyComponents;
-use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::PublicKeyComponents;
+use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::{Value, json};
 use stack_server::{AuthSettings, Mount, Scope, Server, Settings, routes};
 
@@ -33,7 +33,7 @@ impl Signer {
     }
 
     pub(crate) fn public(&self) -> Value {
-        let public = PublicKeyComponents::<Vec<u8>>::from(self.pair.public());
+        let public = PublicKeyComponents::<Vec<u8>>::from(self.pair.public_key());
         let mut key = json!({"kty": "RSA", "use": "sig", "alg": "RS256",
             "n": URL_SAFE_NO_PAD.encode(&public.n), "e": URL_SAFE_NO_PAD.encode(&public.e)});
         if let Some(id) = self.id {
@@ -45,7 +45,7 @@ impl Signer {
     pub(crate) fn sign(&self, header: &Value, claims: &Value) -> String {
         let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", encode(header), encode(claims));
-        let mut signature = vec![0; self.pair.public().modulus_len()];
+        let mut signature = vec![0; self.pair.public_key().modulus_len()];
         self.pair
             .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature)
             .expect("a signature");

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use ring::hmac;
+use aws_lc_rs::hmac;
 use serde_json::{Value, json};
 use stack_server::{Scope, routes};
 

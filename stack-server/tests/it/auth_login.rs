@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ledger_store::{Collection, DocumentAction, DocumentChange, DocumentRange, Expected, Store};
-use ring::digest;
+use aws_lc_rs::digest;
 use serde_json::{Value, json};
 use stack_server::{KeySource, MasterKey, StaticClient};
 

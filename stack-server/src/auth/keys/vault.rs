@@ -7,7 +7,7 @@
 use std::fmt;
 
 use ledger_store::{DocumentRejection, Expected, Store, WriteError};
-use ring::hmac;
+use aws_lc_rs::hmac;
 use subtle::ConstantTimeEq as _;
 
 use crate::auth::keys::error::{NoRandomBytes, VaultError};
