@@ -130,7 +130,7 @@ pub struct CreateTransaction {
     pub overdraft: Overdraft,
     /// The rules that check the postings.
     pub rules: Rules,
-    /// The schema template that supplied the script. Empty until it was [resolved](crate::enforcement::resolve).
+    /// The schema template that supplied the script. Empty until the command is [admitted](crate::admit).
     pub template: Option<Box<str>>,
 }
 

@@ -194,13 +194,8 @@ fn decide_revert<'a>(
     }))
 }
 
-/// Makes the checks that come before the script of a command and before its funds. Only rules that
-/// [have such checks](crate::Rules::has_checks_before_script) need `facts` for them.
-///
-/// # Errors
-///
-/// The [`Rejection`] of the first check that fails.
-pub fn check_before_script(
+/// Makes the checks that come before the script of a command and before its funds.
+pub(crate) fn check_before_script(
     create: &CreateTransaction,
     facts: &Facts,
     now: Timestamp,

@@ -1,8 +1,8 @@
 //! Enforcement of a schema on commands.
 //!
-//! First, [`resolve`] replaces a template by its script and refuses a command that the version does not
-//! allow. Then the command is decided like any other. Finally, [`check`] compares the decision with
-//! the chart, and [`defaults`] returns the default metadata of new accounts.
+//! During [admission](crate::admit), a template is replaced by its script, and a command that the version does not allow is
+//! refused. Then the command is decided like any other. Finally, [`check`] compares the decision with the chart, and
+//! [`defaults`] returns the default metadata of new accounts.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use ledger_values::{AccountAddress, Metadata, SchemaVersion};
 ///
 /// The [`Rejection`] of a command that no mode allows. A violation that only [`Enforcement::Strict`] refuses is an
 /// error in that mode; in other modes the function returns it, so that the caller can report it.
-pub fn resolve(
+pub(crate) fn resolve(
     command: &mut Command,
     named: Option<(&SchemaVersion, &Schema)>,
     has_schemas: bool,
@@ -66,7 +66,8 @@ pub fn resolve(
 ///
 /// # Errors
 ///
-/// The same errors as [`resolve`].
+/// A violation that only [`Enforcement::Strict`] refuses is an error in that mode; in other modes the function returns it,
+/// so that the caller can report it.
 pub fn check(
     decision: &Decision<'_>,
     version: &SchemaVersion,

@@ -1,11 +1,15 @@
 //! The facts on which a decision rests, and the list of those that it needs.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::admission::PriorRequest;
+use crate::log::Idempotency;
+use crate::schema::{Schema, SchemaError};
 use ledger_values::{
-    AccountAddress, Asset, Metadata, Postings, Reference, SchemaVersion, Timestamp, Volumes,
+    AccountAddress, Asset, Metadata, Postings, Reference, SchemaVersion, Timestamp, TransactionId, Volumes,
 };
 
 /// The name of a holding: an asset in an account.
@@ -32,6 +36,15 @@ pub type SlotList = SmallVec<[Slots; 2]>;
 /// The facts that a decision requires. Fields that are `None` or empty require nothing.
 #[derive(Debug, Default)]
 pub struct Needs<'a> {
+    /// Idempotency key of the request: the decision requires the earlier request that used it. If there is one, it
+    /// requires nothing else.
+    pub idempotency: Option<&'a Idempotency>,
+    /// Schema version that the request names: the decision requires its content.
+    pub named_schema: Option<&'a SchemaVersion>,
+    /// True if the decision requires whether the ledger has schema versions.
+    pub has_schemas: bool,
+    /// The transaction that the command changes or reverts.
+    pub transaction: Option<TransactionId>,
     /// Holdings whose volumes are required, each once, in order of first use.
     pub holdings: SmallVec<[HoldingRef<'a>; 4]>,
     /// The indexes of each posting's holdings in `holdings`.
@@ -49,7 +62,7 @@ pub struct Needs<'a> {
     /// True if the effective date of the last transaction is required.
     pub last_date: bool,
     /// Schema version to insert: the decision requires whether it exists.
-    pub schema: Option<&'a SchemaVersion>,
+    pub new_schema: Option<&'a SchemaVersion>,
     /// Accounts that may exist, in the order of the [conditions](crate::Preconditions) on them.
     pub existence: Vec<&'a AccountAddress>,
 }
@@ -72,6 +85,13 @@ pub struct KnownTransaction {
 /// The facts that answer [`Needs`].
 #[derive(Debug, Default)]
 pub struct Facts {
+    /// The earlier request that used the idempotency key.
+    pub prior: Option<PriorRequest>,
+    /// The schema that the request names, or `None` if it does not exist. A later release may refuse a schema that was
+    /// recorded; then it refuses the requests that name it.
+    pub named_schema: Option<Arc<Result<Schema, SchemaError>>>,
+    /// True if the ledger has schema versions.
+    pub has_schemas: bool,
     /// Volumes in the order of [`Needs::holdings`]. [`crate::decide`] updates them to the volumes right after
     /// the transaction.
     pub volumes: SmallVec<[Volumes; 4]>,
@@ -83,7 +103,7 @@ pub struct Facts {
     pub metadata: SmallVec<[(u32, Metadata); 1]>,
     /// Effective date of the last transaction, if it was required and there is one.
     pub last_date: Option<Timestamp>,
-    /// True if the requested schema version exists.
+    /// True if the schema version to insert exists.
     pub schema_exists: bool,
     /// For each account of [`Needs::existence`], true if it exists.
     pub existence: Vec<bool>,

@@ -1,16 +1,17 @@
 //! The pure core of the ledger: checked values and the rules.
 //!
-//! A command is decided in steps. [`check_sizes`] refuses what is too large, [`needs`] lists the facts that the decision
-//! requires, the caller loads them, and [`decide`] returns the effect of the command or refuses it. The
-//! [`Preconditions`] of a command are decided before it, in the same steps. This crate reads no
-//! file, no clock and no random source. Equal arguments give equal results, so a log always replays into the same
-//! ledger.
+//! A command is decided in steps. [`check_sizes`] refuses what is too large. [`admission_needs`] lists the facts that the
+//! options of the request require, the caller loads them, and [`admit`] says whether the command is executed. [`settle()`]
+//! replaces a script by its postings. [`needs`] lists the facts that the decision requires, the caller loads them, and
+//! [`decide`] returns the effect of the command or refuses it. This crate reads no file, no clock and no random source.
+//! Equal arguments give equal results, so a log always replays into the same ledger.
 
 #![warn(missing_debug_implementations)]
 
 pub mod limits;
 
 mod address;
+mod admission;
 mod command;
 mod condition;
 mod decide;
@@ -52,6 +53,7 @@ pub use ledger_values::{
 };
 
 pub use address::AddressPattern;
+pub use admission::{Admission, PriorRequest, RequestOptions, admission_needs, admit};
 pub use command::{
     Command, CreateTransaction, InsertSchema, Movement, Operation, RevertDate, RevertTransaction, Script,
     Target, VariableValue,
@@ -60,7 +62,7 @@ pub use condition::{
     AddressRole, AddressTest, Comparison, Condition, DateField, Field, FilterError, FilterSyntaxError,
     FilterValue, Operator, TextField, TextTest, ValueType,
 };
-pub use decide::{Decision, NewTransaction, check_before_script, decide};
+pub use decide::{Decision, NewTransaction, decide};
 pub use error_wording::ErrorWording;
 pub use expression::{AddressExpression, ExpressionError};
 pub use facts::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots};

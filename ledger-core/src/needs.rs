@@ -15,10 +15,9 @@ use ledger_values::{AccountAddress, Metadata, Posting};
 
 /// Lists the facts that deciding `command` requires.
 ///
-/// The caller first loads the transaction that the command names ([`Command::transaction`]) and passes it as
-/// `original`: a revert requires the holdings of its postings. A script asks for its own data while it is
-/// [settled](crate::settle()) into postings. Before that it requires only the facts for
-/// [`crate::check_before_script`].
+/// The command was [admitted](crate::admit), and its script is [settled](crate::settle()) into postings. `original` is the
+/// transaction that the command names, which is one of the facts of its admission: a revert requires the holdings of its
+/// postings.
 pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -> Needs<'a> {
     let mut needs = Needs::default();
     match command {
@@ -48,7 +47,7 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
         | Command::DeleteMetadata { target: Target::Account(account), .. } => needs.accounts.push(account),
         Command::SetMetadata { target: Target::Transaction(_), .. }
         | Command::DeleteMetadata { target: Target::Transaction(_), .. } => {}
-        Command::InsertSchema(insert) => needs.schema = Some(&insert.version),
+        Command::InsertSchema(insert) => needs.new_schema = Some(&insert.version),
     }
     needs
 }

@@ -1,6 +1,6 @@
 //! Conditions on accounts under which a command is executed.
 
-use crate::facts::{Facts, Needs};
+use crate::facts::Facts;
 use crate::limits::PRECONDITIONS_MAX;
 use crate::rejection::Rejection;
 use ledger_values::AccountAddress;
@@ -8,18 +8,7 @@ use ledger_values::AccountAddress;
 /// Accounts that must exist, and accounts that must not, when a command is decided. An account exists once a transaction
 /// or metadata names it, and never ceases to exist.
 ///
-/// They are decided in the same steps as a command, before it:
-///
-/// ```
-/// use ledger_core::{AccountAddress, Facts, Preconditions, Rejection};
-/// let (ann, bob) = (AccountAddress::parse("users:ann")?, AccountAddress::parse("users:bob")?);
-/// let conditions = Preconditions { existing: vec![ann.clone()], new: vec![bob.clone()] };
-/// conditions.check_size()?;
-/// assert_eq!(conditions.needs().existence, [&ann, &bob]);
-/// let facts = Facts { existence: vec![true, true], ..Facts::default() };
-/// assert_eq!(conditions.decide(&facts), Err(Rejection::AccountExists { account: bob }));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// [`admit`](crate::admit) decides them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
     /// The accounts that must exist. Otherwise the command is refused with [`Rejection::AccountNotFound`].
@@ -34,16 +23,16 @@ impl Preconditions {
     /// # Errors
     ///
     /// [`Rejection::TooManyPreconditions`].
-    pub fn check_size(&self) -> Result<(), Rejection> {
+    pub(crate) fn check_size(&self) -> Result<(), Rejection> {
         match self.existing.len() + self.new.len() {
             accounts if accounts > PRECONDITIONS_MAX => Err(Rejection::TooManyPreconditions { accounts }),
             _ => Ok(()),
         }
     }
 
-    /// Lists the facts that deciding the conditions requires.
-    pub fn needs(&self) -> Needs<'_> {
-        Needs { existence: self.existing.iter().chain(&self.new).collect(), ..Needs::default() }
+    /// Returns the accounts in the order in which their facts are listed.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &AccountAddress> {
+        self.existing.iter().chain(&self.new)
     }
 
     /// Decides the conditions for the ledger that `facts` describe, in order.
@@ -54,8 +43,8 @@ impl Preconditions {
     ///
     /// # Panics
     ///
-    /// Panics if `facts` lack an account that [`Preconditions::needs`] asked for. This is a bug of the caller.
-    pub fn decide(&self, facts: &Facts) -> Result<(), Rejection> {
+    /// Panics if `facts` lack one of the [accounts](Self::accounts).
+    pub(crate) fn decide(&self, facts: &Facts) -> Result<(), Rejection> {
         let (existing, new) = facts.existence.split_at(self.existing.len());
         assert_eq!(new.len(), self.new.len(), "every account has its fact");
         if let Some((account, _)) = self.existing.iter().zip(existing).find(|(_, exists)| !**exists) {

@@ -19,16 +19,15 @@ use std::collections::BTreeMap;
 use self::book::{Book, Totals, rows};
 pub use self::question::{ModelAccount, MoveDate, Window};
 use self::subjects::{Row, selects};
+use crate::admission::RequestOptions;
 use crate::command::{Command, Operation};
 use crate::filter::Filter;
 use crate::ledger::LedgerOptions;
 use crate::log::{Idempotency, LogEntry, LogId, LogPayload};
-use crate::preconditions::Preconditions;
 use crate::rejection::Rejection;
 use crate::schema::Enforcement;
 use ledger_values::{
-    AccountAddress, Asset, Balance, HoldingVolumes, LedgerName, SchemaVersion, Timestamp, Transaction,
-    TransactionId,
+    AccountAddress, Asset, Balance, HoldingVolumes, LedgerName, Timestamp, Transaction, TransactionId,
 };
 
 /// Several ledgers, each stored as its log.
@@ -41,23 +40,6 @@ pub struct Model {
 /// A state of a [`Model`] to return to: the length of each log.
 #[derive(Clone, Debug)]
 pub struct ModelSavepoint(BTreeMap<LedgerName, usize>);
-
-/// A command with the options of its request.
-#[derive(Clone, Copy, Debug)]
-pub struct ModelRequest<'a> {
-    /// The command to execute.
-    pub command: &'a Command,
-    /// The caller's idempotency key.
-    pub idempotency: Option<&'a Idempotency>,
-    /// The version of the ledger's schema that checks the command.
-    pub schema_version: Option<&'a SchemaVersion>,
-    /// The accounts that must exist or be new.
-    pub preconditions: Option<&'a Preconditions>,
-    /// True if several commands share the idempotency key, and this is the first of them. Such a request repeats the
-    /// earlier one only if both hashes are equal. The request of a single command also repeats it if one of the hashes
-    /// is missing, or if another server computed the stored one.
-    pub several: bool,
-}
 
 /// The result of an accepted command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,12 +125,11 @@ impl Model {
         dry_run: bool,
         now: Timestamp,
     ) -> Result<ModelAnswer, Rejection> {
-        let request =
-            ModelRequest { command, idempotency, schema_version: None, preconditions: None, several: false };
-        self.execute_request(ledger, request, dry_run, now)
+        let options = RequestOptions { idempotency, ..RequestOptions::default() };
+        self.execute_request(ledger, command, options, dry_run, now)
     }
 
-    /// Executes a request. See [`Model::execute`].
+    /// Executes a command with the options of its request. See [`Model::execute`].
     ///
     /// # Errors
     ///
@@ -156,14 +137,15 @@ impl Model {
     pub fn execute_request(
         &mut self,
         ledger: &LedgerName,
-        request: ModelRequest<'_>,
+        command: &Command,
+        options: RequestOptions<'_>,
         dry_run: bool,
         now: Timestamp,
     ) -> Result<ModelAnswer, Rejection> {
         let empty = Book::default();
         let book = self.ledgers.get(ledger).unwrap_or(&empty);
-        payload::check_counts(request.command, request.preconditions)?;
-        if let Some(given) = request.idempotency
+        payload::check_counts(command, options.preconditions)?;
+        if let Some(given) = options.idempotency
             && let Some((at, first)) = book.entry_of_key(given)
         {
             let stored =
@@ -177,12 +159,12 @@ impl Model {
             };
             // Other servers compute other hashes, so a difference proves nothing.
             let unknown = at < book.imported || stored.is_empty() || given.hash.is_empty();
-            let same = if request.several {
+            let same = if options.several {
                 *stored == given.hash && !stored.is_empty()
             } else {
                 *stored == given.hash || unknown
             };
-            if operation != Operation::of(request.command) || !same {
+            if operation != Operation::of(command) || !same {
                 return Err(Rejection::IdempotencyMismatch {
                     key: given.key.as_str().into(),
                     computed: given.hash.clone(),
@@ -192,18 +174,18 @@ impl Model {
             return Ok(ModelAnswer { entry: first.clone(), replayed: true, violation: None });
         }
         let date = book.log.last().map_or(now, |last| now.max(last.date));
-        book.check(request.preconditions)?;
-        let schema = book.requested_schema(request.schema_version)?;
+        book.check(options.preconditions)?;
+        let schema = book.requested_schema(options.schema_version)?;
         let (command, schema_not_specified) =
-            book.resolve_template(request.command, schema.as_ref(), self.enforcement)?;
+            book.resolve_template(command, schema.as_ref(), self.enforcement)?;
         let payload = book.payload(&command, date)?;
         let account_outside_chart = schemas::check_chart(&payload, schema.as_ref(), self.enforcement)?;
         let entry = LogEntry {
             id: LogId::new(book.log.last().map_or(book.options.first_id.get(), |last| last.id.get() + 1)),
             date,
-            idempotency: request.idempotency.cloned(),
+            idempotency: options.idempotency.cloned(),
             request_hash: None,
-            schema_version: request.schema_version.map(|version| version.as_str().into()),
+            schema_version: options.schema_version.map(|version| version.as_str().into()),
             defaults: book.defaults(&payload, schema.as_ref()),
             payload,
         };

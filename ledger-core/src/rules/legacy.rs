@@ -3,6 +3,8 @@
 //! All postings of a transaction are one step. Only the balances at its end are checked, and only those of
 //! accounts whose balance falls. Contracts say how far a balance may fall.
 
+use std::borrow::Cow;
+
 use ledger_numscript::EmptySends;
 use ledger_values::{Amount, Metadata, Posting, Reference, Timestamp, Volumes};
 
@@ -33,12 +35,17 @@ pub enum PastDates {
 
 impl PostingRules for LegacyRules {
     fn add_needs(&self, needs: &mut Needs<'_>) {
-        needs.last_date = self.past_dates == PastDates::Refuse;
+        self.add_date(needs);
         let indexed = needs.holdings.iter().zip(0..);
         needs.metadata = indexed
             .filter(|(holding, _)| self.mapping.asks_metadata_of(holding.account))
             .map(|(_, at)| at)
             .collect();
+    }
+
+    fn add_needs_before_script<'a>(&self, reference: Option<&'a Reference>, needs: &mut Needs<'a>) {
+        self.add_date(needs);
+        needs.reference = reference.map(Cow::Borrowed);
     }
 
     /// Derives the reference from that of the original, unless it would be too long.
@@ -98,6 +105,11 @@ impl PostingRules for LegacyRules {
 }
 
 impl LegacyRules {
+    /// Requires the date of the last transaction if the rules compare the new one with it.
+    fn add_date(&self, needs: &mut Needs<'_>) {
+        needs.last_date = self.past_dates == PastDates::Refuse;
+    }
+
     /// Refuses the date of a new transaction if it is before that of the last one and the rules forbid that.
     fn check_date(&self, last: Option<Timestamp>, date: Timestamp) -> Result<(), Rejection> {
         match last {

@@ -31,16 +31,4 @@ impl Rules {
             Self::Legacy(rules) => &**rules,
         }
     }
-
-    /// Returns true if the rules check something before a script runs, for which
-    /// [`check_before_script`](crate::check_before_script) needs facts.
-    ///
-    /// ```
-    /// use ledger_core::{LegacyRules, Rules};
-    /// assert!(!Rules::Current.has_checks_before_script());
-    /// assert!(Rules::Legacy(LegacyRules::default().into()).has_checks_before_script());
-    /// ```
-    pub fn has_checks_before_script(&self) -> bool {
-        matches!(self, Self::Legacy(_))
-    }
 }

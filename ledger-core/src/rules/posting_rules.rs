@@ -12,6 +12,10 @@ pub(crate) trait PostingRules {
     /// Adds the facts that the rules require. The holdings of the postings are in `needs`.
     fn add_needs(&self, needs: &mut Needs<'_>);
 
+    /// Adds the facts that [`Self::check_before_funds`] requires before a script runs. Rules that check nothing then add
+    /// nothing.
+    fn add_needs_before_script<'a>(&self, _reference: Option<&'a Reference>, _needs: &mut Needs<'a>) {}
+
     /// Returns the reference of the transaction that reverts `original`.
     fn reference_of_revert(&self, original: &KnownTransaction) -> Option<Reference>;
 

@@ -1,8 +1,8 @@
 //! Lets the writer read back decided entries, including those that are not published yet.
 
-use ledger_core::{Script, TransactionId};
+use ledger_core::{PriorRequest, Script, TransactionId};
 use ledger_journal::Position;
-use ledger_journal::entry::{PriorRequest, Record, find_in_chunk};
+use ledger_journal::entry::{Record, find_in_chunk};
 use smol_str::SmolStr;
 
 use super::Engine;

@@ -9,12 +9,13 @@ use hashbrown::HashMap;
 use ledger_codec::Corrupt;
 use ledger_core::{
     AccountAddress, Asset, HoldingVolumes, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload,
-    Metadata, Posting, Postings, Reference, Target, Timestamp, Transaction, TransactionId, Volumes,
+    Metadata, Posting, Postings, PriorRequest, Reference, Target, Timestamp, Transaction, TransactionId,
+    Volumes,
 };
 use ledger_index::{LogRow, tables};
 use ledger_journal::entry::{
-    AddressRef, Body, EntryOffsets, Event, LogRecord, MetadataRecord, NameRef, PriorRequest, Record,
-    TargetRecord, TransactionRecord, ValueRef, find_in_chunk,
+    AddressRef, Body, EntryOffsets, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord,
+    TransactionRecord, ValueRef, find_in_chunk, prior_request,
 };
 use ledger_journal::{Chunk, JournalReader, Position};
 use smol_str::SmolStr;
@@ -36,7 +37,7 @@ pub(crate) fn reference_of<'a>(record: &Record<'a>) -> Option<&'a str> {
 /// Returns the idempotency key in an entry, and the data that recognises its request.
 pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, PriorRequest)> {
     match &record.body {
-        Body::Log(log) => PriorRequest::of(log),
+        Body::Log(log) => prior_request(log),
         Body::Document(_) => None,
     }
 }

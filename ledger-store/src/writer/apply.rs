@@ -6,7 +6,7 @@
 use ledger_codec::Corrupt;
 use ledger_core::Timestamp;
 use ledger_index::LogRow;
-use ledger_journal::entry::{Body, DocumentRecord, Event, PriorRequest, Record, TargetRecord};
+use ledger_journal::entry::{Body, DocumentRecord, Event, Record, TargetRecord, prior_request};
 use smallvec::SmallVec;
 
 use super::hints::Hints;
@@ -117,7 +117,7 @@ fn append_log(
     let date = counters.last_date;
     rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });
     // A log without a key may still have the hash of its request.
-    if let Some((text, request)) = PriorRequest::of(log).filter(|(text, _)| !text.is_empty()) {
+    if let Some((text, request)) = prior_request(log).filter(|(text, _)| !text.is_empty()) {
         let fingerprint = hints.key_fingerprints.idempotency;
         let new = NewKey { text, fingerprint, value: position, request: Some(request) };
         key_rows::put_key(state, ledger, KeyKind::Idempotency, new, rows);

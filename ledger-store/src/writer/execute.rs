@@ -1,13 +1,14 @@
 //! Executes one command: loads its facts, decides it, and applies its entry.
 
-use ledger_core::enforcement::{check, resolve};
+use ledger_core::enforcement::check;
 use ledger_core::settle;
 use ledger_core::{
-    Command, Decision, Facts, Idempotency, LegacyLog, LogEntry, LogId, Memento, Movement, Preconditions,
-    Rejection, SchemaVersion, Timestamp, TransactionId, check_before_script, check_sizes, decide, needs,
+    Admission, Command, Decision, Facts, Idempotency, LegacyLog, LogEntry, LogId, Memento, Movement,
+    Rejection, RequestOptions, SchemaVersion, Timestamp, TransactionId, admission_needs, admit, check_sizes,
+    decide,
 };
-use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, IdempotencyRecord, LedgerBase, LogRecord, Record};
+use ledger_journal::{Position, SectionId};
 
 use super::batch::Batch;
 use super::command::{Decided, Prepared, SubmissionParams};
@@ -15,11 +16,10 @@ use super::context::{LedgerContext, Stop};
 use super::hints::Hints;
 use super::load::Loaded;
 use super::payload::{EntryContent, complete_payload};
-use super::schema_cache::ReadSchema;
 use super::script_reads::ScriptReads;
 use super::state::State;
 use super::written_entries::WrittenEntries;
-use super::{apply, load, numbers, schema};
+use super::{apply, load, numbers, settled};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::scripts::Compiled;
@@ -51,74 +51,54 @@ pub(crate) fn command(
     prepared: Prepared<'_>,
     receipt: &mut Receipt,
 ) -> Result<Option<Decided>, ReadError> {
-    if let Err(rejection) = check_counts(prepared.request) {
-        return Ok(Some(Decided::Refused(rejection)));
+    match execute(context, params, prepared, receipt) {
+        Ok(prior) => Ok(prior.map(|position| Decided::Replay { position, offset: 0 })),
+        Err(Stop::Refused(rejection)) => Ok(Some(Decided::Refused(rejection))),
+        Err(Stop::Failed(error)) => Err(error),
     }
-    if let Some(prior) = find_prior(context, &prepared)? {
-        return Ok(Some(prior));
-    }
-    let executed = execute_new(context, params, prepared, receipt);
-    Ok(Stop::refusal(executed)?.map(Decided::Refused))
 }
 
-/// Refuses a request that is too large, before anything is loaded for it.
-fn check_counts(request: &Request) -> Result<(), Rejection> {
-    if let Some(preconditions) = request.preconditions.as_deref() {
-        preconditions.check_size()?;
-    }
-    check_sizes(&request.command)
-}
-
-/// Returns the answer to a command whose idempotency key was used before.
-fn find_prior(
-    context: &mut LedgerContext<'_, impl WrittenEntries>,
-    prepared: &Prepared<'_>,
-) -> Result<Option<Decided>, ReadError> {
-    let Some(have) = &prepared.request.idempotency else { return Ok(None) };
-    let used = load::used_key(context, have.key.as_str(), prepared.key_fingerprints.idempotency)?;
-    let Some((position, first)) = used else { return Ok(None) };
-    if first.is_repeated_by(&have.hash, &prepared.request.command, prepared.several) {
-        return Ok(Some(Decided::Replay { position, offset: 0 }));
-    }
-    Ok(Some(Decided::Refused(Rejection::IdempotencyMismatch {
-        key: have.key.as_str().into(),
-        computed: have.hash.clone(),
-        stored: first.hash,
-    })))
-}
-
-/// Executes a command that was not executed before.
-fn execute_new(
+/// Executes a command, unless its request was executed before. Then returns the position of the entry that it got.
+fn execute(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     params: SubmissionParams,
     prepared: Prepared<'_>,
     receipt: &mut Receipt,
-) -> Result<(), Stop<Rejection>> {
+) -> Result<Option<Position>, Stop<Rejection>> {
     let ledger = context.ledger;
     let SubmissionParams { now, detail } = params;
-    let Prepared { request, at, program, key_fingerprints, prefetched_accounts, .. } = prepared;
+    let Prepared { request, at, program, several, key_fingerprints, prefetched_accounts } = prepared;
     let Request { command, idempotency, schema_version, preconditions } = request;
-    check_preconditions(context, preconditions.as_deref())?;
-    let schema = requested_schema(context.state, ledger, schema_version.as_deref())?;
-    let schema = schema.as_deref().and_then(|schema| schema.as_ref().ok());
-    let named = schema_version.as_deref().zip(schema);
-    let schemas = context.state.ledgers[ledger].counters().schemas;
-    let mut violation = resolve(command, named, schemas > 0, context.state.enforcement)?;
-    run_script(context, now, command, program)?;
-    let mut loaded =
-        Loaded { hints: Hints { key_fingerprints, ..Hints::default() }, facts: Facts::default() };
+    let options = RequestOptions {
+        idempotency: idempotency.as_deref(),
+        schema_version: schema_version.as_deref(),
+        preconditions: preconditions.as_deref(),
+        several,
+    };
+    options.check_size()?;
+    check_sizes(command)?;
     let date = date(context.state, ledger, now);
-    let slots = load::facts(context, prefetched_accounts, command, schema, date, &mut loaded)?;
+    let mut loaded = Loaded::nothing(key_fingerprints);
+    load::load(context, &admission_needs(command, options), &[], date, &mut loaded)?;
+    let enforcement = context.state.enforcement;
+    let mut violation = match admit(command, options, &loaded.facts, enforcement, date)? {
+        Admission::Replay => return Ok(loaded.hints.prior),
+        Admission::Execute { violation } => violation,
+    };
+    run_script(context, command, program)?;
+    let slots = settled::load_facts(context, command, prefetched_accounts, date, &mut loaded)?;
     let Loaded { facts, hints } = &mut loaded;
     let decision = decide(command, &slots, facts, date)?;
-    if let Some((version, schema)) = named {
-        let outside = check(&decision, version, schema, context.state.enforcement)?;
+    if let Some(version) = options.schema_version
+        && let Some(Ok(schema)) = facts.named_schema.as_deref()
+    {
+        let outside = check(&decision, version, schema, enforcement)?;
         violation = violation.or(outside);
     }
     let base = next_base(context.state, ledger, date);
-    let schema_version = schema_version.as_deref().map(SchemaVersion::as_str);
-    let key = idempotency.as_deref();
-    let new_entry = NewEntry { decision: &decision, base, date, idempotency: key, schema_version };
+    let schema_version = options.schema_version.map(SchemaVersion::as_str);
+    let new_entry =
+        NewEntry { decision: &decision, base, date, idempotency: options.idempotency, schema_version };
     enter(context.state, &new_entry, facts, hints, context.batch)?;
     let is_creation = matches!(command, Command::CreateTransaction(_));
     let creation = (is_creation && detail == Detail::Ids).then_some(at);
@@ -142,27 +122,7 @@ fn execute_new(
             idempotency: idempotency.take().map(|idempotency| *idempotency),
         }));
     }
-    Ok(())
-}
-
-/// Refuses a command whose preconditions do not hold.
-fn check_preconditions(
-    context: &mut LedgerContext<'_, impl WrittenEntries>,
-    preconditions: Option<&Preconditions>,
-) -> Result<(), Stop<Rejection>> {
-    let Some(preconditions) = preconditions else { return Ok(()) };
-    let mut loaded = Loaded::default();
-    load::find_rest(context, &preconditions.needs(), &mut loaded)?;
-    Ok(preconditions.decide(&loaded.facts)?)
-}
-
-/// Returns the schema version that a request names, if it names one.
-fn requested_schema(
-    state: &mut State,
-    ledger: u32,
-    version: Option<&SchemaVersion>,
-) -> Result<Option<ReadSchema>, Stop<Rejection>> {
-    version.map(|version| schema::named(state, ledger, version)).transpose()
+    Ok(None)
 }
 
 /// Applies the entry of a decision and adds it to the batch.
@@ -229,28 +189,17 @@ fn date(state: &mut State, ledger: u32, now: Timestamp) -> Timestamp {
 }
 
 /// Runs the script of a command and replaces it by its postings, unless the command is refused first. The script
-/// of a template only becomes known here; it is compiled once.
+/// of a template is known since its admission; it is compiled once.
 fn run_script(
-    context: &mut LedgerContext<'_, impl WrittenEntries>,
-    now: Timestamp,
+    LedgerContext { state, ledger, written, .. }: &mut LedgerContext<'_, impl WrittenEntries>,
     command: &mut Command,
     program: Option<&Compiled>,
 ) -> Result<(), Stop<Rejection>> {
-    let Command::CreateTransaction(create) = &*command else { return Ok(()) };
+    let Command::CreateTransaction(create) = &mut *command else { return Ok(()) };
     let Movement::Script(script) = &create.movement else { return Ok(()) };
-    let of_template = if program.is_none() { Some(context.written.compile(script)) } else { None };
+    let of_template = if program.is_none() { Some(written.compile(script)) } else { None };
     let program =
         program.or(of_template.as_ref()).expect("a script comes with the request or from its template");
-    if create.rules.has_checks_before_script() {
-        let wanted = needs(command, None);
-        let mut loaded = Loaded::default();
-        let date = date(context.state, context.ledger, now);
-        load::find_holdings(context, &[], &wanted, date, &mut loaded)?;
-        load::find_rest(context, &wanted, &mut loaded)?;
-        check_before_script(create, &loaded.facts, date)?;
-    }
-    let Command::CreateTransaction(create) = command else { return Ok(()) };
-    let LedgerContext { state, ledger, .. } = context;
     settle(create, program, &mut ScriptReads { state, ledger: *ledger })??;
     Ok(check_sizes(command)?)
 }

@@ -2,6 +2,7 @@
 
 use ledger_core::{AccountAddress, Metadata};
 use ledger_index::SharedBytes;
+use ledger_journal::Position;
 use smallvec::SmallVec;
 
 use super::locate::Located;
@@ -15,6 +16,8 @@ pub(crate) struct Hints {
     /// Locations of the accounts that the entry names: first the accounts of its holdings, in the order of the
     /// holdings, then the accounts whose metadata it changes. The documents of those that it changes are in memory.
     pub(crate) located: SmallVec<[Located; 4]>,
+    /// The entry that used the idempotency key of the request before.
+    pub(crate) prior: Option<Position>,
     /// The transaction that the entry changes or reverts.
     pub(crate) transaction: Option<PriorTransaction>,
     /// The stored value that the entry replaces, if the entry writes a document or a schema and there is one.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ledger_core::schema::{Schema, version_of};
 use ledger_core::{
     AccountAddress, Command, CreateTransaction, Decision, Facts, Idempotency, LegacyLog, LogEntry,
-    LogPayload, Memento, Metadata, Movement, NewTransaction, Overdraft, Rejection, Rules, SchemaVersion,
-    Transaction, TransactionId, check_sizes, decide, needs,
+    LogPayload, Memento, Metadata, Movement, Needs, NewTransaction, Overdraft, Rejection, Rules,
+    SchemaVersion, Transaction, TransactionId, check_sizes, decide,
 };
 use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
@@ -15,11 +15,9 @@ use super::batch::Batch;
 use super::context::{LedgerContext, Stop};
 use super::hints::Hints;
 use super::load::Loaded;
-use super::schema_cache::ReadSchema;
-use super::size::is_too_large;
 use super::state::State;
 use super::written_entries::WrittenEntries;
-use super::{apply, load, numbers, schema};
+use super::{apply, load, numbers, settled};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::imported_log::{ImportRefusal, ImportedLog};
@@ -75,9 +73,39 @@ fn import_log(
         LogPayload::InsertedSchema { schema } => return import_schema(context, &log.entry, schema),
     };
     let imported = Imported { log, command, transaction_id, reverts };
-    let mut loaded = Loaded { facts: Facts::default(), hints: Hints::default() };
-    check_transaction(context, &imported, &mut loaded.hints)?;
+    let version = match &log.entry.schema_version {
+        Some(name) => Some(SchemaVersion::parse(name).map_err(|_| missing_version(name))?),
+        None => None,
+    };
+    let wanted = Needs {
+        // Its chart has the default metadata of new accounts, which neither the text of a log nor the exports of other
+        // servers contain.
+        named_schema: version.as_ref(),
+        transaction: reverts.or(imported.command.transaction()),
+        ..Needs::default()
+    };
+    let mut loaded = load_with_key(context, &log.entry, wanted)?;
+    check_transaction(context, &imported, &loaded.facts)?;
     import_change(context, &imported, &mut loaded)
+}
+
+/// Loads what `wanted` names, unless the idempotency key of the log was used before.
+fn load_with_key<'a>(
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
+    entry: &'a LogEntry,
+    wanted: Needs<'a>,
+) -> Result<Loaded, Stop<ImportRefusal>> {
+    let mut loaded = Loaded::default();
+    let wanted = Needs { idempotency: entry.idempotency.as_ref(), ..wanted };
+    load::load(context, &wanted, &[], entry.date, &mut loaded)?;
+    if let (Some(idempotency), Some(_)) = (wanted.idempotency, &loaded.facts.prior) {
+        return Err(inconsistent(format!("idempotency key {} is used twice", idempotency.key.as_str())));
+    }
+    Ok(loaded)
+}
+
+fn missing_version(name: &str) -> Stop<ImportRefusal> {
+    inconsistent(format!("there is no schema version '{name}'"))
 }
 
 /// Checks whether a log may follow the last one of its ledger.
@@ -95,11 +123,6 @@ fn check_follows(
     if entry.id.get() > IMPORTED_ID_MAX {
         return Err(inconsistent(format!("the id of a log is at most {IMPORTED_ID_MAX}")));
     }
-    if let Some(idempotency) = &entry.idempotency
-        && load::used_key(context, idempotency.key.as_str(), None)?.is_some()
-    {
-        return Err(inconsistent(format!("idempotency key {} is used twice", idempotency.key.as_str())));
-    }
     Ok(())
 }
 
@@ -108,7 +131,7 @@ fn check_follows(
 fn check_transaction(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     imported: &Imported<'_>,
-    hints: &mut Hints,
+    facts: &Facts,
 ) -> Result<(), Stop<ImportRefusal>> {
     let counters = context.state.ledgers[context.ledger].counters();
     if let Some(id) = imported.transaction_id {
@@ -123,7 +146,7 @@ fn check_transaction(
     }
     let Some(reverted) = imported.reverts else { return Ok(()) };
     // The log itself contains the postings of the revert.
-    match load::find_original(context, Some(reverted), hints)? {
+    match &facts.transaction {
         None => Err(inconsistent(format!("transaction {} is reverted but does not exist", reverted.get()))),
         Some(original) if original.reverted => {
             Err(inconsistent(format!("transaction {} is reverted twice", reverted.get())))
@@ -141,22 +164,18 @@ fn import_change(
     let Imported { log, command, reverts, .. } = imported;
     let entry = &log.entry;
     check_sizes(command).map_err(|rejection| inconsistent(rejection.to_string()))?;
-    let original = load::find_original(context, command.transaction(), &mut loaded.hints)?;
-    let mut wanted = needs(command, original.as_ref());
-    load::find_holdings(context, &[], &wanted, entry.date, loaded)?;
-    let too_many_assets = load::has_too_many_assets(context.state, context.ledger, &loaded.hints.located);
-    load::find_rest(context, &wanted, loaded)?;
+    if let Some(name) = &entry.schema_version
+        && !matches!(loaded.facts.named_schema.as_deref(), Some(Ok(_)))
+    {
+        return Err(missing_version(name));
+    }
+    let slots = match settled::load_facts(context, command, &[], entry.date, loaded) {
+        Ok(slots) => slots,
+        Err(Stop::Refused(_)) => return Err(inconsistent("it has more than a log may have")),
+        Err(Stop::Failed(error)) => return Err(error.into()),
+    };
     let Loaded { facts, hints } = loaded;
     let LedgerContext { state, ledger, batch, .. } = context;
-    let schema = imported_schema(state, *ledger, entry)?;
-    let schema = schema.as_deref().and_then(|schema| schema.as_ref().ok());
-    hints.defaults = load::defaults(schema, command, &wanted, &hints.located);
-    if is_too_large(command, original.as_ref(), &facts.volumes, &hints.defaults) || too_many_assets {
-        return Err(inconsistent("it has more than a log may have"));
-    }
-    let slots = std::mem::take(&mut wanted.slots);
-    drop(wanted);
-    facts.transaction = original;
     let decision = match decide(command, &slots, facts, entry.date) {
         Ok(Decision::Transaction(new)) => Decision::Transaction(NewTransaction { reverts: *reverts, ..new }),
         Ok(decision) => decision,
@@ -188,7 +207,7 @@ fn import_change(
 
 /// Imports a schema version.
 fn import_schema(
-    LedgerContext { state, ledger, batch, .. }: &mut LedgerContext<'_, impl WrittenEntries>,
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
     entry: &LogEntry,
     schema: &str,
 ) -> Result<(), Stop<ImportRefusal>> {
@@ -197,10 +216,13 @@ fn import_schema(
         Err(error) => return Err(inconsistent(format!("invalid schema: {error}"))),
     };
     let Some(version) = version else { return Err(inconsistent("the schema has no version")) };
-    if schema::stored(state, *ledger, &version)?.is_some() {
+    let wanted = Needs { new_schema: Some(&version), ..Needs::default() };
+    let loaded = load_with_key(context, entry, wanted)?;
+    if loaded.facts.schema_exists {
         return Err(inconsistent(format!("schema version '{version}' already exists")));
     }
-    enter_imported(state, *ledger, entry, Event::InsertedSchema { schema }, &Hints::default(), batch)?;
+    let LedgerContext { state, ledger, batch, .. } = context;
+    enter_imported(state, *ledger, entry, Event::InsertedSchema { schema }, &loaded.hints, batch)?;
     Ok(())
 }
 
@@ -240,23 +262,6 @@ fn enter_imported<'a>(
         batch.unhashed.push_legacy(ledger, entry.id.get(), &LegacyLog::from(entry));
     }
     Ok(())
-}
-
-/// Returns the schema version of a log. Its chart has the default metadata of new accounts, which neither the text of a
-/// log nor the exports of other servers contain.
-fn imported_schema(
-    state: &mut State,
-    ledger: u32,
-    entry: &LogEntry,
-) -> Result<Option<ReadSchema>, Stop<ImportRefusal>> {
-    let Some(name) = &entry.schema_version else { return Ok(None) };
-    let missing = || inconsistent(format!("there is no schema version '{name}'"));
-    let version = SchemaVersion::parse(name).map_err(|_| missing())?;
-    match schema::named(state, ledger, &version) {
-        Ok(schema) => Ok(Some(schema)),
-        Err(Stop::Refused(_)) => Err(missing()),
-        Err(Stop::Failed(error)) => Err(error.into()),
-    }
 }
 
 /// Returns the idempotency key of a log and the hash of its request. The key is empty if the log has only a hash.

@@ -1,9 +1,8 @@
 //! Creates the index rows by which transactions and accounts are found: rows of keys and of terms of metadata. Keys are
 //! references and idempotency keys.
 
-use ledger_core::{Metadata, MetadataValue};
+use ledger_core::{Metadata, MetadataValue, PriorRequest};
 use ledger_index::{KeyRow, TermRow};
-use ledger_journal::entry::PriorRequest;
 
 use super::state::State;
 use crate::fingerprint::{KeyKind, key_space};

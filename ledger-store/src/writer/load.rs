@@ -1,19 +1,15 @@
 //! Loads the facts that a decision requires. Changes nothing except which accounts are in memory.
 
-use ledger_core::schema::Schema;
 use ledger_core::{
-    AccountAddress, Command, Facts, KnownTransaction, Metadata, Needs, Rejection, SlotList, Timestamp,
-    TransactionId, Volumes, enforcement, needs,
+    Facts, Idempotency, KnownTransaction, Metadata, Needs, PriorRequest, Timestamp, TransactionId, Volumes,
 };
 use ledger_journal::Position;
-use ledger_journal::entry::PriorRequest;
 
 use super::accounts::{AccountHint, DocumentState, SlotId};
-use super::context::{LedgerContext, Stop};
+use super::context::LedgerContext;
 use super::hints::{Hints, PriorTransaction};
 use super::holding::HoldingState;
-use super::locate::Located;
-use super::size::{ENTRY_BYTES_MAX, is_too_large};
+use super::prefetch::KeyFingerprints;
 use super::state::State;
 use super::written_entries::WrittenEntries;
 use super::{locate, schema};
@@ -27,64 +23,38 @@ pub(super) struct Loaded {
     pub(super) hints: Hints,
 }
 
-/// Loads everything that deciding a settled command requires, and returns the slots of its postings. `hint` holds the
-/// prefetched accounts of the postings, and `date` is the date of the new entry.
-pub(super) fn facts(
+impl Loaded {
+    /// Nothing is loaded yet. `key_fingerprints` are those of the request's keys that were computed before.
+    pub(super) fn nothing(key_fingerprints: KeyFingerprints) -> Self {
+        Self { facts: Facts::default(), hints: Hints { key_fingerprints, ..Hints::default() } }
+    }
+}
+
+/// Loads everything that `wanted` names, and adds it to what is loaded already. Nothing else reads for a decision, except
+/// a script while it runs ([`super::script_reads`]). `prefetched` holds the prefetched accounts of the postings, and
+/// `date` is the date of the new entry.
+pub(super) fn load(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
-    hint: &[AccountHint],
-    command: &Command,
-    schema: Option<&Schema>,
+    wanted: &Needs<'_>,
+    prefetched: &[AccountHint],
     date: Timestamp,
     loaded: &mut Loaded,
-) -> Result<SlotList, Stop<Rejection>> {
-    let original = find_original(context, command.transaction(), &mut loaded.hints)?;
-    let mut wanted = needs(command, original.as_ref());
-    find_holdings(context, hint, &wanted, date, loaded)?;
-    let LedgerContext { state, ledger, .. } = context;
-    if has_too_many_assets(state, *ledger, &loaded.hints.located) {
-        return Err(Rejection::TooManyAssets.into());
-    }
-    find_rest(context, &wanted, loaded)?;
-    loaded.hints.defaults = defaults(schema, command, &wanted, &loaded.hints.located);
-    if is_too_large(command, original.as_ref(), &loaded.facts.volumes, &loaded.hints.defaults) {
-        return Err(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }.into());
-    }
-    let slots = std::mem::take(&mut wanted.slots);
-    drop(wanted);
-    loaded.facts.transaction = original;
-    Ok(slots)
-}
-
-/// Returns whether these holdings have more new assets than the ledger has numbers left.
-pub(super) fn has_too_many_assets(state: &mut State, ledger: u32, holdings: &[Located]) -> bool {
-    let new = holdings.iter().filter(|holding| holding.asset.is_none()).count();
-    new > 0 && state.ledgers[ledger].head.assets.len() + new > crate::names::NAMES_MAX
-}
-
-/// Returns the default metadata of the accounts that a command brings into existence. `located` are the accounts of its
-/// holdings, and those that get metadata.
-pub(super) fn defaults(
-    schema: Option<&Schema>,
-    command: &Command,
-    wanted: &Needs<'_>,
-    located: &[Located],
-) -> Vec<(AccountAddress, Metadata)> {
-    // Removing metadata brings no account into existence.
-    let Some(schema) = schema.filter(|_| !matches!(command, Command::DeleteMetadata { .. })) else {
-        return Vec::new();
-    };
-    let named = wanted.holdings.iter().map(|holding| holding.account).chain(wanted.accounts.iter().copied());
-    let new = named.zip(located).filter(|(_, located)| located.slot().is_none());
-    enforcement::defaults(schema, new.map(|(account, _)| account))
-}
-
-/// Loads what a command needs apart from holdings: whether its reference is taken, the accounts that get metadata with
-/// their documents, the schema version, and which accounts of its preconditions exist.
-pub(super) fn find_rest(
-    context: &mut LedgerContext<'_, impl WrittenEntries>,
-    wanted: &Needs<'_>,
-    Loaded { facts, hints }: &mut Loaded,
 ) -> Result<(), ReadError> {
+    if let Some(idempotency) = wanted.idempotency {
+        find_prior(context, idempotency, loaded)?;
+        if loaded.facts.prior.is_some() {
+            return Ok(());
+        }
+    }
+    find_schemas(context, wanted, loaded)?;
+    if let Some(id) = wanted.transaction {
+        loaded.facts.transaction = find_transaction(context, id, &mut loaded.hints)?;
+    }
+    find_holdings(context, prefetched, wanted, date, loaded)?;
+    let Loaded { facts, hints } = loaded;
+    if wanted.last_date {
+        facts.last_date = last_date(context)?;
+    }
     if let Some(reference) = &wanted.reference {
         facts.reference_taken = reference_taken(context, reference.as_str(), hints)?;
     }
@@ -96,10 +66,6 @@ pub(super) fn find_rest(
         }
         hints.located.push(located);
     }
-    if let Some(version) = wanted.schema {
-        hints.stored = schema::stored(state, *ledger, version)?;
-        facts.schema_exists = hints.stored.is_some();
-    }
     for account in &wanted.existence {
         let located = locate::by_address(state, *ledger, account.as_str())?;
         facts.existence.push(located.slot().is_some());
@@ -107,9 +73,42 @@ pub(super) fn find_rest(
     Ok(())
 }
 
-/// Returns the entry that used an idempotency key, and the data that recognises its request. `computed` is the key's
-/// fingerprint, if it was computed before.
-pub(super) fn used_key(
+/// Finds the request that used an idempotency key before.
+fn find_prior(
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
+    idempotency: &Idempotency,
+    Loaded { facts, hints }: &mut Loaded,
+) -> Result<(), ReadError> {
+    let fingerprint = hints.key_fingerprints.idempotency;
+    if let Some((position, request)) = used_key(context, idempotency.key.as_str(), fingerprint)? {
+        hints.prior = Some(position);
+        facts.prior = Some(request);
+    }
+    Ok(())
+}
+
+/// Loads the schema versions that a decision requires.
+fn find_schemas(
+    LedgerContext { state, ledger, .. }: &mut LedgerContext<'_, impl WrittenEntries>,
+    wanted: &Needs<'_>,
+    Loaded { facts, hints }: &mut Loaded,
+) -> Result<(), ReadError> {
+    if wanted.has_schemas {
+        facts.has_schemas = state.ledgers[*ledger].head.counters.schemas > 0;
+    }
+    if let Some(version) = wanted.named_schema {
+        facts.named_schema = schema::named(state, *ledger, version)?;
+    }
+    if let Some(version) = wanted.new_schema {
+        hints.stored = schema::stored(state, *ledger, version)?;
+        facts.schema_exists = hints.stored.is_some();
+    }
+    Ok(())
+}
+
+/// Returns the entry that used an idempotency key, and its request. `computed` is the key's fingerprint, if it was
+/// computed before.
+fn used_key(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     key: &str,
     computed: Option<u64>,
@@ -163,14 +162,13 @@ fn reference_taken(
     Ok(false)
 }
 
-/// Loads the transaction that a command changes or reverts.
-pub(super) fn find_original(
+/// Returns the transaction that a command changes or reverts, if it exists.
+fn find_transaction(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
-    id: Option<TransactionId>,
+    id: TransactionId,
     hints: &mut Hints,
 ) -> Result<Option<KnownTransaction>, ReadError> {
     let LedgerContext { state, ledger, batch, written } = context;
-    let Some(id) = id else { return Ok(None) };
     if id.get() >= state.ledgers[*ledger].head.counters.next_transaction {
         return Ok(None);
     }
@@ -191,20 +189,19 @@ pub(super) fn find_original(
 }
 
 /// Loads the accounts and volumes that a command moves, and the documents of those accounts that it uses before their
-/// first usage. `hint` holds the prefetched accounts of its postings, and `date` is the date of the new entry.
-pub(super) fn find_holdings(
-    context: &mut LedgerContext<'_, impl WrittenEntries>,
-    hint: &[AccountHint],
+/// first usage.
+fn find_holdings(
+    LedgerContext { state, ledger, .. }: &mut LedgerContext<'_, impl WrittenEntries>,
+    prefetched: &[AccountHint],
     wanted: &Needs<'_>,
     date: Timestamp,
     Loaded { facts, hints }: &mut Loaded,
 ) -> Result<(), ReadError> {
-    let LedgerContext { state, ledger, .. } = context;
     let used_at = wanted.timestamp.unwrap_or(date);
     // If no holding occurs twice, both lists have the same order.
-    let hint = if hint.len() == wanted.holdings.len() { hint } else { &[] };
+    let prefetched = if prefetched.len() == wanted.holdings.len() { prefetched } else { &[] };
     for (at, holding) in wanted.holdings.iter().enumerate() {
-        let mut located = locate::by_hint(state, *ledger, holding.account.as_str(), hint.get(at))?;
+        let mut located = locate::by_hint(state, *ledger, holding.account.as_str(), prefetched.get(at))?;
         located.asset = state.ledgers[*ledger].asset(holding.asset.as_str());
         locate::load_document_if_earlier(state, &located, used_at)?;
         let have = match (located.slot(), located.asset) {
@@ -219,9 +216,6 @@ pub(super) fn find_holdings(
         if let Some(place) = hints.located[slot as usize].slot() {
             facts.metadata.push((slot, account_metadata(state, place)?));
         }
-    }
-    if wanted.last_date {
-        facts.last_date = last_date(context)?;
     }
     Ok(())
 }

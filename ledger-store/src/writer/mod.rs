@@ -41,6 +41,7 @@ mod replay_state;
 mod schema;
 mod schema_cache;
 mod script_reads;
+mod settled;
 mod size;
 mod state;
 mod touched;

@@ -4,7 +4,7 @@
 
 use hashbrown::HashTable;
 use hashbrown::hash_table;
-use ledger_journal::entry::PriorRequest;
+use ledger_core::PriorRequest;
 use smol_str::SmolStr;
 
 use super::hash_prefix::{Entry, prefix, spread};
@@ -237,7 +237,7 @@ impl RecentKeys {
 #[cfg(test)]
 mod tests {
     use ledger_core::Timestamp;
-    use ledger_journal::entry::{Event, IdempotencyRecord, LogRecord};
+    use ledger_journal::entry::{Event, IdempotencyRecord, LogRecord, prior_request};
 
     use super::*;
 
@@ -254,7 +254,7 @@ mod tests {
             imported: false,
             event: Event::InsertedSchema { schema: "" },
         };
-        let (_, request) = PriorRequest::of(&log).expect("it has a key");
+        let (_, request) = prior_request(&log).expect("it has a key");
         let find = |keys: &RecentKeys, ledger, kind, text: &str| {
             keys.find(ledger, kind, 9, text).map(|found| found.value)
         };

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use ledger_codec::Corrupt;
+use ledger_core::SchemaVersion;
 use ledger_core::schema::{Schema, version_of};
-use ledger_core::{Rejection, SchemaVersion};
 use ledger_index::SharedBytes;
 use ledger_journal::entry::{DocumentRecord, SecondaryKey};
 
-use super::context::Stop;
 use super::documents;
 use super::schema_cache::ReadSchema;
 use super::state::State;
@@ -17,32 +16,20 @@ use crate::documents::{SCHEMAS, SCHEMAS_BY_POSITION, decode_value, schema_key, s
 use crate::error::ReadError;
 use crate::projection::MemtableBuilder;
 
-/// Returns the schema version with a name, or refuses the request that names it.
+/// Returns the schema version with a name, if the ledger has one.
 pub(super) fn named(
     state: &mut State,
     ledger: u32,
     version: &SchemaVersion,
-) -> Result<ReadSchema, Stop<Rejection>> {
-    let kept = state.schemas.get(ledger, version.as_str());
-    let schema = if let Some(kept) = kept {
-        kept
-    } else {
-        let Some(stored) = state.stored_document(&schema_place(ledger, version))? else {
-            return Err(Rejection::SchemaNotFound { version: version.clone() }.into());
-        };
-        let text =
-            String::from_utf8_lossy(decode_value(&stored).map_err(ReadError::from)?.bytes).into_owned();
-        let schema = Arc::new(Schema::parse_recorded(&text));
-        state.schemas.keep(ledger, version.as_str(), &schema);
-        schema
-    };
-    match schema.as_ref() {
-        Ok(_) => Ok(schema),
-        Err(error) => {
-            let (version, reason) = (version.clone(), error.to_string().into());
-            Err(Rejection::SchemaUnreadable { version, reason }.into())
-        }
+) -> Result<Option<ReadSchema>, ReadError> {
+    if let Some(kept) = state.schemas.get(ledger, version.as_str()) {
+        return Ok(Some(kept));
     }
+    let Some(stored) = stored(state, ledger, version)? else { return Ok(None) };
+    let text = String::from_utf8_lossy(decode_value(&stored)?.bytes).into_owned();
+    let schema = Arc::new(Schema::parse_recorded(&text));
+    state.schemas.keep(ledger, version.as_str(), &schema);
+    Ok(Some(schema))
 }
 
 /// Returns the stored document of a schema version, if the ledger has one of this name.

@@ -1,8 +1,7 @@
 //! Lookups of decided entries that may not be published yet.
 
-use ledger_core::{Script, TransactionId};
+use ledger_core::{PriorRequest, Script, TransactionId};
 use ledger_journal::Position;
-use ledger_journal::entry::PriorRequest;
 use smol_str::SmolStr;
 
 use super::batch::Batch;

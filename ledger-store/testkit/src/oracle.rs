@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use ledger_core::model::{Model, ModelAnswer, ModelRequest, ModelSavepoint};
+use ledger_core::model::{Model, ModelAnswer, ModelSavepoint};
 use ledger_core::schema::Enforcement;
 use ledger_core::{
-    Features, HashChain, HashLogs, LedgerName, LogEntry, LogPayload, Rejection, Timestamp, WireHash,
+    Features, HashChain, HashLogs, LedgerName, LogEntry, LogPayload, Rejection, RequestOptions, Timestamp,
+    WireHash,
 };
 use ledger_store::testing::miscounted_bytes;
 use ledger_store::{
@@ -228,14 +229,14 @@ impl Oracle {
                 expected.push(Expected::Done(ModelAnswer { entry, replayed: true, violation: None }));
                 continue;
             }
-            let asked = ModelRequest {
-                command: &request.command,
+            let options = RequestOptions {
                 idempotency: request.idempotency.as_deref(),
                 schema_version: request.schema_version.as_deref(),
                 preconditions: request.preconditions.as_deref(),
                 several: submission.atomicity == Atomicity::AsOne && submission.requests.len() > 1,
             };
-            let answer = self.model.execute_request(&submission.ledger, asked, false, now);
+            let answer =
+                self.model.execute_request(&submission.ledger, &request.command, options, false, now);
             expected.push(match answer {
                 Ok(answer) => Expected::Done(answer),
                 Err(rejection) => {

@@ -18,7 +18,7 @@ mod section;
 pub use amounts::{put_amount, read_amount};
 pub use builder::{BuilderMark, ChunkBuilder};
 pub use offsets::EntryOffsets;
-pub use prior_request::PriorRequest;
+pub use prior_request::prior_request;
 pub use record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
     Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
