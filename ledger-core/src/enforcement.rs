@@ -3,6 +3,23 @@
 //! First, [`resolve`] replaces a template by its script and refuses a command that the version does not
 //! allow. Then the command is decided like any other. Finally, [`check`] compares the decision with
 //! the chart, and [`defaults`] returns the default metadata of new accounts.
+//!
+//! ```
+//! use ledger_core::enforcement::{check, resolve};
+//! use ledger_core::schema::{Enforcement, Schema};
+//! use ledger_core::{AccountAddress, Command, Facts, Rejection, SchemaVersion, Target, Timestamp, decide};
+//! let (version, schema) = (SchemaVersion::parse("v1")?, Schema::parse(r#"{"chart": {"users": {"$id": {}}}}"#)?);
+//! let account = AccountAddress::parse("shops:1")?;
+//! let target = Target::Account(account.clone());
+//! let mut delete = Command::DeleteMetadata { target, key: "note".into() };
+//! let unnamed = resolve(&mut delete, None, true, Enforcement::Strict);
+//! assert_eq!(unnamed, Err(Rejection::SchemaNotSpecified));
+//! assert_eq!(resolve(&mut delete, Some((&version, &schema)), true, Enforcement::Strict), Ok(None));
+//! let decision = decide(&delete, &[], &mut Facts::default(), Timestamp::MIN)?;
+//! let found = check(&decision, &version, &schema, Enforcement::Audit)?;
+//! assert_eq!(found, Some(Rejection::AccountOutsideChart { account, version }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 
