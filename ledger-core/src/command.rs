@@ -57,6 +57,13 @@ impl Command {
 /// The kind and target of a command, as far as its log entry tells them exactly. A request with a used
 /// idempotency key never gets the log entry of another operation as its answer, even if there are no hashes
 /// to compare.
+///
+/// ```
+/// use ledger_core::{Command, Operation, Target, TransactionId};
+/// let target = Target::Transaction(TransactionId::new(7));
+/// let delete = Command::DeleteMetadata { target, key: "note".into() };
+/// assert_eq!(Operation::of(&delete), Operation::DeleteMetadata(Some(7)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Records a transaction.

@@ -75,6 +75,13 @@ impl<'a> NewTransaction<'a> {
     /// # Panics
     ///
     /// If the script of the command is not [settled](crate::settle()).
+    ///
+    /// ```
+    /// use ledger_core::{CreateTransaction, NewTransaction, Posting, Timestamp};
+    /// let create = CreateTransaction::of(Vec::<Posting>::new().into());
+    /// let new = NewTransaction::of_create(&create, &[], Timestamp::MIN);
+    /// assert_eq!((new.timestamp, new.reference, new.reverts), (Timestamp::MIN, None, None));
+    /// ```
     pub fn of_create(create: &'a CreateTransaction, slots: &'a [Slots], now: Timestamp) -> Self {
         Self {
             postings: Cow::Borrowed(settled(create)),
@@ -112,6 +119,30 @@ fn settled(create: &CreateTransaction) -> &[Posting] {
 ///
 /// Panics if `facts` lack something that [`crate::needs`] asked for, or a script is not [settled](crate::settle()).
 /// Both are bugs of the caller, never of the request.
+///
+/// ```
+/// use ledger_core::{
+///     AccountAddress, Asset, Command, CreateTransaction, Decision, Facts, Posting, Rejection, Timestamp, Volumes,
+///     decide, needs,
+/// };
+/// let posting = Posting {
+///     source: AccountAddress::parse("users:001")?,
+///     destination: AccountAddress::parse("shops:1")?,
+///     amount: 5_u64.into(),
+///     asset: Asset::parse("USD/2")?,
+/// };
+/// let pay = Command::CreateTransaction(CreateTransaction::of(vec![posting].into()));
+/// let needs = needs(&pay, None);
+/// assert_eq!(needs.holdings.len(), 2);
+/// let rich = Volumes { input: 8_u64.into(), ..Volumes::default() };
+/// let mut facts = Facts { volumes: vec![rich, Volumes::default()].into(), ..Facts::default() };
+/// let decision = decide(&pay, &needs.slots, &mut facts, Timestamp::MIN)?;
+/// assert!(matches!(decision, Decision::Transaction(new) if new.postings.len() == 1));
+/// assert_eq!(facts.volumes[0].balance(), 3);
+/// let again = decide(&pay, &needs.slots, &mut facts, Timestamp::MIN);
+/// assert!(matches!(again, Err(Rejection::InsufficientFunds { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn decide<'a>(
     command: &'a Command,
     slots: &'a [Slots],

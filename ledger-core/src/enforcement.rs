@@ -3,6 +3,19 @@
 //! During [admission](crate::admit), a template is replaced by its script, and a command that the version does not allow is
 //! refused. Then the command is decided like any other. Finally, [`check`] compares the decision with the chart, and
 //! [`defaults`] returns the default metadata of new accounts.
+//!
+//! ```
+//! use ledger_core::enforcement::check;
+//! use ledger_core::schema::{Enforcement, Schema};
+//! use ledger_core::{AccountAddress, Command, Facts, Rejection, SchemaVersion, Target, Timestamp, decide};
+//! let (version, schema) = (SchemaVersion::parse("v1")?, Schema::parse(r#"{"chart": {"users": {"$id": {}}}}"#)?);
+//! let account = AccountAddress::parse("shops:1")?;
+//! let delete = Command::DeleteMetadata { target: Target::Account(account.clone()), key: "note".into() };
+//! let decision = decide(&delete, &[], &mut Facts::default(), Timestamp::MIN)?;
+//! let found = check(&decision, &version, &schema, Enforcement::Audit)?;
+//! assert_eq!(found, Some(Rejection::AccountOutsideChart { account, version }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -262,6 +262,7 @@ fn asks_for_balances(node: &FilterNode) -> bool {
 /// // A cached account has no metadata and no balances, so conditions on them select nothing.
 /// let cached = Cached("users:1");
 /// assert_eq!((cached.metadata_value("kind")?, cached.feature("HASH_LOGS")?), (None, None));
+/// assert!(cached.any_address(AddressRole::Own, &|address| address.ends_with(":1"))?);
 /// assert_eq!((cached.any_balance(&|_| true)?, cached.any_posting(&|_, _| true)?), (None, false));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

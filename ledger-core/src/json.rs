@@ -91,6 +91,13 @@ impl Json {
     }
 
     /// Appends the value as compact JSON, with strings escaped as everywhere on the wire.
+    ///
+    /// ```
+    /// use ledger_core::Json;
+    /// let mut line = b"data: ".to_vec();
+    /// Json::Array(vec![Json::from(5), Json::from("<b>")]).write_to(&mut line);
+    /// assert_eq!(line, br#"data: [5,"\u003cb\u003e"]"#);
+    /// ```
     pub fn write_to(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"null"),

@@ -26,6 +26,34 @@
 //! assert_eq!(wide.and(longest), Err(FilterError::TooManyNodes));
 //! # Ok::<(), ledger_core::FilterError>(())
 //! ```
+//!
+//! ```
+//! use ledger_core::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_PROGRAM_BYTES_MAX};
+//! use ledger_core::AddressExpression;
+//! let is_accepted = |text: &str| AddressExpression::anywhere(text).is_ok();
+//! let nested = |depth: u32| (0..depth).fold("a".to_owned(), |inner, _| format!("({inner})"));
+//! assert!(is_accepted(&"a".repeat(EXPRESSION_BYTES_MAX)) && !is_accepted(&"a".repeat(EXPRESSION_BYTES_MAX + 1)));
+//! assert!(is_accepted(&nested(EXPRESSION_DEPTH_MAX)) && !is_accepted(&nested(EXPRESSION_DEPTH_MAX + 1)));
+//! assert!(!is_accepted(&format!("a{{{EXPRESSION_PROGRAM_BYTES_MAX}}}")));
+//! ```
+//!
+//! ```
+//! use ledger_core::limits::{
+//!     CHART_PATTERN_PROGRAM_BYTES_MAX, CHART_PATTERNS_MAX, JSON_DEPTH_MAX, SCHEMA_BYTES_MAX,
+//! };
+//! use ledger_core::schema::Schema;
+//! let refusal = |chart: String| Schema::parse(&format!(r#"{{"chart":{{{chart}}}}}"#)).unwrap_err().to_string();
+//! let large = refusal(format!(r#""users":{{".rules":{{"note":"{}"}}}}"#, "x".repeat(SCHEMA_BYTES_MAX)));
+//! assert_eq!(large, "a schema has at most 524288 bytes");
+//! let users = |at: usize, pattern: &str| format!(r#""users{at}":{{"$id":{{".pattern":"{pattern}"}}}}"#);
+//! let all: Vec<_> = (0..=CHART_PATTERNS_MAX).map(|at| users(at, "[0-9]")).collect();
+//! assert!(refusal(all.join(",")).ends_with("a chart has at most 512 patterns"));
+//! let repeated = refusal(users(0, &format!("a{{{CHART_PATTERN_PROGRAM_BYTES_MAX}}}")));
+//! assert!(repeated.ends_with("invalid '.pattern': the pattern is too large"));
+//! let deep = |levels: usize| Schema::parse(&("[".repeat(levels) + &"]".repeat(levels))).unwrap_err().to_string();
+//! assert_eq!(deep(JSON_DEPTH_MAX), "a schema must be an object");
+//! assert_ne!(deep(JSON_DEPTH_MAX + 1), "a schema must be an object");
+//! ```
 
 pub use ledger_numscript::limits::*;
 pub use ledger_values::limits::*;

@@ -3,6 +3,17 @@
 use ledger_values::{AccountAddress, Amount, Asset, Posting};
 
 /// Permission for accounts to go below zero.
+///
+/// ```
+/// use ledger_core::{AccountAddress, Asset, Overdraft, OverdraftLimit};
+/// let (account, asset) = (AccountAddress::parse("users:001")?, Asset::parse("USD/2")?);
+/// let up_to = |limit: u64| OverdraftLimit { account: account.clone(), asset: asset.clone(), limit: limit.into() };
+/// let mut overdraft = Overdraft::Refuse;
+/// overdraft.add(up_to(100));
+/// overdraft.add(up_to(250));
+/// assert_eq!(overdraft, Overdraft::UpTo(vec![up_to(250)]));
+/// # Ok::<(), ledger_core::NameError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Overdraft {
     /// Only `world` may go below zero.

@@ -29,6 +29,19 @@ fn options(rules: &Rules) -> Options {
 ///
 /// The outer error is that of `reads`, after which the outcome is unknown. The inner error is the refusal of
 /// the command, which must not be used any more.
+///
+/// ```
+/// use ledger_core::script::{EmptyLedger, Language};
+/// use ledger_core::{CreateTransaction, Movement, Posting, Script, settle};
+/// let plain = "send [USD/2 100] (source = @world destination = @users:001)";
+/// let compiled = Language::NUMSCRIPT.compile(plain);
+/// let mut create = CreateTransaction::of(Vec::<Posting>::new().into());
+/// create.movement = Movement::Script(Script { plain: plain.into(), ..Script::default() });
+/// settle(&mut create, &compiled, &mut EmptyLedger)??;
+/// let Movement::Postings(postings) = &create.movement else { panic!("the script was settled") };
+/// assert_eq!(postings[0].destination.as_str(), "users:001");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn settle<R: Reads>(
     create: &mut CreateTransaction,
     compiled: &Compiled,

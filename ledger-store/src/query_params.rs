@@ -82,10 +82,14 @@ impl QueryParams {
 /// order has the direction `default`. An empty text has no field.
 ///
 /// ```
-/// use ledger_store::{AccountOrder, Direction, parse_sort};
+/// use ledger_store::{AccountOrder, Direction, LogQuery, VolumesQuery, parse_sort};
 /// let parsed = parse_sort("firstUsage:desc", &AccountOrder::FIELDS, Direction::Ascending);
 /// assert_eq!(parsed, Ok((Some(AccountOrder::FirstUsage), Direction::Descending)));
 /// assert!(parse_sort("balance", &AccountOrder::FIELDS, Direction::Ascending).is_err());
+/// // Logs and volumes have one order, so a field only gives the direction.
+/// let newest = parse_sort("id:desc", &LogQuery::SORT_FIELDS, Direction::Ascending);
+/// assert_eq!(newest, Ok((Some(()), Direction::Descending)));
+/// assert!(parse_sort("account", &VolumesQuery::SORT_FIELDS, Direction::Ascending).is_ok());
 /// ```
 ///
 /// # Errors

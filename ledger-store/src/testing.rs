@@ -2,6 +2,24 @@
 //! interface.
 //!
 //! Together with [`Store::open_on_disk`], this is all that tests of a whole store need beyond the public interface.
+//!
+//! ```
+//! use ledger_store::prelude::*;
+//! use ledger_store::testing::{fail_decision_read, logs, miscounted_bytes};
+//! use ledger_testkit::SimDisk;
+//! use std::{path::Path, sync::Arc};
+//! let disk = Arc::new(SimDisk::new());
+//! let open = || Store::open_on_disk(disk.clone(), Path::new("data"), &Options::default());
+//! let pay = |store: &Store| store.ledger("main")?.transaction().posting("world", "users:1", 5, "USD").commit();
+//! pay(&open()?)?;
+//! let store = open()?;
+//! fail_decision_read(&store, 1);
+//! assert!(pay(&store).is_err_and(|error| error.is_retryable()));
+//! pay(&store)?;
+//! assert_eq!(logs(&store)?.values().map(Vec::len).sum::<usize>(), 2);
+//! assert_eq!(miscounted_bytes(&store), None);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 
@@ -51,6 +69,21 @@ pub fn miscounted_bytes(store: &Store) -> Option<String> {
 }
 
 /// Returns the version that a document gets from a change at a position of the journal.
+///
+/// ```
+/// use ledger_store::testing::document_version;
+/// use ledger_store::{Collection, DocumentAction, DocumentChange, Expected, Store};
+/// let store = Store::in_memory();
+/// let change = DocumentChange {
+///     collection: Collection::new(100).expect("a number of callers"),
+///     key: b"payment-1".to_vec(),
+///     expected: Expected::Absent,
+///     action: DocumentAction::Put { value: b"received".to_vec(), keys: vec![] },
+/// };
+/// let versions = store.change_documents(vec![change])?;
+/// assert_eq!(versions, [document_version(store.status().entries)]);
+/// # Ok::<(), ledger_store::WriteError>(())
+/// ```
 pub const fn document_version(position: u64) -> DocumentVersion {
     DocumentVersion(position)
 }

@@ -20,6 +20,13 @@ impl Condition {
     /// # Errors
     ///
     /// The same errors as [`Condition::new`].
+    ///
+    /// ```
+    /// use ledger_core::{Condition, Filter, Resource};
+    /// let after = r#"{"$gt": {"reference": "order-17"}}"#;
+    /// assert!(Filter::parse(Resource::Transactions, after, Condition::of_first_release).is_ok());
+    /// assert!(Filter::parse(Resource::Transactions, after, Condition::new).is_err());
+    /// ```
     pub fn of_first_release(
         field: &Field,
         operator: Operator,

@@ -69,6 +69,14 @@ impl AddressExpression {
     /// # Errors
     ///
     /// [`ExpressionError`] if the text is not an accepted expression.
+    ///
+    /// ```
+    /// use ledger_core::AddressExpression;
+    /// let banks = AddressExpression::anywhere("bank:[0-9]+")?;
+    /// assert!(banks.matches("eu:bank:7:fees") && !banks.matches("eu:bank:main"));
+    /// assert_eq!(banks.literal_prefix(), "");
+    /// # Ok::<(), ledger_core::ExpressionError>(())
+    /// ```
     pub fn anywhere(text: &str) -> Result<Self, ExpressionError> {
         check_length(text)?;
         Ok(Self { program: compile(text)?, prefix: SmolStr::default() })

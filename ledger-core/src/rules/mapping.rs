@@ -68,7 +68,7 @@ impl Mapping {
     }
 
     /// Tells whether an account may have a balance that fell to `balance`.
-    pub fn allows(&self, account: &AccountAddress, balance: &Balance, metadata: &Metadata) -> bool {
+    pub(crate) fn allows(&self, account: &AccountAddress, balance: &Balance, metadata: &Metadata) -> bool {
         match self.contract_of(account) {
             Some(contract) => contract.rule.holds(balance, metadata),
             None => !balance.is_negative(),
@@ -76,7 +76,7 @@ impl Mapping {
     }
 
     /// Tells whether the contract of an account reads the account's metadata.
-    pub fn asks_metadata_of(&self, account: &AccountAddress) -> bool {
+    pub(crate) fn asks_metadata_of(&self, account: &AccountAddress) -> bool {
         self.contract_of(account).is_some_and(|contract| contract.rule.asks_metadata())
     }
 

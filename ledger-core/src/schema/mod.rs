@@ -12,7 +12,7 @@ use std::fmt;
 use smol_str::SmolStr;
 
 pub use self::chart::{Chart, ChartAccount};
-pub use self::stored_query::{QueryVariable, StoredQuery, VariableType};
+pub use self::stored_query::StoredQuery;
 use crate::error_wording::ErrorWording;
 use crate::json::Json;
 use crate::limits::{CHART_PATTERN_PROGRAM_BYTES_MAX, SCHEMA_BYTES_MAX};
@@ -42,7 +42,7 @@ impl std::error::Error for SchemaError {}
 /// A valid schema.
 ///
 /// ```
-/// use ledger_core::schema::{Schema, VariableType};
+/// use ledger_core::schema::Schema;
 /// use ledger_core::{AccountAddress, Json, Resource};
 /// let schema = Schema::parse(
 ///     r#"{
@@ -60,8 +60,6 @@ impl std::error::Error for SchemaError {}
 /// assert_eq!((rich.resource(), rich.resource_name()), (Resource::Accounts, "accounts"));
 /// let filter = rich.filter(&[("least".into(), Json::parse("500")?)])?.expect("the query has a filter");
 /// assert_eq!(filter, Json::parse(r#"{"$gte": {"balance[USD]": 500}}"#)?);
-/// assert_eq!(VariableType::Integer.name(), "int");
-/// assert!(VariableType::Integer.holds(&Json::parse("500")?) && !VariableType::Integer.holds(&Json::Null));
 ///
 /// // Another form of the same schema has the same content.
 /// let again = Schema::read(&Json::parse(&schema.content())?)?;
@@ -184,6 +182,15 @@ impl Schema {
     }
 
     /// Estimates the memory of the schema in bytes.
+    ///
+    /// ```
+    /// use ledger_core::limits::CHART_PATTERN_PROGRAM_BYTES_MAX;
+    /// use ledger_core::schema::Schema;
+    /// let schema = Schema::parse(r#"{"chart": {"users": {"$id": {".pattern": "^[0-9]+$"}}}}"#)?;
+    /// assert!(schema.content().len() < 100);
+    /// assert!(schema.memory() > CHART_PATTERN_PROGRAM_BYTES_MAX);
+    /// # Ok::<(), ledger_core::schema::SchemaError>(())
+    /// ```
     pub fn memory(&self) -> usize {
         4 * self.text_bytes() + self.chart.patterns() * CHART_PATTERN_PROGRAM_BYTES_MAX
     }
@@ -207,6 +214,16 @@ fn parse_json(text: &str) -> Result<Json, SchemaError> {
 }
 
 /// Reads the version from the text of a recorded schema. Returns `None` for any other text.
+///
+/// ```
+/// use ledger_core::schema::{Schema, created_at_of, version_of};
+/// use ledger_core::{SchemaVersion, Timestamp};
+/// let version = SchemaVersion::parse("v1")?;
+/// let text = Schema::parse(r#"{"chart": {}}"#)?.text(&version, Timestamp::MAX);
+/// assert_eq!((version_of(&text), created_at_of(&text)), (Some(version), Some(Timestamp::MAX)));
+/// assert_eq!(version_of(r#"{"chart": {}}"#), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn version_of(text: &str) -> Option<SchemaVersion> {
     SchemaVersion::parse(Json::parse(text).ok()?.get("version")?.as_text()?).ok()
 }

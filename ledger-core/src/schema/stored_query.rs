@@ -13,6 +13,21 @@ use ledger_values::Timestamp;
 use ledger_values::json_text::write_json_text;
 
 /// A named list request for a resource.
+///
+/// ```
+/// use ledger_core::schema::Schema;
+/// use ledger_core::Resource;
+/// let schema = Schema::parse(
+///     r#"{"chart": {}, "queries": {"since": {"resource": "transactions", "vars": {"start": "date"},
+///         "body": {"$gte": {"timestamp": "${start}"}}}}}"#,
+/// )?;
+/// let since = schema.query("since").expect("the query is stored");
+/// assert_eq!(since.resource(), Resource::Transactions);
+/// assert_eq!(since.filter(&[]).unwrap_err().to_string(), "'vars': 'start' has no value");
+/// let sample = since.samples().flatten().next().map(|filter| filter.to_string());
+/// assert_eq!(sample.as_deref(), Some(r#"{"$gte":{"timestamp":"2000-01-01T00:00:00Z"}}"#));
+/// # Ok::<(), ledger_core::schema::SchemaError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredQuery {
     description: SmolStr,
@@ -24,18 +39,18 @@ pub struct StoredQuery {
 
 /// A variable of a stored query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueryVariable {
+struct QueryVariable {
     /// The type of its values.
-    pub kind: VariableType,
+    kind: VariableType,
     /// The value for requests that give none.
-    pub default: Option<Json>,
+    default: Option<Json>,
     /// True if the schema declares the variable by its type alone.
     bare: bool,
 }
 
 /// The types of variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VariableType {
+enum VariableType {
     /// `true` or `false`.
     Boolean,
     /// A date as text.
@@ -54,7 +69,7 @@ impl VariableType {
     }
 
     /// Returns the name of the type.
-    pub const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Boolean => "boolean",
             Self::Date => "date",
@@ -64,7 +79,7 @@ impl VariableType {
     }
 
     /// Tells whether a value has this type.
-    pub fn holds(self, value: &Json) -> bool {
+    fn holds(self, value: &Json) -> bool {
         match (self, value) {
             (Self::Boolean, Json::Boolean(_)) | (Self::Text, Json::Text(_)) => true,
             (Self::Date, Json::Text(text)) => text.parse::<Timestamp>().is_ok(),
@@ -74,7 +89,7 @@ impl VariableType {
     }
 
     /// Returns an example value of this type.
-    pub fn sample(self) -> Json {
+    fn sample(self) -> Json {
         match self {
             Self::Boolean => Json::Boolean(true),
             Self::Date => Json::Text("2000-01-01T00:00:00Z".into()),

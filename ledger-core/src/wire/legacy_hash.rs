@@ -17,6 +17,19 @@ use ledger_values::json_text::write_json_text;
 use ledger_values::{Metadata, MetadataValue, Posting, Reference, Timestamp, TransactionId};
 
 /// A log entry as API v1 shows it, borrowed from an entry or from a decision.
+///
+/// ```
+/// use ledger_core::{AccountAddress, Decision, LegacyLog, Target, Timestamp, TransactionId};
+/// let target = Target::Account(AccountAddress::parse("users:001")?);
+/// let decision = Decision::DeleteMetadata { target: &target, key: "note" };
+/// let log = LegacyLog::of_decision(&decision, 7, TransactionId::new(0), Timestamp::from_micros(0));
+/// let mut text = Vec::new();
+/// log.write_to("", &mut text);
+/// let shown = r#"{"id":7,"type":"SET_METADATA","data":{"targetType":"ACCOUNT","targetId":"users:001","#.to_owned()
+///     + r#""metadata":{"note":null}},"hash":"","date":"1970-01-01T00:00:00Z"}"#;
+/// assert_eq!(text, shown.into_bytes());
+/// # Ok::<(), ledger_core::NameError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LegacyLog<'a> {
     id: u64,
@@ -179,6 +192,27 @@ fn write_metadata(metadata: &Metadata, out: &mut Vec<u8>) {
 }
 
 /// A hash chain that grows by one entry at a time.
+///
+/// ```
+/// use ledger_core::{
+///     AccountAddress, LegacyHashChain, LegacyLog, LogEntry, LogId, LogPayload, Target, Timestamp,
+/// };
+/// let entry = |id, key: &str| LogEntry {
+///     id: LogId::new(id),
+///     date: Timestamp::MIN,
+///     idempotency: None,
+///     request_hash: None,
+///     schema_version: None,
+///     payload: LogPayload::DeleteMetadata { target: Target::Account(AccountAddress::world()), key: key.into() },
+///     defaults: Vec::new(),
+/// };
+/// let (first, second) = (entry(0, "tier"), entry(1, "note"));
+/// let mut chain = LegacyHashChain::default();
+/// let hash = chain.append(&first);
+/// let mut text = Vec::new();
+/// LegacyLog::from(&second).write_to("", &mut text);
+/// assert_eq!(chain.append_text(&text), LegacyHashChain::after(&first, &hash).append(&second));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct LegacyHashChain {
     /// The text of the last entry with its hash. Empty before the first entry.

@@ -16,6 +16,21 @@ use ledger_values::{
 ///
 /// The text has its members in a fixed order without white space. Keys of maps are sorted bytewise, the id is
 /// 0 and the hash is null. Only the idempotency key is not escaped.
+///
+/// ```
+/// use ledger_core::{AccountAddress, Decision, Memento, Target, Timestamp, TimestampText, TransactionId};
+/// let target = Target::Account(AccountAddress::parse("users:001")?);
+/// let decision = Decision::DeleteMetadata { target: &target, key: "note" };
+/// let memento = Memento::of_decision(&decision, TransactionId::new(0), Timestamp::MIN, None, None);
+/// let mut text = Vec::new();
+/// memento.write_to(&mut text);
+/// assert!(text.starts_with(br#"{"type":"DELETE_METADATA","data":{"targetType":"ACCOUNT","#));
+/// let (mut buffer, mut dates) = ([0; 512], TimestampText::default());
+/// assert_eq!(memento.put_into(&mut buffer, &mut dates), Some(text.len()));
+/// assert!(buffer.starts_with(&text));
+/// assert_eq!(memento.put_into(&mut buffer[..16], &mut dates), None);
+/// # Ok::<(), ledger_core::NameError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Memento<'a> {
     date: Timestamp,

@@ -47,6 +47,17 @@ pub fn request_hash(command: &Command) -> SmolStr {
 }
 
 /// Returns the hash of several commands that share one idempotency key. It differs from the hash of each of them.
+///
+/// ```
+/// use ledger_core::{AccountAddress, Command, Target, batch_hash, request_hash};
+/// let delete = |key: &str| Command::DeleteMetadata {
+///     target: Target::Account(AccountAddress::world()),
+///     key: key.into(),
+/// };
+/// let commands = [delete("tier"), delete("note")];
+/// assert_eq!(batch_hash(commands.iter()), batch_hash(commands.clone().iter()));
+/// assert_ne!(batch_hash(commands[..1].iter()), request_hash(&commands[0]));
+/// ```
 pub fn batch_hash<'a>(commands: impl ExactSizeIterator<Item = &'a Command>) -> SmolStr {
     let mut encoder = Encoder(Sha256::new());
     encoder.tag(6).number(commands.len() as u64);
@@ -59,6 +70,14 @@ pub fn batch_hash<'a>(commands: impl ExactSizeIterator<Item = &'a Command>) -> S
 /// Returns the hash that a log shows if it was recorded without a key: the hash of the simplest request that could
 /// have created it. It is not stored, because it follows from the log. For a schema it is the hash of the recorded
 /// text, which contains the date, so it is not the hash of a request.
+///
+/// ```
+/// use ledger_core::{Command, LogPayload, Target, TransactionId, log_request_hash, request_hash};
+/// let (target, key) = (Target::Transaction(TransactionId::new(7)), "note");
+/// let payload = LogPayload::DeleteMetadata { target: target.clone(), key: key.into() };
+/// let command = Command::DeleteMetadata { target, key: key.into() };
+/// assert_eq!(log_request_hash(&payload), request_hash(&command));
+/// ```
 pub fn log_request_hash(payload: &LogPayload) -> SmolStr {
     let mut encoder = Encoder(Sha256::new());
     match payload {

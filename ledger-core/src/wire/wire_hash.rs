@@ -100,6 +100,28 @@ pub fn wire_hash(previous: Option<&WireHash>, entry: &LogEntry) -> WireHash {
 }
 
 /// A hash chain that grows by one entry at a time.
+///
+/// ```
+/// use ledger_core::{
+///     AccountAddress, HashChain, LogEntry, LogId, LogPayload, Memento, Target, Timestamp, wire_hash,
+/// };
+/// let entry = |id, key: &str| LogEntry {
+///     id: LogId::new(id),
+///     date: Timestamp::MIN,
+///     idempotency: None,
+///     request_hash: None,
+///     schema_version: None,
+///     payload: LogPayload::DeleteMetadata { target: Target::Account(AccountAddress::world()), key: key.into() },
+///     defaults: Vec::new(),
+/// };
+/// let (first, second) = (entry(1, "tier"), entry(2, "note"));
+/// let mut chain = HashChain::default();
+/// let hash = chain.append(&first);
+/// assert_eq!(hash, wire_hash(None, &first));
+/// let mut text = Vec::new();
+/// Memento::from(&second).write_to(&mut text);
+/// assert_eq!(chain.append_text(&text), wire_hash(Some(&hash), &second));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct HashChain {
     last: Option<WireHash>,

@@ -119,6 +119,14 @@ impl Amount {
     }
 
     /// Appends the decimal digits to `out`.
+    ///
+    /// ```
+    /// use ledger_values::Amount;
+    /// use ledger_values::json_text::FixedBuffer;
+    /// let mut bytes = [0; 4];
+    /// Amount::from(1_500_u64).put_digits(&mut FixedBuffer::new(&mut bytes));
+    /// assert_eq!(&bytes, b"1500");
+    /// ```
     pub fn put_digits(&self, out: &mut impl ByteSink) {
         match &self.0 {
             Repr::Small(small) => write_u64(*small, out),
@@ -289,6 +297,17 @@ impl fmt::Debug for Amount {
 /// assert_eq!(balance, -2);
 /// assert!(balance.is_negative() && balance.to_u64().is_none());
 /// assert_eq!((-balance).to_u64(), Some(2));
+/// ```
+///
+/// Integers of the crate `dashu-int` allow any arithmetic:
+///
+/// ```
+/// use dashu_int::IBig;
+/// use ledger_values::{Amount, Balance};
+/// let balance = Balance::of_integer(IBig::from(-1_000));
+/// let interest: IBig = balance.into_integer() * 3 / 100;
+/// assert_eq!(Balance::of_integer(interest.clone()), -30);
+/// assert_eq!(Amount::of_integer(&interest), Amount::from(30_u64));
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Balance(IBig);

@@ -16,6 +16,14 @@ use crate::transaction::TransactionId;
 ///
 /// Integers count the smallest unit of the asset. With the feature `decimal`, decimals count whole units: of `USD/2`,
 /// `dec!(1.50)` is the same as `150`.
+///
+/// ```
+/// use ledger_values::{Amount, AmountError, Asset, IntoAmount};
+/// let usd = Asset::parse("USD/2")?;
+/// assert_eq!(1_50.into_amount(&usd)?, Amount::from(150_u64));
+/// assert_eq!((-1).into_amount(&usd), Err(AmountError::Negative));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no amount",
     label = "expected an integer in the smallest unit of the asset",

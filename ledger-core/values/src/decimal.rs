@@ -3,6 +3,13 @@
 use crate::json_text::ByteSink;
 
 /// Appends the decimal digits of a number to `out`.
+///
+/// ```
+/// use ledger_values::decimal::write_u64;
+/// let mut text = b"id=".to_vec();
+/// write_u64(u64::MAX, &mut text);
+/// assert_eq!(text, b"id=18446744073709551615");
+/// ```
 pub fn write_u64(value: u64, out: &mut impl ByteSink) {
     out.put(itoa::Buffer::new().format(value).as_bytes());
 }

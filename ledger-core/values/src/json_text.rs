@@ -1,6 +1,14 @@
 //! Writes text as JSON strings with the escapes that the wire format uses.
 
 /// Sink for bytes: a growing vector, or a buffer of fixed size.
+///
+/// ```
+/// use ledger_values::json_text::ByteSink;
+/// let mut line = Vec::new();
+/// line.put(b"tier=");
+/// line.put_quoted(b"gold");
+/// assert_eq!(line, br#"tier="gold""#);
+/// ```
 pub trait ByteSink {
     /// Appends bytes.
     fn put(&mut self, piece: &[u8]);
@@ -22,6 +30,17 @@ impl ByteSink for Vec<u8> {
 }
 
 /// Buffer of fixed size. It ignores bytes that do not fit and remembers that there were some.
+///
+/// ```
+/// use ledger_values::json_text::{ByteSink, FixedBuffer};
+/// let mut bytes = [0; 8];
+/// let mut buffer = FixedBuffer::new(&mut bytes);
+/// buffer.put(b"gold");
+/// assert_eq!(buffer.left(), Some(4));
+/// buffer.put(b"platinum");
+/// assert_eq!(buffer.left(), None);
+/// assert_eq!(&bytes, b"gold\0\0\0\0");
+/// ```
 #[derive(Debug)]
 pub struct FixedBuffer<'a> {
     rest: &'a mut [u8],
@@ -68,6 +87,12 @@ impl ByteSink for FixedBuffer<'_> {
 }
 
 /// Lower-case hexadecimal digits.
+///
+/// ```
+/// use ledger_values::json_text::HEX;
+/// let byte = 0xc4_u8;
+/// assert_eq!([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]], *b"c4");
+/// ```
 pub const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Class of a byte that is copied as it is.
@@ -103,12 +128,28 @@ const ESCAPES: [u8; 256] = {
 /// escape become `\u` with lower-case hex digits. Everything else is raw UTF-8.
 ///
 /// The wire format uses these escapes in answers as well as in hashed text.
+///
+/// ```
+/// use ledger_values::json_text::write_json_text;
+/// let mut out = Vec::new();
+/// write_json_text("\"fees\" <\t5%", &mut out);
+/// assert_eq!(out, br#""\"fees\" \u003c\t5%""#);
+/// ```
 pub fn write_json_text(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     put_json_text(text, out);
 }
 
 /// Appends a text as a JSON string to any sink. See [`write_json_text`] for the escapes.
+///
+/// ```
+/// use ledger_values::json_text::{FixedBuffer, put_json_text};
+/// let mut bytes = [0; 16];
+/// let mut buffer = FixedBuffer::new(&mut bytes);
+/// put_json_text("A&B", &mut buffer);
+/// assert_eq!(buffer.left(), Some(6));
+/// assert_eq!(&bytes[..10], br#""A\u0026B""#);
+/// ```
 pub fn put_json_text(text: &str, out: &mut impl ByteSink) {
     if is_plain(text.as_bytes()) {
         put_plain(text, out);
@@ -196,6 +237,16 @@ fn put_escaped(text: &str, out: &mut impl ByteSink) {
 
 /// Appends a text between double quotes. The caller knows that the grammar of the text excludes characters to
 /// escape.
+///
+/// ```
+/// use ledger_values::AccountAddress;
+/// use ledger_values::json_text::put_plain;
+/// let account = AccountAddress::parse("users:001")?;
+/// let mut out = Vec::new();
+/// put_plain(account.as_str(), &mut out);
+/// assert_eq!(out, br#""users:001""#);
+/// # Ok::<(), ledger_values::NameError>(())
+/// ```
 pub fn put_plain(text: &str, out: &mut impl ByteSink) {
     out.put_quoted(text.as_bytes());
 }

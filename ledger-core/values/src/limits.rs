@@ -11,6 +11,7 @@
 //! assert!(IdempotencyKey::parse(&fits(IDEMPOTENCY_KEY_CHARS_MAX)).is_ok());
 //! assert!(SchemaVersion::parse(&fits(SCHEMA_VERSION_BYTES_MAX)).is_ok());
 //! assert!("9".repeat(AMOUNT_DIGITS_MAX + 1).parse::<Amount>().is_err());
+//! assert!(Amount::parse_recorded(&"9".repeat(RECORDED_AMOUNT_DIGITS_MAX)).is_ok());
 //! ```
 
 /// Maximum length of an account address in bytes.

@@ -10,6 +10,14 @@ use crate::typed_text;
 /// A value of metadata.
 ///
 /// API v2 writes only text; API v1 writes any JSON.
+///
+/// ```
+/// use ledger_values::MetadataValue;
+/// let json = r#"{"type":"monetary","value":{"asset":"USD/2","amount":100}}"#;
+/// assert_eq!(MetadataValue::json_as_shown(json), "USD/2 100");
+/// let value = MetadataValue::Json(json.into());
+/// assert_eq!((value.text(), value.as_shown().as_ref()), (json, "USD/2 100"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MetadataValue {
     /// A text.

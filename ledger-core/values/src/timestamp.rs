@@ -84,6 +84,14 @@ impl Timestamp {
     }
 
     /// Appends the text form to any sink. See [`Timestamp::write_to`].
+    ///
+    /// ```
+    /// use ledger_values::Timestamp;
+    /// use ledger_values::json_text::FixedBuffer;
+    /// let mut bytes = [0; 20];
+    /// Timestamp::from_micros(0).put(&mut FixedBuffer::new(&mut bytes));
+    /// assert_eq!(&bytes, b"1970-01-01T00:00:00Z");
+    /// ```
     pub fn put(self, out: &mut impl ByteSink) {
         let (text, start, end) = self.text();
         out.put(&text[start..end]);

@@ -5,6 +5,14 @@ use smol_str::{SmolStr, SmolStrBuilder, format_smolstr};
 use crate::value_type::Type;
 
 /// Returns the plain text of a typed value, or `None` if `text` is not one of this type.
+///
+/// ```
+/// use ledger_values::Type;
+/// use ledger_values::typed_text::plain;
+/// let price = r#"{"type":"monetary","value":{"asset":"USD/2","amount":100}}"#;
+/// assert_eq!(plain(Type::Monetary, price).as_deref(), Some("USD/2 100"));
+/// assert_eq!(plain(Type::Text, price), None);
+/// ```
 pub fn plain(declared: Type, text: &str) -> Option<SmolStr> {
     let mut rest = Reader(text.trim().strip_prefix('{')?);
     let (mut name, mut value) = (None, None);

@@ -1,6 +1,13 @@
 //! The types of typed values.
 
 /// Type of a value of a script, or of typed metadata.
+///
+/// ```
+/// use ledger_values::Type;
+/// assert_eq!(Type::from_name("string"), Some(Type::Text));
+/// assert_eq!((Type::Text.name(), Type::Portion.name()), ("string", "portion"));
+/// assert_eq!(Type::from_name("text"), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Type {
     /// An account address, without its `@`.

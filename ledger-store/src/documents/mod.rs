@@ -73,6 +73,23 @@ pub const DOCUMENT_CHANGES_MAX: usize = 1_000;
 /// Maximum size of the changes in one commit in bytes, including keys. Bounds the memory of a batch.
 pub const DOCUMENT_COMMIT_BYTES_MAX: usize = 16 << 20;
 /// Maximum number of documents in one answer. Bounds the memory of a read.
+///
+/// ```
+/// use ledger_store::{Collection, DOCUMENTS_PAGE_MAX, DocumentAction, DocumentChange, DocumentRange, Expected, Store};
+/// const ORDERS: Collection = Collection::new(100).unwrap();
+/// let store = Store::in_memory();
+/// let put = |number: usize| DocumentChange {
+///     collection: ORDERS,
+///     key: number.to_be_bytes().to_vec(),
+///     expected: Expected::Absent,
+///     action: DocumentAction::Put { value: b"open".to_vec(), keys: vec![] },
+/// };
+/// store.change_documents((0..DOCUMENTS_PAGE_MAX).map(put).collect())?;
+/// store.change_documents(vec![put(DOCUMENTS_PAGE_MAX)])?;
+/// let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+/// assert_eq!(store.snapshot().documents(ORDERS, &range)?.len(), DOCUMENTS_PAGE_MAX);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub const DOCUMENTS_PAGE_MAX: usize = 1_000;
 
 /// A set of documents with a key space of its own.

@@ -31,6 +31,18 @@ pub fn write_log(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
 }
 
 /// Writes a log of a feed in the form of an export, with the name of its ledger as an additional last member.
+///
+/// ```
+/// use ledger_store::{Store, json, ledger_core::JsonWriter};
+/// let store = Store::in_memory();
+/// let start = store.snapshot().feed_end();
+/// store.ledger("main")?.transaction().posting("world", "users:1", 5, "USD").commit()?;
+/// let fed = store.snapshot().feed(start)?.logs.remove(0);
+/// let mut line = JsonWriter::with_capacity(1_000);
+/// json::write_log_of(&mut line, &fed);
+/// assert!(line.as_bytes().ends_with(br#","ledger":"main"}"#));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_log_of(json: &mut JsonWriter, fed: &FedLog) {
     write_members(json, &fed.log, LogShape::of_export(fed.features));
     json.raw(",\"ledger\":").plain_string(fed.ledger.as_str()).raw("}");
@@ -67,6 +79,18 @@ fn write_members(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
 
 /// Writes the member `data` of a log. It contains only members that every client knows, because some clients
 /// refuse unknown ones.
+///
+/// ```
+/// use ledger_store::{Store, json, ledger_core::JsonWriter};
+/// let ledger = Store::in_memory().ledger("main")?;
+/// ledger.set_account_metadata("users:1", [("tier", "gold")].into())?;
+/// let log = ledger.logs().page(1)?.items.remove(0);
+/// let mut data = JsonWriter::with_capacity(1_000);
+/// json::write_data(&mut data, &log, json::LogShape::of_export(ledger.info()?.features));
+/// let expected = r#"{"targetType":"ACCOUNT","targetId":"users:1","metadata":{"tier":"gold"}}"#;
+/// assert_eq!(data.as_bytes(), expected.as_bytes());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_data(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
     match &view.entry.payload {
         LogPayload::NewTransaction { transaction, account_metadata, effective_volumes } => {

@@ -12,6 +12,19 @@ pub fn keeps_effective_volumes(features: Features) -> bool {
 
 /// Writes a transaction in the response to its create or revert, with all volumes that the ledger keeps. Without
 /// separate effective volumes, both maps hold the volumes by insertion.
+///
+/// ```
+/// use ledger_store::{Store, json, ledger_core::JsonWriter};
+/// let ledger = Store::in_memory().ledger("main")?;
+/// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+/// let recorded = ledger.get_transaction(1)?.transaction;
+/// let mut text = JsonWriter::with_capacity(1_000);
+/// json::write_recorded(&mut text, &recorded, None, true);
+/// let text = String::from_utf8(text.as_bytes().to_vec())?;
+/// let volumes = r#""users:1":{"USD":{"input":5,"output":0,"balance":5}}"#;
+/// assert!(text.contains("\"postCommitEffectiveVolumes\":") && text.matches(volumes).count() == 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_recorded(
     json: &mut JsonWriter,
     transaction: &Transaction,

@@ -40,6 +40,21 @@ pub fn write_volumes(json: &mut JsonWriter, volumes: &Volumes) {
 }
 
 /// Subtracts the transaction's own postings from the volumes after it. The order stays that of `after`.
+///
+/// ```
+/// use ledger_store::{Store, json, ledger_core::JsonWriter};
+/// let ledger = Store::in_memory().ledger("main")?;
+/// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+/// ledger.transaction().posting("users:1", "shops:1", 3, "USD").commit()?;
+/// let second = ledger.get_transaction(2)?.transaction;
+/// let after = &second.post_commit_volumes;
+/// let before = json::volumes_before(&second, after);
+/// assert_eq!((before[1].balance(), after[1].volumes.balance()), (5.into(), 2.into()));
+/// let mut text = JsonWriter::with_capacity(1_000);
+/// json::write_holdings(&mut text, after.iter().zip(&before).skip(1));
+/// assert_eq!(text.as_bytes(), br#"{"users:1":{"USD":{"input":5,"output":0,"balance":5}}}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn volumes_before(transaction: &Transaction, after: &[HoldingVolumes]) -> Vec<Volumes> {
     let mut before: Vec<Volumes> = after.iter().map(|holding| holding.volumes.clone()).collect();
     for posting in &transaction.postings {

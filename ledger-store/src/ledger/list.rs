@@ -304,6 +304,21 @@ impl<K: ListKind> IntoIterator for List<K> {
 }
 
 /// Iterates over a [`List`]. Ends after the first error.
+///
+/// ```
+/// use ledger_store::{ListIter, TransactionKind, prelude::*};
+/// /// Reads the next few transactions.
+/// fn part(list: &mut ListIter<TransactionKind>, len: usize) -> Result<Vec<TransactionView>, LedgerError> {
+///     list.take(len).collect()
+/// }
+/// let ledger = Store::in_memory().ledger("main")?;
+/// for _ in 0..5 {
+///     ledger.transaction().posting("world", "users:1", 100, "USD/2").commit()?;
+/// }
+/// let mut list = ledger.transactions().into_iter();
+/// assert_eq!((part(&mut list, 3)?.len(), part(&mut list, 3)?.len()), (3, 2));
+/// # Ok::<(), LedgerError>(())
+/// ```
 pub struct ListIter<K: ListKind> {
     list: List<K>,
     /// The remaining items of the current page.

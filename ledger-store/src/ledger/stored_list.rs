@@ -196,6 +196,16 @@ impl StoredList {
 /// # Errors
 ///
 /// [`SchemaError`] with the name of the query and the reason.
+///
+/// ```
+/// use ledger_store::{check_queries, ledger_core::schema::Schema};
+/// let schema = Schema::parse(
+///     r#"{"chart": {}, "queries": {"rich": {"resource": "accounts", "params": {"sort": "balance:desc"}}}}"#,
+/// )?;
+/// let refused = check_queries(&schema).unwrap_err();
+/// assert_eq!(refused.to_string(), "queries 'rich': 'sort': field balance is not paginated");
+/// # Ok::<(), ledger_store::ledger_core::schema::SchemaError>(())
+/// ```
 pub fn check_queries(schema: &Schema) -> Result<(), SchemaError> {
     for (name, query) in schema.queries() {
         check(query).map_err(|error| {

@@ -101,6 +101,19 @@ impl Store {
     /// # Errors
     ///
     /// The errors of [`Store::open`].
+    ///
+    /// ```
+    /// use ledger_store::prelude::*;
+    /// use ledger_testkit::SimDisk;
+    /// use std::{path::Path, sync::Arc};
+    /// let disk = SimDisk::new();
+    /// let store = Store::open_on_disk(Arc::new(disk.clone()), Path::new("data"), &Options::default())?;
+    /// store.ledger("main")?.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// let disk = disk.after_power_cut(1);
+    /// let store = Store::open_on_disk(Arc::new(disk), Path::new("data"), &Options::default())?;
+    /// assert_eq!(store.ledger("main")?.transactions().count()?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "testing")]
     #[expect(clippy::needless_pass_by_value, reason = "the store keeps the disk")]
     pub fn open_on_disk(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
@@ -271,6 +284,15 @@ impl Store {
 
     /// Returns a secret of this store with which a server authenticates cursors. It is the same each time the store is
     /// opened, and reveals nothing about the store's other secrets.
+    ///
+    /// ```
+    /// # let home = tempfile::tempdir()?;
+    /// # let path = home.path().join("data");
+    /// use ledger_store::Store;
+    /// let key = Store::open(&path)?.cursor_key();
+    /// assert_eq!(Store::open(&path)?.cursor_key(), key);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn cursor_key(&self) -> [u8; 32] {
         let secret = &self.inner.engine.identity.secret;
         let mut key = [0; 32];

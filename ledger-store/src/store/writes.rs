@@ -307,6 +307,24 @@ impl Store {
     }
 
     /// Does what [`Store::write_atomically`] does, without blocking. Calls `done` like [`Store::submit`].
+    ///
+    /// ```
+    /// use ledger_store::{AtomicWrite, Collection, DocumentAction, DocumentChange, Expected, Store};
+    /// let store = Store::in_memory();
+    /// let payments = Collection::new(100).expect("a number of callers");
+    /// let change = DocumentChange {
+    ///     collection: payments,
+    ///     key: b"payment-1".to_vec(),
+    ///     expected: Expected::Absent,
+    ///     action: DocumentAction::Put { value: b"received".to_vec(), keys: vec![] },
+    /// };
+    /// let write = AtomicWrite { documents: vec![change], commands: vec![] };
+    /// let (send, answers) = std::sync::mpsc::channel();
+    /// store.submit_atomically(write, move |answer| send.send(answer).unwrap_or_default());
+    /// assert_eq!(answers.recv()??, []); // one outcome for each command, and there is none
+    /// assert!(store.snapshot().document(payments, b"payment-1")?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn submit_atomically(
         &self,
         mut write: AtomicWrite,

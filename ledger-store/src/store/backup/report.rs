@@ -41,6 +41,15 @@ pub enum RestorePoint {
 }
 
 /// The error for a text that is neither a number of entries nor a date.
+///
+/// ```
+/// use ledger_store::{RestorePoint, RestorePointError, ledger_core::Timestamp};
+/// let at = |text: &str| text.parse::<RestorePoint>();
+/// assert_eq!(at("17"), Ok(RestorePoint::Entries(17)));
+/// assert_eq!(at("1970-01-01T00:00:00Z"), Ok(RestorePoint::Date(Timestamp::from_micros(0))));
+/// let refused: RestorePointError = at("yesterday").unwrap_err();
+/// assert!(refused.to_string().starts_with("\"yesterday\" is neither a number of entries nor a date"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestorePointError {
     text: String,
