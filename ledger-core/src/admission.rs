@@ -1,14 +1,15 @@
 //! Admission: whether a request is executed, decided before its script runs.
 
-use crate::command::{Command, Movement, Operation};
+use crate::command::{Command, Movement};
 use crate::decide::check_before_script;
 use crate::enforcement;
 use crate::facts::{Facts, Needs};
 use crate::log::Idempotency;
 use crate::preconditions::Preconditions;
+use crate::prior_request::{Operation, PriorRequest};
 use crate::rejection::Rejection;
 use crate::schema::{Enforcement, Schema};
-use ledger_values::{SchemaVersion, SmolStr, Timestamp};
+use ledger_values::{SchemaVersion, Timestamp};
 
 /// The options of a request, which are decided before its command.
 ///
@@ -58,29 +59,23 @@ impl RequestOptions<'_> {
     }
 }
 
-/// A request that used an idempotency key before, as its log entry describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PriorRequest {
-    /// Hash of the request; empty if there is none.
-    pub hash: SmolStr,
-    /// True if another server may have computed the hash. It may use another function, so a difference proves nothing.
-    pub foreign: bool,
-    /// The kind and target of its command.
-    pub operation: Operation,
-}
-
-impl PriorRequest {
-    /// Returns whether a request counts as a repetition of this one. If `several` commands share the key, only the hash
-    /// can tell, because nothing else records how many logs they created.
-    fn is_repeated_by(&self, hash: &str, command: &Command, several: bool) -> bool {
-        let unknown = self.foreign || self.hash.is_empty() || hash.is_empty();
-        let is_same =
-            if several { self.hash == hash && !hash.is_empty() } else { self.hash == hash || unknown };
-        self.operation == Operation::of(command) && is_same
-    }
-}
-
 /// The answer to whether a request is executed.
+///
+/// ```
+/// use ledger_core::schema::Enforcement;
+/// use ledger_core::{
+///     Admission, Command, CreateTransaction, Facts, Idempotency, IdempotencyKey, Operation, Postings, PriorRequest,
+///     RequestOptions, Timestamp, admit,
+/// };
+/// let given = Idempotency { key: IdempotencyKey::parse("order-17")?, hash: "abc".into() };
+/// let options = RequestOptions { idempotency: Some(&given), ..RequestOptions::default() };
+/// let prior = PriorRequest { hash: "abc".into(), foreign: false, operation: Operation::Create };
+/// let facts = Facts { prior: Some(prior), ..Facts::default() };
+/// let mut command = Command::CreateTransaction(CreateTransaction::of(Postings::new()));
+/// let admission = admit(&mut command, options, &facts, Enforcement::Strict, Timestamp::default())?;
+/// assert_eq!(admission, Admission::Replay);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It repeats a request that was executed before, and gets the answer of that one.
@@ -95,7 +90,7 @@ pub enum Admission {
 /// Lists the facts that [`admit`] requires.
 pub fn admission_needs<'a>(command: &'a Command, options: RequestOptions<'a>) -> Needs<'a> {
     let mut needs = Needs {
-        idempotency: options.idempotency,
+        idempotency_key: options.idempotency.map(|idempotency| &idempotency.key),
         named_schema: options.schema_version,
         has_schemas: true,
         transaction: command.transaction(),
@@ -152,7 +147,7 @@ fn admit_again(
     prior: &PriorRequest,
     several: bool,
 ) -> Result<Admission, Rejection> {
-    if prior.is_repeated_by(&given.hash, command, several) {
+    if prior.is_repeated_by(&given.hash, Operation::of(command), several) {
         return Ok(Admission::Replay);
     }
     Err(Rejection::IdempotencyMismatch {

@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 
 use crate::error_wording::ErrorWording;
 use crate::overdraft::Overdraft;
+use crate::prior_request::Operation;
 use crate::rules::Rules;
 use crate::schema::Schema;
 use ledger_numscript::{Language, Type};
@@ -52,30 +53,6 @@ impl Command {
             | Self::InsertSchema(_) => None,
         }
     }
-}
-
-/// The kind and target of a command, as far as its log entry tells them exactly. A request with a used
-/// idempotency key never gets the log entry of another operation as its answer, even if there are no hashes
-/// to compare.
-///
-/// ```
-/// use ledger_core::{Command, Operation, Target, TransactionId};
-/// let target = Target::Transaction(TransactionId::new(7));
-/// let delete = Command::DeleteMetadata { target, key: "note".into() };
-/// assert_eq!(Operation::of(&delete), Operation::DeleteMetadata(Some(7)));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Records a transaction.
-    Create,
-    /// Reverts the transaction with this id.
-    Revert(u64),
-    /// Sets metadata of the transaction with this id, or of an account.
-    SetMetadata(Option<u64>),
-    /// Removes a metadata key of the transaction with this id, or of an account.
-    DeleteMetadata(Option<u64>),
-    /// Adds a version of the schema.
-    InsertSchema,
 }
 
 impl Operation {

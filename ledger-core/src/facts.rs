@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::admission::PriorRequest;
-use crate::log::Idempotency;
+use crate::prior_request::PriorRequest;
 use crate::schema::{Schema, SchemaError};
 use ledger_values::{
-    AccountAddress, Asset, Metadata, Postings, Reference, SchemaVersion, Timestamp, TransactionId, Volumes,
+    AccountAddress, Asset, IdempotencyKey, Metadata, Postings, Reference, SchemaVersion, Timestamp,
+    TransactionId, Volumes,
 };
 
 /// The name of a holding: an asset in an account.
@@ -38,7 +38,7 @@ pub type SlotList = SmallVec<[Slots; 2]>;
 pub struct Needs<'a> {
     /// Idempotency key of the request: the decision requires the earlier request that used it. If there is one, it
     /// requires nothing else.
-    pub idempotency: Option<&'a Idempotency>,
+    pub idempotency_key: Option<&'a IdempotencyKey>,
     /// Schema version that the request names: the decision requires its content.
     pub named_schema: Option<&'a SchemaVersion>,
     /// True if the decision requires whether the ledger has schema versions.

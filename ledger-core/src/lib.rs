@@ -31,6 +31,7 @@ pub mod model;
 mod needs;
 mod overdraft;
 mod preconditions;
+mod prior_request;
 mod property;
 mod rejection;
 mod revert_mark;
@@ -53,10 +54,10 @@ pub use ledger_values::{
 };
 
 pub use address::AddressPattern;
-pub use admission::{Admission, PriorRequest, RequestOptions, admission_needs, admit};
+pub use admission::{Admission, RequestOptions, admission_needs, admit};
 pub use command::{
-    Command, CreateTransaction, InsertSchema, Movement, Operation, RevertDate, RevertTransaction, Script,
-    Target, VariableValue,
+    Command, CreateTransaction, InsertSchema, Movement, RevertDate, RevertTransaction, Script, Target,
+    VariableValue,
 };
 pub use condition::{
     AddressRole, AddressTest, Comparison, Condition, DateField, Field, FilterError, FilterSyntaxError,
@@ -77,6 +78,7 @@ pub use log::{Idempotency, LogEntry, LogId, LogPayload};
 pub use needs::{check_sizes, needs};
 pub use overdraft::{Overdraft, OverdraftLimit};
 pub use preconditions::Preconditions;
+pub use prior_request::{Operation, PriorRequest};
 pub use property::{Property, Resource};
 pub use rejection::{MissingFunds, Rejection};
 pub use revert_mark::REVERTS_KEY;

@@ -20,10 +20,11 @@ use self::book::{Book, Totals, rows};
 pub use self::question::{ModelAccount, MoveDate, Window};
 use self::subjects::{Row, selects};
 use crate::admission::RequestOptions;
-use crate::command::{Command, Operation};
+use crate::command::Command;
 use crate::filter::Filter;
 use crate::ledger::LedgerOptions;
 use crate::log::{Idempotency, LogEntry, LogId, LogPayload};
+use crate::prior_request::Operation;
 use crate::rejection::Rejection;
 use crate::schema::Enforcement;
 use ledger_values::{

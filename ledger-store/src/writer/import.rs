@@ -96,10 +96,11 @@ fn load_with_key<'a>(
     wanted: Needs<'a>,
 ) -> Result<Loaded, Stop<ImportRefusal>> {
     let mut loaded = Loaded::default();
-    let wanted = Needs { idempotency: entry.idempotency.as_ref(), ..wanted };
+    let wanted =
+        Needs { idempotency_key: entry.idempotency.as_ref().map(|idempotency| &idempotency.key), ..wanted };
     load::load(context, &wanted, &[], entry.date, &mut loaded)?;
-    if let (Some(idempotency), Some(_)) = (wanted.idempotency, &loaded.facts.prior) {
-        return Err(inconsistent(format!("idempotency key {} is used twice", idempotency.key.as_str())));
+    if let (Some(key), Some(_)) = (wanted.idempotency_key, &loaded.facts.prior) {
+        return Err(inconsistent(format!("idempotency key {} is used twice", key.as_str())));
     }
     Ok(loaded)
 }

@@ -1,7 +1,7 @@
 //! Loads the facts that a decision requires. Changes nothing except which accounts are in memory.
 
 use ledger_core::{
-    Facts, Idempotency, KnownTransaction, Metadata, Needs, PriorRequest, Timestamp, TransactionId, Volumes,
+    Facts, IdempotencyKey, KnownTransaction, Metadata, Needs, PriorRequest, Timestamp, TransactionId, Volumes,
 };
 use ledger_journal::Position;
 
@@ -40,8 +40,8 @@ pub(super) fn load(
     date: Timestamp,
     loaded: &mut Loaded,
 ) -> Result<(), ReadError> {
-    if let Some(idempotency) = wanted.idempotency {
-        find_prior(context, idempotency, loaded)?;
+    if let Some(key) = wanted.idempotency_key {
+        find_prior(context, key, loaded)?;
         if loaded.facts.prior.is_some() {
             return Ok(());
         }
@@ -76,11 +76,11 @@ pub(super) fn load(
 /// Finds the request that used an idempotency key before.
 fn find_prior(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
-    idempotency: &Idempotency,
+    key: &IdempotencyKey,
     Loaded { facts, hints }: &mut Loaded,
 ) -> Result<(), ReadError> {
     let fingerprint = hints.key_fingerprints.idempotency;
-    if let Some((position, request)) = used_key(context, idempotency.key.as_str(), fingerprint)? {
+    if let Some((position, request)) = used_key(context, key.as_str(), fingerprint)? {
         hints.prior = Some(position);
         facts.prior = Some(request);
     }
