@@ -1,4 +1,4 @@
-//! What a log entry tells about its request, for recognizing repeated requests with the same idempotency key.
+//! The request of a log entry, for recognizing repeated requests with the same idempotency key.
 
 use ledger_values::SmolStr;
 

@@ -357,7 +357,7 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
         ledgers.push(decode_ledger(name, bytes)?);
         Ok(())
     })?;
-    ledgers.sort_by_key(|(info, _)| info.id);
+    ledgers.sort_unstable_by_key(|(info, _)| info.id);
     let mut removed = tombstones::read(index)?.into_iter().peekable();
     let gap = || OpenError::Damaged("index: a ledger is missing".into());
     for (info, section) in ledgers {

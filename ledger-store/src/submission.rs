@@ -151,18 +151,6 @@ pub struct Receipt {
     pub violation: Option<Box<Rejection>>,
 }
 
-impl Receipt {
-    /// An empty receipt, to be filled in place.
-    pub(crate) const EMPTY: Self = Self {
-        log: LogId::new(0),
-        transaction: None,
-        date: Timestamp::from_micros(0),
-        replayed: false,
-        entry: None,
-        violation: None,
-    };
-}
-
 impl Submission {
     /// Fills in missing hashes of requests with keys.
     pub(crate) fn hash_requests(&mut self) {

@@ -358,10 +358,6 @@ impl<R: Row> BlockRows<R> {
     }
 }
 
-pub(super) fn damaged<R: Row>(what: &'static str) -> IndexError {
-    IndexError::damaged(R::TABLE_NAME, what)
-}
-
 pub(super) fn corrupt<R: Row>(corrupt: Corrupt) -> IndexError {
     IndexError::corrupt(R::TABLE_NAME, corrupt)
 }

@@ -35,6 +35,7 @@
 )]
 
 mod block;
+mod block_cursor;
 mod cursor;
 mod dropped;
 mod error;

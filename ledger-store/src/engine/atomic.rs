@@ -6,7 +6,7 @@ use super::pending::{DecidedCommands, PendingOutcomes};
 use crate::atomic::{AtomicWrite, LedgerCommand};
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
-use crate::submission::{Detail, Receipt, Request};
+use crate::submission::{Detail, Request};
 use crate::writer::{
     Batch, Decided, KeyFingerprints, LedgerContext, Prepared, State, SubmissionParams, document_changes,
     execute, undo,
@@ -75,10 +75,8 @@ fn decide_commands(
         let key_fingerprints = KeyFingerprints::default();
         let prepared =
             Prepared { request, at, program, several: false, key_fingerprints, prefetched_accounts: &[] };
-        let mut receipt = Receipt::EMPTY;
         let mut context = LedgerContext { state, ledger: *ledger, batch, written };
-        let other = execute::command(&mut context, params, prepared, &mut receipt)?;
-        outcomes.push(other.unwrap_or(Decided::Done(receipt)));
+        outcomes.push(execute::command(&mut context, params, prepared)?);
     }
     Ok(outcomes)
 }

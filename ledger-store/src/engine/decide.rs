@@ -10,7 +10,7 @@ use super::pending::{DecidedCommands, Pending, PendingOutcomes, answer_replays};
 use super::work::WorkItem;
 use crate::error::{ReadError, WriteError};
 use crate::scripts::Programs;
-use crate::submission::{Atomicity, Mode, Receipt, Request, Submission};
+use crate::submission::{Atomicity, Mode, Request, Submission};
 use crate::writer::{
     Batch, COMMANDS_PREFETCHED, Decided, LedgerContext, Prefetched, Prepared, State, SubmissionParams,
     document_changes, execute, prefetch, undo,
@@ -151,18 +151,18 @@ impl Commands<'_> {
             if prefetched.is_taken() {
                 let end = requests.len().min(at + COMMANDS_PREFETCHED);
                 prefetch::commands(context.state, context.ledger, &requests[at..end], &mut prefetched);
-                outcomes.resize_with(end, || Decided::Done(Receipt::EMPTY));
             }
             let (key_fingerprints, prefetched_accounts) = prefetched.take();
             if refused && *atomicity != Atomicity::Independent {
-                outcomes[at] = Decided::Cancelled;
+                outcomes.push(Decided::Cancelled);
                 continue;
             }
             if *atomicity == Atomicity::AsOne
                 && let Some(Decided::Replay { position, .. }) = outcomes.first()
             {
                 // The entries of these commands have consecutive positions.
-                outcomes[at] = Decided::Replay { position: *position, offset: at as u64 };
+                let replay = Decided::Replay { position: *position, offset: at as u64 };
+                outcomes.push(replay);
                 continue;
             }
             let program = self.programs.get(at).and_then(Option::as_ref);
@@ -174,21 +174,15 @@ impl Commands<'_> {
                 key_fingerprints,
                 prefetched_accounts,
             };
-            let Decided::Done(receipt) = &mut outcomes[at] else {
-                unreachable!("the outcome was set to `Done` above")
-            };
-            match execute::command(&mut context, self.params, prepared, receipt) {
-                Ok(None) => {}
-                Ok(Some(other)) => {
-                    refused |= matches!(other, Decided::Refused(_));
-                    outcomes[at] = other;
-                }
+            let decided = match execute::command(&mut context, self.params, prepared) {
+                Ok(decided) => decided,
                 Err(error) if self.may_fail_alone && !context.state.is_half_changed() => {
-                    refused = true;
-                    outcomes[at] = Decided::Failed(error);
+                    Decided::Failed(error)
                 }
                 Err(error) => return Err(error),
-            }
+            };
+            refused |= matches!(decided, Decided::Refused(_) | Decided::Failed(_));
+            outcomes.push(decided);
         }
         Ok(refused)
     }

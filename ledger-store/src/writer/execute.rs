@@ -7,8 +7,8 @@ use ledger_core::{
     Rejection, RequestOptions, SchemaVersion, Timestamp, TransactionId, admission_needs, admit, check_sizes,
     decide,
 };
+use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, IdempotencyRecord, LedgerBase, LogRecord, Record};
-use ledger_journal::{Position, SectionId};
 
 use super::batch::Batch;
 use super::command::{Decided, Prepared, SubmissionParams};
@@ -42,29 +42,25 @@ impl NewEntry<'_, '_> {
     }
 }
 
-/// Decides a command and, if it is accepted, applies its entry. Returns `None` if the command was recorded.
-/// `receipt`, which must be empty, is then filled in place: copying data that was just written would stall the
-/// processor until earlier writes have completed.
+/// Decides a command and, if it is accepted, applies its entry.
 pub(crate) fn command(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     params: SubmissionParams,
     prepared: Prepared<'_>,
-    receipt: &mut Receipt,
-) -> Result<Option<Decided>, ReadError> {
-    match execute(context, params, prepared, receipt) {
-        Ok(prior) => Ok(prior.map(|position| Decided::Replay { position, offset: 0 })),
-        Err(Stop::Refused(rejection)) => Ok(Some(Decided::Refused(rejection))),
+) -> Result<Decided, ReadError> {
+    match execute(context, params, prepared) {
+        Ok(decided) => Ok(decided),
+        Err(Stop::Refused(rejection)) => Ok(Decided::Refused(rejection)),
         Err(Stop::Failed(error)) => Err(error),
     }
 }
 
-/// Executes a command, unless its request was executed before. Then returns the position of the entry that it got.
+/// Executes a command, unless its request was executed before.
 fn execute(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     params: SubmissionParams,
     prepared: Prepared<'_>,
-    receipt: &mut Receipt,
-) -> Result<Option<Position>, Stop<Rejection>> {
+) -> Result<Decided, Stop<Rejection>> {
     let ledger = context.ledger;
     let SubmissionParams { now, detail } = params;
     let Prepared { request, at, program, several, key_fingerprints, prefetched_accounts } = prepared;
@@ -82,7 +78,10 @@ fn execute(
     load::load(context, &admission_needs(command, options), &[], date, &mut loaded)?;
     let enforcement = context.state.enforcement;
     let mut violation = match admit(command, options, &loaded.facts, enforcement, date)? {
-        Admission::Replay => return Ok(loaded.hints.prior),
+        Admission::Replay => {
+            let position = loaded.hints.prior.expect("the earlier request was found with its entry");
+            return Ok(Decided::Replay { position, offset: 0 });
+        }
         Admission::Execute { violation } => violation,
     };
     run_script(context, command, program)?;
@@ -104,13 +103,11 @@ fn execute(
     let creation = (is_creation && detail == Detail::Ids).then_some(at);
     feed_hashes(context.state, &new_entry, creation, context.batch);
     let id = TransactionId::new(base.transaction);
-    receipt.log = LogId::new(base.log);
-    receipt.transaction = matches!(decision, Decision::Transaction(_)).then_some(id);
-    receipt.date = date;
-    receipt.violation = violation.map(Box::new);
-    if detail == Detail::Entry {
-        receipt.entry = Some(Box::new(LogEntry {
-            id: receipt.log,
+    let log = LogId::new(base.log);
+    let transaction = matches!(decision, Decision::Transaction(_)).then_some(id);
+    let entry = if detail == Detail::Entry {
+        Some(Box::new(LogEntry {
+            id: log,
             date,
             request_hash: None,
             schema_version: schema_version.map(Into::into),
@@ -120,9 +117,12 @@ fn execute(
                 EntryContent::Payload(payload) => payload,
             },
             idempotency: idempotency.take().map(|idempotency| *idempotency),
-        }));
-    }
-    Ok(None)
+        }))
+    } else {
+        None
+    };
+    let violation = violation.map(Box::new);
+    Ok(Decided::Done(Receipt { log, transaction, date, replayed: false, entry, violation }))
 }
 
 /// Applies the entry of a decision and adds it to the batch.

@@ -235,9 +235,8 @@ impl Oracle {
                 preconditions: request.preconditions.as_deref(),
                 several: submission.atomicity == Atomicity::AsOne && submission.requests.len() > 1,
             };
-            let answer =
-                self.model.execute_request(&submission.ledger, &request.command, options, false, now);
-            expected.push(match answer {
+            let (ledger, command) = (&submission.ledger, &request.command);
+            expected.push(match self.model.execute_request(ledger, command, options, false, now) {
                 Ok(answer) => Expected::Done(answer),
                 Err(rejection) => {
                     refused = true;

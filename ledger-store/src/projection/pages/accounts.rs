@@ -1,7 +1,5 @@
 //! Pages of accounts in the index.
 
-use std::collections::BTreeMap;
-
 use ledger_codec::{Corrupt, Reader, put_prefixed, put_varint};
 use smol_str::SmolStr;
 
@@ -21,7 +19,10 @@ pub(crate) struct StoredAccount {
 
 /// A decoded page of accounts, for reading and changing.
 #[derive(Default)]
-pub(crate) struct AccountPage(BTreeMap<u8, StoredAccount>);
+pub(crate) struct AccountPage {
+    /// The accounts with their places in the page, ascending.
+    accounts: Vec<(u8, StoredAccount)>,
+}
 
 /// The result of looking up the holding of an asset in an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +44,15 @@ impl AccountPage {
     /// Decodes a stored page.
     pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
         let mut reader = Reader::new(stored);
-        let mut page = BTreeMap::new();
+        let mut page = Self::default();
         while !reader.is_empty() {
             let (place, account) = read_account(&mut reader)?;
-            page.insert(place, account);
+            match page.search(place) {
+                Ok(at) => page.accounts[at].1 = account,
+                Err(at) => page.accounts.insert(at, (place, account)),
+            }
         }
-        Ok(Self(page))
+        Ok(page)
     }
 
     /// Decodes one account of a stored page.
@@ -99,28 +103,33 @@ impl AccountPage {
 
     /// Returns the account with a number, if it is on the page.
     pub(crate) fn get(&self, number: u32) -> Option<&StoredAccount> {
-        self.0.get(&((number % ACCOUNT_PLACES) as u8))
+        self.search(place_of(number)).ok().map(|at| &self.accounts[at].1)
     }
 
     /// Returns the account with a number. Creates it with `new` if it is not on the page.
     pub(crate) fn entry(&mut self, number: u32, new: impl FnOnce() -> StoredAccount) -> &mut StoredAccount {
-        self.0.entry((number % ACCOUNT_PLACES) as u8).or_insert_with(new)
+        let place = place_of(number);
+        let at = self.search(place).unwrap_or_else(|at| {
+            self.accounts.insert(at, (place, new()));
+            at
+        });
+        &mut self.accounts[at].1
     }
 
     /// Returns the account with a number for changing, if it is on the page.
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut StoredAccount> {
-        self.0.get_mut(&((number % ACCOUNT_PLACES) as u8))
+        self.search(place_of(number)).ok().map(|at| &mut self.accounts[at].1)
     }
 
     /// Returns every account with its place in the page.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &StoredAccount)> {
-        self.0.iter().map(|(place, account)| (u32::from(*place), account))
+        self.accounts.iter().map(|(place, account)| (u32::from(*place), account))
     }
 
     /// Encodes the page for storing.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.0.len() * 48);
-        for (place, account) in &self.0 {
+        let mut out = Vec::with_capacity(self.accounts.len() * 48);
+        for (place, account) in &self.accounts {
             out.push(*place);
             put_prefixed(&mut out, account.address.as_bytes());
             put_varint(&mut out, account.holdings.len() as u64);
@@ -131,6 +140,16 @@ impl AccountPage {
         }
         out
     }
+
+    /// Returns the index of the account at a place, or the index where it belongs.
+    fn search(&self, place: u8) -> Result<usize, usize> {
+        self.accounts.binary_search_by_key(&place, |(place, _)| *place)
+    }
+}
+
+/// Returns the place of an account in its page.
+const fn place_of(account: u32) -> u8 {
+    (account % ACCOUNT_PLACES) as u8
 }
 
 fn read_address(reader: &mut Reader<'_>) -> Result<SmolStr, Corrupt> {
