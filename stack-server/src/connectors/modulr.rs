@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use httpdate::fmt_http_date;
 use ledger_core::Timestamp;
-use aws_lc_rs::hmac;
 
 use crate::connectors::config::{Parameter, ParameterType, Values, Visibility, optional, required, secret};
 use crate::connectors::definition::{Capabilities, Definition, SLOTS};

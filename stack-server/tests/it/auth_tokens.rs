@@ -3,10 +3,10 @@
 use std::net::TcpListener;
 use std::path::Path;
 
+use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ledger_store::{RestorePoint, Store};
-use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use serde_json::{Value, json};
 use stack_server::{Server, Settings, StaticClient};
 

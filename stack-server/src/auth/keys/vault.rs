@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use ledger_store::{DocumentRejection, Expected, Store, WriteError};
 use aws_lc_rs::hmac;
+use ledger_store::{DocumentRejection, Expected, Store, WriteError};
 use subtle::ConstantTimeEq as _;
 
 use crate::auth::keys::error::{NoRandomBytes, VaultError};
