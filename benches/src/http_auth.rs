@@ -13,7 +13,7 @@ use crate::child::Spawned;
 use crate::data_dir::DataDir;
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
-use crate::http_load::{HttpLoad, latencies, prepare, refused};
+use crate::http_load::{HttpLoad, drive_connections, prepare, refused};
 use crate::process::processor_time;
 use crate::report::{Report, rate};
 use crate::workload::{Profile, Workload};
@@ -296,5 +296,16 @@ fn drive(
         accounts: auth.profile.accounts,
         made: 0,
     };
-    latencies(&side.address, auth.connections, auth.time, move |request| source.next(request))
+    drive_connections(&side.address, auth.connections, auth.time, move |request| source.next(request))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_refer_to_the_server_without_tokens() {
+        assert!((-percent_change(200.0, 100.0) - 50.0).abs() < 1e-9, "half the rate is lost");
+        assert!((percent_change(10.0, 12.0) - 20.0).abs() < 1e-9);
+    }
 }

@@ -371,7 +371,7 @@ fn drive_thread(
     let workload = Workload::new(load.profile.clone(), 1 + stream).stream(stream);
     let (api, form, bulk) = (load.api, load.form, load.bulk);
     let mut source = Source { workload, ledger: ledger.to_owned(), api, bulk, form };
-    latencies(address, connections, load.time, move |request| source.next(request))
+    drive_connections(address, connections, load.time, move |request| source.next(request))
 }
 
 /// Sends requests on connections for a time, and returns their latencies. `next` writes the next request of any
@@ -380,7 +380,7 @@ fn drive_thread(
 /// # Errors
 ///
 /// Fails if the server cannot be reached or refuses a request, and with the errors of `next`.
-pub fn latencies(
+pub fn drive_connections(
     address: &str,
     connections: usize,
     time: Duration,

@@ -194,14 +194,14 @@ fn note_stream(
     name: &str,
     bytes: u64,
     time: Duration,
-    must: f64,
+    required: f64,
     missed: &mut Vec<String>,
     report: &mut Report,
 ) {
     let figure = rate(bytes, time) / 1e6;
     report.number(&format!("{name}_mb_per_s"), figure);
-    println!("{name}: {figure:.0} MB/s of {} MB; must {must}", bytes / 1_000_000);
-    if figure < must {
+    println!("{name}: {figure:.0} MB/s of {} MB; required: {required}", bytes / 1_000_000);
+    if figure < required {
         missed.push(name.to_owned());
     }
 }
@@ -220,7 +220,7 @@ impl ReadClient<'_> {
         let only = self.only;
         let is_wanted = |question: &&ReadRequest| only.is_none_or(|only| only == question.name);
         for question in POINTS.iter().chain(&FIRST_PAGES).chain(&SUMS).filter(is_wanted) {
-            let is_slow = question.must.0 > 10.0;
+            let is_slow = question.required_ms.0 > 10.0;
             let reads = if is_slow { self.reads.div_ceil(10) } else { self.reads };
             let mut latency = Histogram::default();
             // The first reads warm up the server, and do not count.
@@ -231,7 +231,7 @@ impl ReadClient<'_> {
                     latency.record(took);
                 }
             }
-            self.note(question.name, question.must, &latency);
+            self.note(question.name, question.required_ms, &latency);
         }
         if self.only.is_some() {
             return Ok(());
@@ -251,7 +251,7 @@ impl ReadClient<'_> {
             check(name, answer.status, answer.body)?;
             cursors.extend(next_of(answer.body)?.map(|cursor| format!("{list}?cursor={cursor}")));
         }
-        self.follow(name, &cursors, connection).await
+        self.measure_random_pages(name, &cursors, connection).await
     }
 
     /// Measures random pages of the list of all accounts. Gets their cursors by reading the whole list.
@@ -266,10 +266,11 @@ impl ReadClient<'_> {
                 None => break,
             }
         }
-        self.follow("deep_accounts", &paths, connection).await
+        self.measure_random_pages("deep_accounts", &paths, connection).await
     }
 
-    async fn follow(
+    /// Requests pages at random and measures the answers. Each of `paths` is the path of a page.
+    async fn measure_random_pages(
         &mut self,
         name: &str,
         paths: &[String],
@@ -288,11 +289,11 @@ impl ReadClient<'_> {
         Ok(())
     }
 
-    fn note(&mut self, name: &str, must: (f64, f64), latency: &Histogram) {
+    fn note(&mut self, name: &str, required_ms: (f64, f64), latency: &Histogram) {
         self.report.latency(&format!("{name}_"), name, latency);
         let (p50, p99) = (millis(latency.quantile(0.5)), millis(latency.quantile(0.99)));
-        if p50 > must.0 || p99 > must.1 {
-            println!("  must: p50 {} ms, p99 {} ms", must.0, must.1);
+        if p50 > required_ms.0 || p99 > required_ms.1 {
+            println!("  required: p50 {} ms, p99 {} ms", required_ms.0, required_ms.1);
             self.missed.push(name.to_owned());
         }
     }

@@ -233,7 +233,7 @@ pub fn address(number: u64) -> AccountAddress {
 
 /// Returns the reference and the metadata value `order` of a rich transaction. `sequence` is its number in stream 0,
 /// from 1.
-pub fn marks(sequence: u64) -> (Reference, String) {
+pub fn reference_and_order(sequence: u64) -> (Reference, String) {
     (reference(mix(sequence)), order(mix(sequence)))
 }
 
