@@ -56,7 +56,7 @@ impl<'s> TransactionSubject<'s> {
             return Ok(transaction);
         }
         let transaction =
-            with(self.session, &self.row, |log, record| self.session.reader.transaction(log, record))?;
+            with_record(self.session, &self.row, |log, record| self.session.reader.transaction(log, record))?;
         Ok(self.recorded.get_or_init(|| transaction))
     }
 
@@ -174,8 +174,8 @@ impl FilterSubject for TransactionSubject<'_> {
     }
 }
 
-/// Passes the entry of a transaction to `then`.
-fn with<T>(
+/// Reads the log entry that recorded a transaction, and passes it to `then`.
+fn with_record<T>(
     session: &Session,
     row: &TransactionRow,
     then: impl FnOnce(&LogRecord<'_>, &TransactionRecord<'_>) -> Result<T, ReadError>,
@@ -217,7 +217,7 @@ pub(crate) fn find(
 
 /// Returns the current volumes of a transaction's holdings right after it in effective order.
 fn effective_after(session: &Session, row: &TransactionRow) -> Result<Vec<HoldingVolumes>, ReadError> {
-    let touched = with(session, row, |_, record| session.reader.touched(record))?;
+    let touched = with_record(session, row, |_, record| session.reader.touched(record))?;
     if session.backdated().row_count() == 0 {
         return Ok(touched.into_iter().map(|(_, after)| after).collect());
     }

@@ -17,7 +17,7 @@ pub(crate) struct HoldingState {
     /// The number of the holding in the ledger.
     pub(crate) holding: u32,
     /// Number of transactions that moved it.
-    pub(crate) ordinal: u32,
+    pub(crate) transaction_count: u32,
     sums: Sums,
 }
 
@@ -82,18 +82,18 @@ impl Sums {
 impl HoldingState {
     /// Creates the state of a holding that no transaction has moved.
     pub(crate) fn new(asset: u32, holding: u32) -> Self {
-        Self { asset, holding, ordinal: 0, sums: Sums::ZERO }
+        Self { asset, holding, transaction_count: 0, sums: Sums::ZERO }
     }
 
     /// Creates the state of a holding from what the index holds.
     pub(crate) fn stored(
         asset: u32,
         holding: u32,
-        ordinal: u32,
+        transaction_count: u32,
         totals: &Volumes,
         backdated: Option<BackdatedSums>,
     ) -> Self {
-        Self { asset, holding, ordinal, sums: Sums::of(totals, backdated) }
+        Self { asset, holding, transaction_count, sums: Sums::of(totals, backdated) }
     }
 
     /// Returns the input and output of all transactions.
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn holdings_stand_where_they_are_put() {
+    fn keeps_holdings_ordered_by_asset() {
         let mut holdings = Holdings::NONE;
         for asset in [5, 3, 9, 4] {
             let at = holdings.partition_point(|have| have.asset < asset);

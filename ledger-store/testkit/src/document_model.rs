@@ -17,16 +17,16 @@ use crate::failure::Failure;
 pub struct DocumentStep {
     collection: Collection,
     key: Vec<u8>,
-    claim: Claim,
+    expected: ExpectedState,
     action: DocumentAction,
 }
 
 /// The caller's claim about the current state of a document.
 #[derive(Clone, Copy, Debug)]
-enum Claim {
-    /// No claim.
-    Nothing,
-    /// The document does not exist.
+enum ExpectedState {
+    /// The caller accepts any state.
+    Any,
+    /// The caller expects that the document does not exist.
     Absent,
     /// The caller knows the current state: the version of the document, or that it does not exist.
     Current,
@@ -47,11 +47,11 @@ fn collection(number: u32) -> Collection {
 /// Returns a random change.
 pub(crate) fn draft(rng: &mut Rng<'_>) -> DocumentStep {
     let key = vec![rng.below(4) as u8; rng.below(4) as usize];
-    let claim = match rng.below(6) {
-        0 => Claim::Absent,
-        1 => Claim::Outdated,
-        2 => Claim::Nothing,
-        _ => Claim::Current,
+    let expected = match rng.below(6) {
+        0 => ExpectedState::Absent,
+        1 => ExpectedState::Outdated,
+        2 => ExpectedState::Any,
+        _ => ExpectedState::Current,
     };
     let action = if rng.one_in(4) {
         DocumentAction::Delete
@@ -67,7 +67,7 @@ pub(crate) fn draft(rng: &mut Rng<'_>) -> DocumentStep {
         let length = if rng.one_in(8) { 3_000 } else { rng.below(40) };
         DocumentAction::Put { value: vec![rng.below(200) as u8; length as usize], keys }
     };
-    DocumentStep { collection: collection(rng.pick(&COLLECTIONS)), key, claim, action }
+    DocumentStep { collection: collection(rng.pick(&COLLECTIONS)), key, expected, action }
 }
 
 #[derive(Clone, Debug)]
@@ -84,15 +84,15 @@ pub(crate) struct DocumentModel {
 }
 
 impl DocumentModel {
-    /// Turns steps into changes: each claim becomes an expected version.
-    pub(crate) fn changes(&self, steps: &[DocumentStep]) -> Vec<DocumentChange> {
+    /// Converts steps to changes for the store. The expected state of each becomes a version.
+    pub(crate) fn to_changes(&self, steps: &[DocumentStep]) -> Vec<DocumentChange> {
         let change = |step: &DocumentStep| {
             let current = self.kept.get(&(step.collection, step.key.clone())).map(|kept| kept.version);
-            let expected = match (step.claim, current) {
-                (Claim::Nothing, _) => Expected::Anything,
-                (Claim::Absent, _) | (Claim::Current, None) => Expected::Absent,
-                (Claim::Current, Some(version)) => Expected::Version(document_version(version)),
-                (Claim::Outdated, current) => {
+            let expected = match (step.expected, current) {
+                (ExpectedState::Any, _) => Expected::Anything,
+                (ExpectedState::Absent, _) | (ExpectedState::Current, None) => Expected::Absent,
+                (ExpectedState::Current, Some(version)) => Expected::Version(document_version(version)),
+                (ExpectedState::Outdated, current) => {
                     Expected::Version(document_version(current.map_or(1, |version| version - 1)))
                 }
             };
@@ -103,7 +103,7 @@ impl DocumentModel {
     }
 
     /// Applies all changes or none. The first change gets the version `first`, and each later one the next number.
-    pub(crate) fn change(
+    pub(crate) fn apply(
         &mut self,
         changes: &[DocumentChange],
         first: u64,

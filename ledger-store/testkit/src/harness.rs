@@ -97,8 +97,8 @@ impl Harness {
         WorkCounts { counters: self.certain.counters, ..self.done }
     }
 
-    /// Makes the power fail at one of the next `within` syncs.
-    pub(crate) fn cut_within(&mut self, within: u64) {
+    /// Makes the power fail at one of the next `within` syncs of the disk, at random.
+    pub(crate) fn cut_within_syncs(&mut self, within: u64) {
         let cut_at_sync = Some(self.disk.syncs() + 1 + self.rng.below(within));
         let lying_syncs = self.settings.lying_syncs;
         self.disk.set_faults(Faults { cut_at_sync, lying_syncs, ..Faults::default() });
@@ -257,7 +257,10 @@ impl Harness {
                     self.done.unknown_kept += 1;
                 }
                 None if possible.is_empty() => return Err(certain),
-                None => return Err(format!("neither: {certain}, nor any of: {possible:?}").into()),
+                None => {
+                    let differs = "the store has neither the acknowledged state nor a possible one";
+                    return Err(format!("{differs}: {certain}; {possible:?}").into());
+                }
             }
         }
         self.possible.clear();

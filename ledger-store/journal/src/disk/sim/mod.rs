@@ -142,8 +142,8 @@ impl SimDisk {
     /// Returns a disk without faults that has the same names and bytes, all synced. A process finds such a disk when
     /// another process was killed.
     #[must_use]
-    pub fn copy(&self) -> Self {
-        let copy = self.state.lock().copy();
+    pub fn synced_copy(&self) -> Self {
+        let copy = self.state.lock().synced_copy();
         Self { state: Arc::new(Mutex::new(copy)) }
     }
 }

@@ -278,7 +278,7 @@ fn records_survive_a_power_cut_at_every_sync() {
     Server::start(&empty, &provider()).stop();
     let mut cuts = 0;
     loop {
-        let (disk, pages, mut client) = (empty.copy(), provider(), Client::default());
+        let (disk, pages, mut client) = (empty.synced_copy(), provider(), Client::default());
         let server = Server::start(&disk, &pages);
         disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cuts + 1), ..Faults::default() });
         let is_done = work(&server, &mut client, &pages).is_some();
