@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ledger_store::Store;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::PublicKeyComponents;
 use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ledger_store::Store;
 use serde_json::{Value, json};
 use stack_server::{AuthSettings, Mount, Scope, Server, Settings, routes};
 

@@ -1,8 +1,8 @@
 //! Sends forged tokens of many kinds to every guarded route. The server refuses all of them, without a server error.
 
+use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use aws_lc_rs::hmac;
 use serde_json::{Value, json};
 use stack_server::{Scope, routes};
 

@@ -1,9 +1,9 @@
 //! Logins through an identity provider: codes, sessions, refresh tokens and assertions, each of which can be used once.
 
+use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ledger_store::{Collection, DocumentAction, DocumentChange, DocumentRange, Expected, Store};
-use aws_lc_rs::digest;
 use serde_json::{Value, json};
 use stack_server::{KeySource, MasterKey, StaticClient};
 

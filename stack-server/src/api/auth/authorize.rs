@@ -215,7 +215,7 @@ async fn begin(
     let address = provider
         .login_at(&binding, &challenge, &state, &hints)
         .await
-        .map_err(|reason| unreachable_provider(&reason))?;
+        .map_err(|reason| provider_failed(&reason))?;
     let (cookie, value) = cookie_of(&vault, &request);
     context
         .app
@@ -231,8 +231,11 @@ async fn begin(
     Ok(reply)
 }
 
-fn unreachable_provider(reason: &dyn std::error::Error) -> OAuthError {
-    OAuthError::fault("the identity provider cannot be asked", &format!("identity provider: {reason}"))
+fn provider_failed(reason: &dyn std::error::Error) -> OAuthError {
+    OAuthError::fault(
+        "the identity provider did not give a valid answer",
+        &format!("identity provider: {reason}"),
+    )
 }
 
 /// Handles the redirect of the provider back to this server.
@@ -244,13 +247,15 @@ pub(super) async fn callback(context: &Context<'_>) -> Result<Reply, ApiError> {
         let shown: String = format!("{error} : {about}").chars().take(500).collect();
         return Ok(protocol::text(StatusCode::BAD_REQUEST, shown));
     }
-    Ok(match come_back(context, &authority, provider).await {
+    Ok(match finish_callback(context, &authority, provider).await {
         Ok(reply) => reply,
         Err(error) => protocol::refusal(&error, None),
     })
 }
 
-async fn come_back(
+/// Finishes a login: checks the answer of the provider, stores the user and redirects the user to the client with a
+/// code.
+async fn finish_callback(
     context: &Context<'_>,
     authority: &Arc<Authority>,
     provider: &Provider,
@@ -281,9 +286,8 @@ async fn come_back(
         (found.value.provider_secret(&vault, Use::Nonce), found.value.provider_secret(&vault, Use::Verifier));
     let callback = callback_of(authority);
     let binding = Binding { callback: &callback, nonce: &nonce, verifier: &verifier };
-    let identity =
-        provider.identity(code, &binding, now).await.map_err(|reason| unreachable_provider(&reason))?;
-    let logged_in = logged_in(&identity, found.value.login_since, now)?;
+    let identity = provider.identity(code, &binding, now).await.map_err(|reason| provider_failed(&reason))?;
+    let logged_in = checked_login_time(&identity, found.value.login_since, now)?;
     let (redirect_uri, state) = (found.value.redirect_uri.clone(), found.value.state.clone());
     let finishing = authority.clone();
     let finish = move || {
@@ -300,9 +304,9 @@ async fn come_back(
     redirect(&with_parameters(&redirect_uri, &[("code", Some(&code)), ("state", state.as_deref())]))
 }
 
-/// Returns the date of the login at the provider. Checks it here, because the user's browser carries `max_age` and
-/// `prompt` to the provider and may have removed them.
-fn logged_in(identity: &Identity, since: Option<u64>, now: u64) -> Result<u64, OAuthError> {
+/// Returns the time of the login at the provider, if it is recent enough for the client. Checks it here, because the
+/// user's browser carries `max_age` and `prompt` to the provider and may have removed them.
+fn checked_login_time(identity: &Identity, since: Option<u64>, now: u64) -> Result<u64, OAuthError> {
     let Some(since) = since else { return Ok(identity.logged_in.unwrap_or(now)) };
     let oldest = since.saturating_sub(CLOCK_LEEWAY);
     let logged_in = identity.logged_in.filter(|at| *at >= oldest);
@@ -436,7 +440,7 @@ mod tests {
             email_verified: false,
             logged_in: at,
         };
-        let taken = |at, since| logged_in(&identity(at), since, 2_000).ok();
+        let taken = |at, since| checked_login_time(&identity(at), since, 2_000).ok();
         assert_eq!(taken(Some(1_000), Some(1_000)), Some(1_000));
         assert_eq!(taken(Some(1_000 - CLOCK_LEEWAY), Some(1_000)), Some(1_000 - CLOCK_LEEWAY));
         assert_eq!(taken(Some(1_000 - CLOCK_LEEWAY - 1), Some(1_000)), None);

@@ -113,7 +113,7 @@ fn judge_end(world: &World, pages: &Pages, acknowledged: &Acknowledged, place: &
     let seen = world.installations();
     world.settle(seen.len()).expect("there is power");
     world.poll(seen.len()).expect("there is power");
-    world.assert_no_rest(place);
+    world.assert_no_leftovers(place);
     let amounts = pages.0.lock().expect("no panic").amounts.clone();
     for one in &seen {
         let expected = amounts.iter().cloned().enumerate().collect();

@@ -224,7 +224,7 @@ impl World {
     }
 
     /// Checks that all stored records belong to installations that clients see.
-    pub(crate) fn assert_no_rest(&self, place: &str) {
+    pub(crate) fn assert_no_leftovers(&self, place: &str) {
         let snapshot = self.store.snapshot();
         let all = installation::all(&snapshot).expect("installations");
         let known: BTreeSet<_> = self.installations().iter().map(|one| one.id.installation).collect();

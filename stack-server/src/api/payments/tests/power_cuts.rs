@@ -250,7 +250,7 @@ fn judge(server: &Server, client: &Client, pages: &Pages, place: &str) {
     if !is_next {
         assert_eq!(state, client.known, "{place}: and in progress was {:?}", client.next);
     }
-    server.assert_no_rest(place);
+    server.assert_no_leftovers(place);
     server.assert_moved_once(pages, place);
     server.assert_told(&client.installations, place);
     // The scheduled order is executed when its time comes.
