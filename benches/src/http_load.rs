@@ -103,7 +103,8 @@ impl HttpLoad {
         if load.profile.accounts < 2 || load.bulk == 0 || load.threads == 0 || load.connections < load.threads
         {
             return Err(
-                "there must be two accounts, a bulk, a thread and a connection for each thread".into()
+                "need at least two accounts, a bulk size of at least 1, one thread, and one connection per thread"
+                    .into()
             );
         }
         Ok(load)
@@ -374,8 +375,8 @@ fn drive_thread(
     drive_connections(address, connections, load.time, move |request| source.next(request))
 }
 
-/// Sends requests on connections for a time, and returns their latencies. `next` writes the next request of any
-/// connection.
+/// Sends requests on this many new connections for a time, and returns their latencies. `next` writes the next request
+/// of any connection.
 ///
 /// # Errors
 ///

@@ -31,12 +31,12 @@ pub struct HttpReads {
     pub preload: Load,
     /// The server program.
     pub spawn: PathBuf,
-    /// Number of reads of each question. Slow questions are asked a tenth as often: those whose required median is
-    /// above 10 ms, and those without a required latency.
+    /// Number of reads of each kind of request. Slow kinds get a tenth of it: those whose required median is above 10
+    /// ms, and those without a required latency.
     pub reads: u64,
     /// Number of bytes of the log to export and import.
     pub export_bytes: u64,
-    /// The only question to ask, so that a profile shows nothing else. `None` asks all, and exports and
+    /// The only kind of request to measure, so that a profile shows nothing else. `None` measures all, and exports and
     /// imports the log.
     pub only: Option<String>,
 }

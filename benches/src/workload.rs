@@ -1,5 +1,5 @@
-//! Generates the commands of all measurements: transfers between uniformly random accounts. Equal parameters and seeds
-//! give equal commands.
+//! Generates the commands of all measurements: transfers between random accounts, a percentage of them to a hot
+//! account. Equal parameters and seeds give equal commands.
 
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Features, HashLogs, LedgerName, LedgerOptions,

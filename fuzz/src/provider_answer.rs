@@ -17,7 +17,7 @@ fn providers() -> Providers {
     Providers::new(&made.cert.pem(), &made.signing_key.serialize_pem(), &folder)
 }
 
-/// Reads a byte that selects the task, a line with the state of the task, and the response.
+/// Reads a byte that selects the call of a connector, a line with the state of the task, and the response.
 pub fn run(data: &[u8]) {
     let Some((number, rest)) = data.split_first() else { return };
     let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());

@@ -1,7 +1,7 @@
 //! Free disk space: refuses writes before the disk is full.
 //!
 //! The floor is the number of bytes that new writes must leave free, so that flushes in progress have space. Below it,
-//! the engine refuses writes before it decides them. Reads and writes in flight continue. The engine accepts writes
+//! the engine refuses writes before it processes them. Reads and writes in flight continue. The engine accepts writes
 //! again as soon as enough space is free.
 
 use std::path::PathBuf;

@@ -40,7 +40,7 @@ pub(super) struct Request {
 pub(super) enum NextAction {
     /// It waits, and does not read more of an answer than the status.
     Waits,
-    /// It sends one more byte at intervals, so that no timeout for silence ends the connection.
+    /// It sends one more byte at intervals, so that no idle timeout closes the connection.
     Trickles,
     /// It reads the whole answer and sends the request again.
     Repeats,
@@ -109,7 +109,7 @@ pub const CASES: &[Case] = &[
         request: |_| Request::of(get("/v2/main/_events?from=first")),
     },
     Case {
-        // Streams of 30,000 transactions.
+        // Bulk streams of 30,000 transactions.
         name: "streams",
         connections: 4,
         writes: true,
@@ -117,7 +117,7 @@ pub const CASES: &[Case] = &[
         request: |_| Request { next: NextAction::Repeats, ..Request::of(long_bulk_stream()) },
     },
     Case {
-        // Streams of 30,000 transactions whose clients close the connection without reading the answer.
+        // Bulk streams of 30,000 transactions whose clients close the connection without reading the answer.
         name: "abandoned",
         connections: 4,
         writes: true,
@@ -148,7 +148,7 @@ const BULK_STREAM_ELEMENTS: usize = 30_000;
 /// Maximum number of transactions in a batch of API v1.
 const BATCH_TRANSACTIONS: usize = 10_000;
 
-/// A transaction of the long streams and batches.
+/// A transaction of the long bulk streams and batches.
 const TRANSACTION: &str =
     r#"{"postings":[{"source":"world","destination":"users:1","amount":1,"asset":"USD"}]}"#;
 

@@ -23,11 +23,12 @@ use crate::{Failure, arguments};
 /// requests with the largest transactions. See docs/operating.md.
 const CONSTANT_BYTES: u64 = 128 << 20;
 
-/// Memory that a connection needs, with a head and a body that are too short to be counted.
+/// Memory of a connection that the server does not charge to its budget, including a head and a body that are too small
+/// to be charged.
 const CONNECTION_BYTES: u64 = 40 << 10;
 
 /// Maximum latency of the honest client, for 99 % of its requests. Operators monitor a server with timeouts of a second
-/// or more. A tenth of that is also enough for a slow machine.
+/// or more. A tenth of a second leaves room even for a slow machine.
 const P99_MAX: Duration = Duration::from_millis(100);
 
 /// Returns the maximum latency of this build, or `None` for a debug build, which is slow even without an attack.
@@ -118,7 +119,7 @@ pub fn run(options: &Options) -> Result<String, Failure> {
     if rows.iter().all(|row| row.passed(p99_max())) {
         Ok(table)
     } else {
-        Err(format!("not survived\n{table}").into())
+        Err(format!("the server did not withstand at least one attack\n{table}").into())
     }
 }
 

@@ -106,7 +106,8 @@ pub(super) fn decode(body: &[u8], secret: &Secret) -> Result<(u64, Vec<(u64, u64
         return Err(Corrupt { what: "a list of offsets does not match its digest" });
     }
     let before = reader.u64()?;
-    let count = usize::try_from(reader.varint()?).map_err(|_| Corrupt { what: "a number of offsets" })?;
+    let count = usize::try_from(reader.varint()?)
+        .map_err(|_| Corrupt { what: "count of offsets exceeds the address space" })?;
     let mut noted = Vec::with_capacity(count.min(reader.remaining()));
     let mut last = (0_u64, 0_u64);
     for _ in 0..count {

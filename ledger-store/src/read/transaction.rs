@@ -80,11 +80,11 @@ impl<'s> TransactionSubject<'s> {
             overlay.metadata = Some(document.metadata);
         }
         if transaction_metadata != position {
-            // The ledger lacks only the history of metadata. Whether the transaction was reverted by then is known.
+            // Only the history of metadata is disabled for this ledger. Reverts as of the date are known.
             overlay.reverted = document(position)?.and_then(|document| document.reverted);
         }
         if self.as_of.at.is_some() {
-            // The current date of change, even for a point in time: other servers of this API do the same.
+            // `updated_at` is always the current value, even in point-in-time reads, as in other servers of this API.
             overlay.updated_at = document(u64::MAX)?.map(|document| document.updated_at);
         }
         Ok(self.overlay.get_or_init(|| overlay))
@@ -215,7 +215,8 @@ pub(crate) fn find(
     if subject.is_visible() { subject.into_view(effective_volumes).map(Some) } else { Ok(None) }
 }
 
-/// Returns the current volumes of a transaction's holdings right after it in effective order.
+/// Returns the volumes that a transaction's holdings have right after it when transactions are ordered by effective
+/// date. Counts all transactions recorded until now.
 fn effective_after(session: &Session, row: &TransactionRow) -> Result<Vec<HoldingVolumes>, ReadError> {
     let touched = with_record(session, row, |_, record| session.reader.touched(record))?;
     if session.backdated().row_count() == 0 {

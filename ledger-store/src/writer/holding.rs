@@ -1,8 +1,8 @@
 //! The writer's state of a holding, which is one asset in one account.
 //!
-//! It is compact, because the writer keeps all accounts in use in its share of the memory budget. A *backdated*
-//! transaction is backdated or postdated: its effective date differs from the date when the store recorded it. Their
-//! sums are kept apart from the totals, so that volumes by effective date can be computed.
+//! It is compact, because the writer keeps all accounts in use in its share of the memory budget. *Backdated* includes
+//! postdated: the effective date of such a transaction is earlier or later than the date when the store recorded it.
+//! The sums of these transactions are kept apart from the totals, so that volumes by effective date can be computed.
 
 use std::ops::{Deref, DerefMut};
 
@@ -21,11 +21,12 @@ pub(crate) struct HoldingState {
     sums: Sums,
 }
 
-/// The totals of all transactions, and the sums of the backdated ones. Sums beyond 64 bits are on the heap.
+/// The totals of all transactions, and the sums of those that are backdated or postdated. Sums beyond 64 bits are on
+/// the heap.
 #[derive(Clone, Debug)]
 enum Sums {
     Small {
-        /// Number of backdated transactions.
+        /// Number of backdated and postdated transactions.
         backdated: u32,
         input: u64,
         output: u64,
@@ -118,7 +119,7 @@ impl HoldingState {
         }
     }
 
-    /// Returns the sums of its backdated transactions, if there are any.
+    /// Returns the sums of its backdated and postdated transactions, if there are any.
     #[inline]
     pub(crate) fn backdated(&self) -> Option<Box<BackdatedSums>> {
         match &self.sums {
@@ -127,7 +128,8 @@ impl HoldingState {
         }
     }
 
-    /// Adds one backdated transaction with this input and output to the sums. Leaves the totals as they are.
+    /// Adds one backdated or postdated transaction with this input and output to their sums. Leaves the totals as they
+    /// are.
     pub(crate) fn add_backdated(&mut self, input: &Quantity, output: &Quantity) {
         let sums = match self.sums.backdated() {
             None => BackdatedSums { input: input.clone(), output: output.clone(), count: 1 },

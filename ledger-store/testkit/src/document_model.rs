@@ -1,4 +1,5 @@
-//! The document model: a plain map of the documents that a store must have. Campaigns change both and compare them.
+//! The document model: a plain map of the documents that a store must have. Campaigns apply the same changes to the
+//! store and the model, and compare the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -12,7 +13,8 @@ use ledger_store::{
 use crate::Rng;
 use crate::failure::Failure;
 
-/// A random change of a document, with a claim about the document's current version, which is known only later.
+/// A random change of a document. It names the state that the caller expects of the document relative to the current
+/// version, which is known only when the change is made.
 #[derive(Clone, Debug)]
 pub struct DocumentStep {
     collection: Collection,
@@ -21,16 +23,16 @@ pub struct DocumentStep {
     action: DocumentAction,
 }
 
-/// The caller's claim about the current state of a document.
+/// The state in which the caller expects a document. The change is refused if the document is in another one.
 #[derive(Clone, Copy, Debug)]
 enum ExpectedState {
     /// The caller accepts any state.
     Any,
     /// The caller expects that the document does not exist.
     Absent,
-    /// The caller knows the current state: the version of the document, or that it does not exist.
+    /// The caller expects the current state: the version of the document, or that it does not exist.
     Current,
-    /// The document has a version that is not the current one.
+    /// The caller names a version that is not the current one.
     Outdated,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Connection<'a> {
     pub(crate) peer: IpAddr,
     /// The last valid token on this connection.
     pub(crate) last_token: &'a LastToken,
-    /// The thread on which it should be.
+    /// Chooses the thread that serves this connection.
     pub(crate) placement: &'a Placement,
 }
 
@@ -235,7 +235,7 @@ async fn run_on_thread_for_large_requests(
         let segments = segments(&app, &head)?;
         let found = routing::find(head.method.as_str(), &segments, enabled_parts(&app));
         let Match::Found { variables, .. } = found else {
-            return Err(ApiError::fault("a route was found only once"));
+            return Err(ApiError::fault("the route matched earlier no longer matches"));
         };
         let admitted = Admitted { app: &app, profile, peer, token, body, stream };
         let context = admitted.context(&head, variables);

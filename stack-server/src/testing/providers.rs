@@ -99,8 +99,8 @@ impl Providers {
         Self { connectors, answer, file: folder.join("x.json"), runtime }
     }
 
-    /// Runs a task once, or makes a payment. The number selects which. The provider sends `answer` as the response to
-    /// every request.
+    /// Calls a connector: polls a task once, or makes a payment. The number selects which. The provider sends `answer`
+    /// as the response to every request.
     ///
     /// # Panics
     ///

@@ -161,7 +161,7 @@ fn holding_of(numbers: [u64; COLUMNS]) -> Option<StoredHolding> {
     })
 }
 
-/// Data that few holdings have beside their numbers: the stored bytes, and changes to them.
+/// Data that few holdings have besides their numbers: the stored bytes, and changes to them.
 #[derive(Default)]
 struct Extras {
     stored: Vec<u8>,

@@ -34,7 +34,7 @@ use crate::limits::AUTH_TEXT_BYTES_MAX;
 fn redirect(to: &str) -> Result<Reply, OAuthError> {
     let location = HeaderValue::from_str(to);
     let location = location.map_err(|_| {
-        OAuthError::new(ErrorCode::InvalidRequest, "the redirect URI cannot stand in a header")
+        OAuthError::new(ErrorCode::InvalidRequest, "the redirect URI is not a valid header value")
     })?;
     let mut reply = response::empty(StatusCode::FOUND);
     reply.headers_mut().insert(LOCATION, location);
@@ -145,7 +145,7 @@ fn request(
         None => None,
         Some(Ok(seconds)) => Some(seconds),
         Some(Err(_)) => {
-            return Err(OAuthError::new(ErrorCode::InvalidRequest, "max_age is no number of seconds"));
+            return Err(OAuthError::new(ErrorCode::InvalidRequest, "max_age is not a number of seconds"));
         }
     };
     let texts = ["state", "nonce", "code_challenge"].map(|name| form.get(name).unwrap_or_default().len());
@@ -195,7 +195,7 @@ async fn begin(
     if authority.logins.try_once(&key, address, now) != Verdict::Allowed {
         return Err(OAuthError::new(
             ErrorCode::TemporarilyUnavailable,
-            "too many logins were begun: come back later",
+            "too many logins were begun: try again later",
         ));
     }
     let vault = opened(authority).await?.vault;
@@ -338,7 +338,7 @@ pub(super) fn user_info(context: &Context<'_>) -> Result<Reply, ApiError> {
         None => None,
     };
     let Some(claims) = claims else {
-        return Ok(protocol::text(StatusCode::FORBIDDEN, "the token is of no user"));
+        return Ok(protocol::text(StatusCode::FORBIDDEN, "the token does not belong to a user"));
     };
     let mut json = Json::new(Numbers::Plain);
     json.raw(&claims.to_string());

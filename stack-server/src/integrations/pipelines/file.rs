@@ -1,8 +1,8 @@
 //! The file driver of exporters: writes the logs of ledgers as lines of JSON to a series of files.
 //!
-//! The files of a series are numbered: the first is `name.000000000001.ndjson`, and the next one starts when the
-//! last is full. The lines are on disk before a push is acknowledged. A crash may cut off the last line, which was
-//! then never acknowledged. The next push removes that line, and it is written again.
+//! The files of a series are numbered: the first is `name.000000000001.ndjson`, and the next one starts when the last
+//! is full. The lines are on disk before a push is acknowledged. A crash may leave a partial last line. The push that
+//! wrote it was not acknowledged, so the next push removes the partial line and its caller sends the line again.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

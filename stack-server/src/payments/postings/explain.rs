@@ -60,7 +60,7 @@ pub(crate) fn explain(snapshot: &Snapshot, payment: &Payment) -> Result<Explanat
     // A deleted ledger yields no transactions, although the posting still has one.
     let is_lost = posting.current.is_some() && transactions.is_empty();
     let reason = if is_lost {
-        Some(Reason::new("LEDGER_NOT_FOUND", "the ledger of its transactions is deleted"))
+        Some(Reason::new("LEDGER_NOT_FOUND", "the ledger that held its transactions was deleted"))
     } else {
         reason(&posting, payment, has_rule)
     };
