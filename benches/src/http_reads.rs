@@ -324,8 +324,9 @@ fn next_of(body: &[u8]) -> Result<Option<String>, Failure> {
     Ok(body["cursor"]["next"].as_str().filter(|next| !next.is_empty()).map(str::to_owned))
 }
 
-/// Exports the log of a ledger into a file, up to the end of the line after this many bytes.
-fn export(address: &str, ledger: &str, bytes_max: u64, file: &Path) -> Result<(u64, Duration), Failure> {
+/// Exports the log of a ledger into a file: its first lines, until they have at least `bytes` bytes. Returns their
+/// bytes and the time.
+fn export(address: &str, ledger: &str, bytes: u64, file: &Path) -> Result<(u64, Duration), Failure> {
     let mut stream = TcpStream::connect(address)?;
     let begin = Instant::now();
     write!(stream, "POST /v2/{ledger}/logs/export HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")?;
@@ -334,8 +335,17 @@ fn export(address: &str, ledger: &str, bytes_max: u64, file: &Path) -> Result<(u
     if !head.starts_with("HTTP/1.1 200") || !head.to_ascii_lowercase().contains("chunked") {
         return Err(format!("no export: {head}").into());
     }
-    let mut out = File::create(file)?;
-    let (mut all, mut chunk) = (0, Vec::new());
+    let exported = copy_lines(&mut reader, &mut File::create(file)?, bytes)?;
+    Ok((exported, begin.elapsed()))
+}
+
+/// Copies lines from a chunked body until they have at least `bytes` bytes, or to the end of the body. Returns the
+/// number of copied bytes.
+fn copy_lines(mut reader: impl BufRead, out: &mut impl Write, bytes: u64) -> Result<u64, Failure> {
+    let mut copied = 0;
+    // The beginning of a line whose end has not arrived yet.
+    let mut partial = Vec::new();
+    let mut chunk = Vec::new();
     loop {
         let mut size = String::new();
         reader.read_line(&mut size)?;
@@ -344,17 +354,23 @@ fn export(address: &str, ledger: &str, bytes_max: u64, file: &Path) -> Result<(u
         (&mut reader).take(size + 2).read_to_end(&mut chunk)?;
         let chunk = chunk.strip_suffix(b"\r\n").ok_or("the export breaks off")?;
         if size == 0 {
-            break;
+            out.write_all(&partial)?;
+            return Ok(copied + partial.len() as u64);
         }
-        all += size;
-        if all >= bytes_max {
-            let whole = chunk.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-            out.write_all(&chunk[..whole])?;
-            break;
+        if let Some(end) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            let (lines, rest) = chunk.split_at(end + 1);
+            out.write_all(&partial)?;
+            out.write_all(lines)?;
+            copied += (partial.len() + lines.len()) as u64;
+            partial.clear();
+            partial.extend_from_slice(rest);
+        } else {
+            partial.extend_from_slice(chunk);
         }
-        out.write_all(chunk)?;
+        if copied >= bytes {
+            return Ok(copied);
+        }
     }
-    Ok((all, begin.elapsed()))
 }
 
 /// Imports a file of logs into a new ledger.
@@ -419,6 +435,24 @@ mod tests {
         assert!(reads.preload.profile.grouped);
         assert!(parse(&[]).is_err());
         assert!(parse(&["--spawn", "server", "--accounts", "1"]).is_err());
+    }
+
+    #[test]
+    fn exports_whole_lines_and_counts_them() {
+        // The chunks end inside lines, and the second one contains no line end.
+        let body = b"3\r\na\nb\r\n2\r\ncd\r\n4\r\ne\nfg\r\n0\r\n\r\n";
+        for (bytes, expected) in
+            [(1, "a\n"), (2, "a\n"), (3, "a\nbcde\n"), (8, "a\nbcde\nfg"), (9, "a\nbcde\nfg")]
+        {
+            let mut out = Vec::new();
+            let copied = copy_lines(&body[..], &mut out, bytes).expect("a whole body");
+            assert_eq!(
+                (String::from_utf8_lossy(&out).as_ref(), copied),
+                (expected, expected.len() as u64),
+                "{bytes}"
+            );
+        }
+        assert!(copy_lines(&body[..8], &mut Vec::new(), 9).is_err(), "the body breaks off");
     }
 
     #[test]
