@@ -16,8 +16,8 @@ pub enum DataDir {
 
 impl DataDir {
     /// Makes the named directory, or a temporary one under `./target`, or else in the temporary directory of
-    /// the system. It must be on a real disk, which is not checked: in a file system in memory durable writes
-    /// cost nothing, and the figures mean nothing.
+    /// the system. It must be on a real disk, which is not checked: on an in-memory file system syncs are
+    /// free, so the figures would be meaningless.
     ///
     /// # Errors
     ///

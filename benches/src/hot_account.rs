@@ -77,8 +77,8 @@ pub fn run(hot: &HotAccount) -> Result<Report, Failure> {
     let to = SystemClock.now();
     report.text("what", "hot-account");
     report.text("shape", load.profile.shape.name());
-    // Every transaction moves the hot account, and so does its funding.
-    report.count("moves", stats.recorded + 1);
+    // Every transaction has a posting to the hot account, and so has the one that funded it.
+    report.count("hot_transactions", stats.recorded + 1);
     // The rate until the index holds all transactions.
     report.number("tx_per_s_indexed", rate(stats.recorded, took));
     println!("rate: {:.0} tx/s to the end of the flush", rate(stats.recorded, took));
@@ -103,7 +103,7 @@ mod tests {
         hot.load.transactions = 300;
         hot.load.profile.accounts = 10;
         let report = run(&hot).expect("figures");
-        assert_eq!(report.get("moves").and_then(serde_json::Value::as_u64), Some(301));
+        assert_eq!(report.get("hot_transactions").and_then(serde_json::Value::as_u64), Some(301));
         let figure = report.get("volumes_by_effect_p99_ms").and_then(serde_json::Value::as_f64);
         assert!(figure.is_some_and(|figure| figure > 0.0));
     }

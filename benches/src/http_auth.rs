@@ -13,7 +13,7 @@ use crate::child::Spawned;
 use crate::data_dir::DataDir;
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
-use crate::http_load::{HttpLoad, latencies, prepare, refused};
+use crate::http_load::{HttpLoad, drive_connections, prepare, refused};
 use crate::process::processor_time;
 use crate::report::{Report, rate};
 use crate::workload::{Profile, Workload};
@@ -145,7 +145,8 @@ fn token(address: &str, client: &(String, String)) -> Result<String, Failure> {
     })
 }
 
-/// Measures both servers in turn. Reports the rate and the processor time of each, and the difference in percent.
+/// Measures both servers in turn. Reports the rate and the processor time of each, by how many percent a token lowers
+/// the rate, and by how many it raises the processor time.
 ///
 /// # Errors
 ///
@@ -211,16 +212,21 @@ fn compare(
     report.number(&format!("{name}s_per_s_with_token"), rates[1]);
     report.number(&format!("{name}_cpu_us"), open.micros());
     report.number(&format!("{name}_cpu_us_with_token"), guarded.micros());
-    let cost = (rates[0] / rates[1] - 1.0) * 100.0;
-    let cost_of_processor = (guarded.micros() / open.micros() - 1.0) * 100.0;
-    report.number(&format!("{name}_cost_percent"), cost);
-    report.number(&format!("{name}_cpu_cost_percent"), cost_of_processor);
+    let rate_lost = -percent_change(rates[0], rates[1]);
+    let processor_added = percent_change(open.micros(), guarded.micros());
+    report.number(&format!("{name}_rate_lost_percent"), rate_lost);
+    report.number(&format!("{name}_cpu_added_percent"), processor_added);
     println!(
-        "{name}: {:.0}/s without, {:.0}/s with a token: it costs {cost:.1} % of the rate, {cost_of_processor:.1} % of \
-         the server's processor time",
+        "{name}: {:.0}/s without, {:.0}/s with a token: it costs {rate_lost:.1} % of the rate without it, and adds \
+         {processor_added:.1} % to the server's processor time",
         rates[0], rates[1]
     );
     Ok(())
+}
+
+/// Returns by how many percent of `before` the figure rises to `after`. Negative if it falls.
+fn percent_change(before: f64, after: f64) -> f64 {
+    (after / before - 1.0) * 100.0
 }
 
 /// Measures one server for one turn, and adds the result to `total`.
@@ -296,5 +302,16 @@ fn drive(
         accounts: auth.profile.accounts,
         made: 0,
     };
-    latencies(&side.address, auth.connections, auth.time, move |request| source.next(request))
+    drive_connections(&side.address, auth.connections, auth.time, move |request| source.next(request))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_refer_to_the_server_without_tokens() {
+        assert!((-percent_change(200.0, 100.0) - 50.0).abs() < 1e-9, "half the rate is lost");
+        assert!((percent_change(10.0, 12.0) - 20.0).abs() < 1e-9);
+    }
 }

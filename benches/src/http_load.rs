@@ -103,7 +103,8 @@ impl HttpLoad {
         if load.profile.accounts < 2 || load.bulk == 0 || load.threads == 0 || load.connections < load.threads
         {
             return Err(
-                "there must be two accounts, a bulk, a thread and a connection for each thread".into()
+                "need at least two accounts, a bulk size of at least 1, one thread, and one connection per thread"
+                    .into()
             );
         }
         Ok(load)
@@ -371,16 +372,16 @@ fn drive_thread(
     let workload = Workload::new(load.profile.clone(), 1 + stream).stream(stream);
     let (api, form, bulk) = (load.api, load.form, load.bulk);
     let mut source = Source { workload, ledger: ledger.to_owned(), api, bulk, form };
-    latencies(address, connections, load.time, move |request| source.next(request))
+    drive_connections(address, connections, load.time, move |request| source.next(request))
 }
 
-/// Sends requests on connections for a time, and returns their latencies. `next` writes the next request of any
-/// connection.
+/// Sends requests on this many new connections for a time, and returns their latencies. `next` writes the next request
+/// of any connection.
 ///
 /// # Errors
 ///
 /// Fails if the server cannot be reached or refuses a request, and with the errors of `next`.
-pub fn latencies(
+pub fn drive_connections(
     address: &str,
     connections: usize,
     time: Duration,

@@ -3,7 +3,7 @@
 use ledger_core::Timestamp;
 
 use crate::Failure;
-use crate::workload::{GROUP, Profile, Random, marks};
+use crate::workload::{GROUP, Profile, Random, reference_and_order};
 
 /// The ledger that questions are about, and the random choice of their parameters.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct ReadRequest {
     /// Name of the kind in figures.
     pub name: &'static str,
     /// Required median and 99th percentile in milliseconds.
-    pub must: (f64, f64),
+    pub required_ms: (f64, f64),
     /// True if the answer has no body.
     pub is_head: bool,
     /// Returns path and query below the ledger.
@@ -87,8 +87,12 @@ const PAGE: (f64, f64) = (0.5, 3.0);
 /// No required latency: the question is only measured.
 const ANY: (f64, f64) = (f64::INFINITY, f64::INFINITY);
 
-const fn get(name: &'static str, must: (f64, f64), path: fn(&mut ReadTarget) -> String) -> ReadRequest {
-    ReadRequest { name, must, is_head: false, path }
+const fn get(
+    name: &'static str,
+    required_ms: (f64, f64),
+    path: fn(&mut ReadTarget) -> String,
+) -> ReadRequest {
+    ReadRequest { name, required_ms, is_head: false, path }
 }
 
 /// An account with its volumes, now and at a past date on either time axis.
@@ -109,13 +113,13 @@ pub const FIRST_PAGES: [ReadRequest; 5] = [
         format!("transactions?pageSize=15&{}", text("account", &target.account()))
     }),
     get("by_metadata", PAGE, |target| {
-        format!("transactions?pageSize=15&{}", text("metadata[order]", &marks(target.id()).1))
+        format!("transactions?pageSize=15&{}", text("metadata[order]", &reference_and_order(target.id()).1))
     }),
     get("by_frequent_metadata", PAGE, |_| {
         format!("transactions?pageSize=15&{}", text("metadata[channel]", "phone"))
     }),
     get("by_reference", PAGE, |target| {
-        format!("transactions?pageSize=15&{}", text("reference", marks(target.id()).0.as_str()))
+        format!("transactions?pageSize=15&{}", text("reference", reference_and_order(target.id()).0.as_str()))
     }),
 ];
 
@@ -139,11 +143,16 @@ pub const SUMS: [ReadRequest; 7] = [
     get("volumes_grouped", (100.0, 100.0), |_| "volumes?groupBy=2&pageSize=15".to_owned()),
     ReadRequest {
         name: "count_transactions",
-        must: (0.3, 0.3),
+        required_ms: (0.3, 0.3),
         is_head: true,
         path: |_| "transactions".to_owned(),
     },
-    ReadRequest { name: "count_accounts", must: (0.3, 0.3), is_head: true, path: |_| "accounts".to_owned() },
+    ReadRequest {
+        name: "count_accounts",
+        required_ms: (0.3, 0.3),
+        is_head: true,
+        path: |_| "accounts".to_owned(),
+    },
 ];
 
 /// Encodes a text for use in a query.
@@ -183,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_belong_to_the_api() {
+    fn encodes_queries_and_checks_answers() {
         assert_eq!(encoded(r#"{"a":"b c"}"#), "%7B%22a%22%3A%22b%20c%22%7D");
         assert!(check("x", 200, br#"{"data":{"a":1}}"#).is_ok());
         assert!(check("x", 200, br#"{"cursor":{"data":[]}}"#).is_err());

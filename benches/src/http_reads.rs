@@ -31,12 +31,12 @@ pub struct HttpReads {
     pub preload: Load,
     /// The server program.
     pub spawn: PathBuf,
-    /// Number of reads of each question. Slow questions are asked a tenth as often: those whose required median is
-    /// above 10 ms, and those without a required latency.
+    /// Number of reads of each kind of request. Slow kinds get a tenth of it: those whose required median is above 10
+    /// ms, and those without a required latency.
     pub reads: u64,
     /// Number of bytes of the log to export and import.
     pub export_bytes: u64,
-    /// The only question to ask, so that a profile shows nothing else. `None` asks all, and exports and
+    /// The only kind of request to measure, so that a profile shows nothing else. `None` measures all, and exports and
     /// imports the log.
     pub only: Option<String>,
 }
@@ -194,14 +194,14 @@ fn note_stream(
     name: &str,
     bytes: u64,
     time: Duration,
-    must: f64,
+    required: f64,
     missed: &mut Vec<String>,
     report: &mut Report,
 ) {
     let figure = rate(bytes, time) / 1e6;
     report.number(&format!("{name}_mb_per_s"), figure);
-    println!("{name}: {figure:.0} MB/s of {} MB; must {must}", bytes / 1_000_000);
-    if figure < must {
+    println!("{name}: {figure:.0} MB/s of {} MB; required: {required}", bytes / 1_000_000);
+    if figure < required {
         missed.push(name.to_owned());
     }
 }
@@ -220,7 +220,7 @@ impl ReadClient<'_> {
         let only = self.only;
         let is_wanted = |question: &&ReadRequest| only.is_none_or(|only| only == question.name);
         for question in POINTS.iter().chain(&FIRST_PAGES).chain(&SUMS).filter(is_wanted) {
-            let is_slow = question.must.0 > 10.0;
+            let is_slow = question.required_ms.0 > 10.0;
             let reads = if is_slow { self.reads.div_ceil(10) } else { self.reads };
             let mut latency = Histogram::default();
             // The first reads warm up the server, and do not count.
@@ -231,7 +231,7 @@ impl ReadClient<'_> {
                     latency.record(took);
                 }
             }
-            self.note(question.name, question.must, &latency);
+            self.note(question.name, question.required_ms, &latency);
         }
         if self.only.is_some() {
             return Ok(());
@@ -251,7 +251,7 @@ impl ReadClient<'_> {
             check(name, answer.status, answer.body)?;
             cursors.extend(next_of(answer.body)?.map(|cursor| format!("{list}?cursor={cursor}")));
         }
-        self.follow(name, &cursors, connection).await
+        self.measure_random_pages(name, &cursors, connection).await
     }
 
     /// Measures random pages of the list of all accounts. Gets their cursors by reading the whole list.
@@ -266,10 +266,11 @@ impl ReadClient<'_> {
                 None => break,
             }
         }
-        self.follow("deep_accounts", &paths, connection).await
+        self.measure_random_pages("deep_accounts", &paths, connection).await
     }
 
-    async fn follow(
+    /// Requests pages at random and measures the answers. Each of `paths` is the path of a page.
+    async fn measure_random_pages(
         &mut self,
         name: &str,
         paths: &[String],
@@ -288,11 +289,11 @@ impl ReadClient<'_> {
         Ok(())
     }
 
-    fn note(&mut self, name: &str, must: (f64, f64), latency: &Histogram) {
+    fn note(&mut self, name: &str, required_ms: (f64, f64), latency: &Histogram) {
         self.report.latency(&format!("{name}_"), name, latency);
         let (p50, p99) = (millis(latency.quantile(0.5)), millis(latency.quantile(0.99)));
-        if p50 > must.0 || p99 > must.1 {
-            println!("  must: p50 {} ms, p99 {} ms", must.0, must.1);
+        if p50 > required_ms.0 || p99 > required_ms.1 {
+            println!("  required: p50 {} ms, p99 {} ms", required_ms.0, required_ms.1);
             self.missed.push(name.to_owned());
         }
     }
@@ -323,8 +324,9 @@ fn next_of(body: &[u8]) -> Result<Option<String>, Failure> {
     Ok(body["cursor"]["next"].as_str().filter(|next| !next.is_empty()).map(str::to_owned))
 }
 
-/// Exports the log of a ledger into a file, up to the end of the line after this many bytes.
-fn export(address: &str, ledger: &str, bytes_max: u64, file: &Path) -> Result<(u64, Duration), Failure> {
+/// Exports the log of a ledger into a file: its first lines, until they have at least `bytes` bytes. Returns their
+/// bytes and the time.
+fn export(address: &str, ledger: &str, bytes: u64, file: &Path) -> Result<(u64, Duration), Failure> {
     let mut stream = TcpStream::connect(address)?;
     let begin = Instant::now();
     write!(stream, "POST /v2/{ledger}/logs/export HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")?;
@@ -333,8 +335,17 @@ fn export(address: &str, ledger: &str, bytes_max: u64, file: &Path) -> Result<(u
     if !head.starts_with("HTTP/1.1 200") || !head.to_ascii_lowercase().contains("chunked") {
         return Err(format!("no export: {head}").into());
     }
-    let mut out = File::create(file)?;
-    let (mut all, mut chunk) = (0, Vec::new());
+    let exported = copy_lines(&mut reader, &mut File::create(file)?, bytes)?;
+    Ok((exported, begin.elapsed()))
+}
+
+/// Copies lines from a chunked body until they have at least `bytes` bytes, or to the end of the body. Returns the
+/// number of copied bytes.
+fn copy_lines(mut reader: impl BufRead, out: &mut impl Write, bytes: u64) -> Result<u64, Failure> {
+    let mut copied = 0;
+    // The beginning of a line whose end has not arrived yet.
+    let mut partial = Vec::new();
+    let mut chunk = Vec::new();
     loop {
         let mut size = String::new();
         reader.read_line(&mut size)?;
@@ -343,17 +354,23 @@ fn export(address: &str, ledger: &str, bytes_max: u64, file: &Path) -> Result<(u
         (&mut reader).take(size + 2).read_to_end(&mut chunk)?;
         let chunk = chunk.strip_suffix(b"\r\n").ok_or("the export breaks off")?;
         if size == 0 {
-            break;
+            out.write_all(&partial)?;
+            return Ok(copied + partial.len() as u64);
         }
-        all += size;
-        if all >= bytes_max {
-            let whole = chunk.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-            out.write_all(&chunk[..whole])?;
-            break;
+        if let Some(end) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            let (lines, rest) = chunk.split_at(end + 1);
+            out.write_all(&partial)?;
+            out.write_all(lines)?;
+            copied += (partial.len() + lines.len()) as u64;
+            partial.clear();
+            partial.extend_from_slice(rest);
+        } else {
+            partial.extend_from_slice(chunk);
         }
-        out.write_all(chunk)?;
+        if copied >= bytes {
+            return Ok(copied);
+        }
     }
-    Ok((all, begin.elapsed()))
 }
 
 /// Imports a file of logs into a new ledger.
@@ -418,6 +435,24 @@ mod tests {
         assert!(reads.preload.profile.grouped);
         assert!(parse(&[]).is_err());
         assert!(parse(&["--spawn", "server", "--accounts", "1"]).is_err());
+    }
+
+    #[test]
+    fn exports_whole_lines_and_counts_them() {
+        // The chunks end inside lines, and the second one contains no line end.
+        let body = b"3\r\na\nb\r\n2\r\ncd\r\n4\r\ne\nfg\r\n0\r\n\r\n";
+        for (bytes, expected) in
+            [(1, "a\n"), (2, "a\n"), (3, "a\nbcde\n"), (8, "a\nbcde\nfg"), (9, "a\nbcde\nfg")]
+        {
+            let mut out = Vec::new();
+            let copied = copy_lines(&body[..], &mut out, bytes).expect("a whole body");
+            assert_eq!(
+                (String::from_utf8_lossy(&out).as_ref(), copied),
+                (expected, expected.len() as u64),
+                "{bytes}"
+            );
+        }
+        assert!(copy_lines(&body[..8], &mut Vec::new(), 9).is_err(), "the body breaks off");
     }
 
     #[test]

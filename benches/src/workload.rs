@@ -1,5 +1,5 @@
-//! Generates the commands of all measurements: transfers between uniformly random accounts. Equal parameters and seeds
-//! give equal commands.
+//! Generates the commands of all measurements: transfers between random accounts, a percentage of them to a hot
+//! account. Equal parameters and seeds give equal commands.
 
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Features, HashLogs, LedgerName, LedgerOptions,
@@ -233,7 +233,7 @@ pub fn address(number: u64) -> AccountAddress {
 
 /// Returns the reference and the metadata value `order` of a rich transaction. `sequence` is its number in stream 0,
 /// from 1.
-pub fn marks(sequence: u64) -> (Reference, String) {
+pub fn reference_and_order(sequence: u64) -> (Reference, String) {
     (reference(mix(sequence)), order(mix(sequence)))
 }
 

@@ -17,11 +17,11 @@ fn providers() -> Providers {
     Providers::new(&made.cert.pem(), &made.signing_key.serialize_pem(), &folder)
 }
 
-/// Reads a byte that selects the task, a line with the state of the task, and the response.
+/// Reads a byte that selects the call of a connector, a line with the state of the task, and the response.
 pub fn run(data: &[u8]) {
-    let Some((task, rest)) = data.split_first() else { return };
+    let Some((number, rest)) = data.split_first() else { return };
     let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     let state = String::from_utf8_lossy(&rest[..end]);
     let answer = rest.get(end + 1..).unwrap_or_default();
-    PROVIDERS.with(|made| made.get_or_init(providers).poll(*task, &state, answer));
+    PROVIDERS.with(|made| made.get_or_init(providers).call(*number, &state, answer));
 }

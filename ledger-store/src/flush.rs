@@ -256,7 +256,7 @@ impl Holdings<'_> {
         let current = CurrentHolding {
             account,
             asset,
-            ordinal: row.ordinal,
+            transaction_count: row.ordinal,
             input: &row.input,
             output: &row.output,
             backdated: row.backdated.as_deref(),

@@ -1,7 +1,7 @@
 //! Free disk space: refuses writes before the disk is full.
 //!
 //! The floor is the number of bytes that new writes must leave free, so that flushes in progress have space. Below it,
-//! the engine refuses writes before it decides them. Reads and writes in flight continue. The engine accepts writes
+//! the engine refuses writes before it processes them. Reads and writes in flight continue. The engine accepts writes
 //! again as soon as enough space is free.
 
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use ledger_journal::disk::{Disk, DiskSpace};
 
-/// Divisor of the disk size. The default floor is a twentieth of the disk.
-const FLOOR_PART: u64 = 20;
+/// The default floor is the size of the disk divided by this.
+const FLOOR_DIVISOR: u64 = 20;
 /// Minimum default floor, in bytes. Holds two batches of the writer and their pages.
 const FLOOR_MIN: u64 = 4 << 20;
 /// Maximum default floor, in bytes. Holds the flushes in progress, which do not grow with the disk.
@@ -39,7 +39,7 @@ impl FreeSpace {
 
 /// Returns the default floor of a disk, in bytes.
 fn floor_of(space: DiskSpace) -> u64 {
-    (space.total / FLOOR_PART).clamp(FLOOR_MIN, FLOOR_MAX)
+    (space.total / FLOOR_DIVISOR).clamp(FLOOR_MIN, FLOOR_MAX)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(super) struct Request {
 pub(super) enum NextAction {
     /// It waits, and does not read more of an answer than the status.
     Waits,
-    /// It sends one more byte at intervals, so that no timeout for silence ends the connection.
+    /// It sends one more byte at intervals, so that no idle timeout closes the connection.
     Trickles,
     /// It reads the whole answer and sends the request again.
     Repeats,
@@ -109,20 +109,20 @@ pub const CASES: &[Case] = &[
         request: |_| Request::of(get("/v2/main/_events?from=first")),
     },
     Case {
-        // Streams of 30,000 transactions.
+        // Bulk streams of 30,000 transactions.
         name: "streams",
         connections: 4,
         writes: true,
         prepare: |address, _| make_ledgers(address, 0),
-        request: |_| Request { next: NextAction::Repeats, ..Request::of(long_stream()) },
+        request: |_| Request { next: NextAction::Repeats, ..Request::of(long_bulk_stream()) },
     },
     Case {
-        // Streams of 30,000 transactions whose clients close the connection without reading the answer.
+        // Bulk streams of 30,000 transactions whose clients close the connection without reading the answer.
         name: "abandoned",
         connections: 4,
         writes: true,
         prepare: |address, _| make_ledgers(address, 0),
-        request: |_| Request { next: NextAction::Leaves, ..Request::of(long_stream()) },
+        request: |_| Request { next: NextAction::Leaves, ..Request::of(long_bulk_stream()) },
     },
     Case {
         // The longest batches of API v1.
@@ -142,19 +142,19 @@ fn post(path: &str, length: usize) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n")
 }
 
-/// Number of elements of a long stream. About as many fit into a body.
-const STREAM_ELEMENTS: usize = 30_000;
+/// Number of elements in a long bulk stream: roughly as many as fit into one request body.
+const BULK_STREAM_ELEMENTS: usize = 30_000;
 
 /// Maximum number of transactions in a batch of API v1.
 const BATCH_TRANSACTIONS: usize = 10_000;
 
-/// A transaction of the long streams and batches.
+/// A transaction of the long bulk streams and batches.
 const TRANSACTION: &str =
     r#"{"postings":[{"source":"world","destination":"users:1","amount":1,"asset":"USD"}]}"#;
 
-fn long_stream() -> String {
+fn long_bulk_stream() -> String {
     let element = format!(r#"{{"action":"CREATE_TRANSACTION","data":{TRANSACTION}}}"#);
-    let body = element.repeat(STREAM_ELEMENTS);
+    let body = element.repeat(BULK_STREAM_ELEMENTS);
     let form = "application/vnd.formance.ledger.api.v2.bulk+json-stream";
     let length = body.len();
     format!(

@@ -8,8 +8,8 @@ use crate::Failure;
 use crate::process::{Memory, processor_time};
 use crate::report::Report;
 
-/// Installs connectors during a polling period, so that they poll evenly spread, and measures the server during the
-/// next period. `server` is the id of its process, and `base` is the address of the provider.
+/// Installs connectors during a polling period, so that their polls are spread evenly, and measures the server during
+/// the next period. `server` is the id of its process, and `base` is the address of the provider.
 ///
 /// # Errors
 ///

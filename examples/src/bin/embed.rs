@@ -1,5 +1,5 @@
 //! Embeds the ledger: records a deposit and a purchase, refuses a purchase without funds, and prints the
-//! balance.
+//! balances.
 //!
 //! ```text
 //! transaction 1: users:001 receives 10000 USD/2

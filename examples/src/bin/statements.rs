@@ -81,7 +81,7 @@ fn statement(ledger: &Ledger, usd: &Asset, month: &str, from: &str, to: &str) ->
     // All lines come from one snapshot, so a concurrent write cannot make them disagree.
     let snapshot = ledger.snapshot();
     let decimal = |balance: Balance| balance.to_decimal(usd).ok_or("too large");
-    // A balance at a date includes the transactions of that very date.
+    // `balance_at` includes the transactions at exactly that timestamp.
     let right_before = |at: Timestamp| Timestamp::from_micros(at.as_micros() - 1);
     println!("{month}: opens at {}", decimal(snapshot.balance_at(USER, usd, right_before(from))?)?);
     for transaction in snapshot.transactions().account(USER).since(from).before(to).by_effective_date() {

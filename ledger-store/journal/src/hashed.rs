@@ -4,9 +4,9 @@ use std::ops::Deref;
 
 /// Bytes with their BLAKE3 digest.
 ///
-/// The thread that packs a section (the entries of one bucket or domain in a chunk) also hashes it, while the bytes are in its
-/// core's cache and the previous batch is being written to disk. That makes an append of 1 MiB a sixth faster than
-/// hashing in the append; `journal_rate` measures it.
+/// The thread that packs a section (the entries of one bucket, or of the documents, in a chunk) also hashes it, while
+/// the bytes are in its core's cache and the previous batch is being written to disk. That makes an append of 1 MiB a
+/// sixth faster than hashing in the append; `journal_rate` measures it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashedBytes {
     bytes: Vec<u8>,

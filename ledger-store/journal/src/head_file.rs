@@ -1,7 +1,7 @@
 //! The file `HEAD`: records how far the journal was acknowledged, and whether it was closed.
 //!
-//! The file has two slots, 4096 bytes apart, that are written alternately. The slot with the higher sequence number
-//! counts:
+//! The file has two slots, 4096 bytes apart, that are written alternately. The valid slot with the higher
+//! sequence number is the current one:
 //!
 //! ```text
 //! 16  digest    keyed, over the rest
@@ -18,9 +18,9 @@
 //!
 //! Numbers are big-endian. A slot is written after each append, before any caller gets an answer, but not synced: the
 //! page cache outlives the process. So while the machine runs, `HEAD` records exactly what was acknowledged, and bytes
-//! after it that do not verify were never acknowledged. After a power cut `HEAD` is older by at most the writes that
-//! the system had not written back, and shows from where on a record may be torn. Opening and closing the journal sync
-//! the file.
+//! after it that do not verify were never acknowledged. After a power cut `HEAD` may lack the writes that the system
+//! had not written back yet; frames after the end that it records may be torn. Opening and closing the journal sync the
+//! file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl HeadFile {
         let damaged =
             |what: &str| JournalError::Damaged { path: path.clone(), position: None, what: what.to_owned() };
         if file.len().map_err(storage(&path, "measure"))? != FILE_BYTES as u64 {
-            return Err(damaged("it does not have the length that it was made with"));
+            return Err(damaged("unexpected file length"));
         }
         let mut newest: Option<(u64, HeadRecord)> = None;
         let mut newer = None;

@@ -1,9 +1,10 @@
-//! The journal: the truth of a store.
+//! The journal: the authoritative record of a store, from which its index can be rebuilt.
 //!
 //! A journal is an ordered sequence of *entries*. Each has a [`Position`]; positions start at 1 and have no gaps. For
 //! the journal an entry is opaque bytes; [`entry`] defines their layout. Files are on a [`disk`] that tests can
 //! replace. The writer packs consecutive entries into [chunks](ChunkDraft). A chunk has one *section* for each bucket
-//! or domain, so that a bucket can be removed without affecting the data of others.
+//! (a group of ledgers) with entries in it, and one for documents, so that a bucket can be removed without affecting
+//! other data.
 //!
 //! Every chunk contains the chain hash of the previous one, which covers the digests of its sections ([`ChainHash`]).
 //! So the hash at the head verifies the whole history.

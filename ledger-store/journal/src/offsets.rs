@@ -41,13 +41,14 @@ impl Offsets {
 
     /// Returns the offset at which to start the search for the chunk that holds `position`: that of the last listed
     /// chunk that begins at or before it. `None` if there is no such chunk.
-    pub(super) fn before(&self, position: u64) -> Option<u64> {
+    pub(super) fn search_start(&self, position: u64) -> Option<u64> {
         let after = self.noted.partition_point(|(first, _)| *first <= position);
         after.checked_sub(1).map(|at| self.noted[at].1)
     }
 
-    /// Returns position and offset of the last listed chunk at or before `offset`, or of the first one.
-    pub(super) fn at_or_before_offset(&self, offset: u64) -> Option<(u64, u64)> {
+    /// Returns position and offset of the listed chunk at which to start reading so that everything from `offset` on is
+    /// read: the last listed one at or before `offset`. If all are after it, returns the first listed one.
+    pub(super) fn at_or_before_or_first(&self, offset: u64) -> Option<(u64, u64)> {
         let after = self.noted.partition_point(|(_, at)| *at <= offset);
         self.noted.get(after.saturating_sub(1)).copied()
     }
@@ -105,7 +106,8 @@ pub(super) fn decode(body: &[u8], secret: &Secret) -> Result<(u64, Vec<(u64, u64
         return Err(Corrupt { what: "a list of offsets does not match its digest" });
     }
     let before = reader.u64()?;
-    let count = usize::try_from(reader.varint()?).map_err(|_| Corrupt { what: "a number of offsets" })?;
+    let count = usize::try_from(reader.varint()?)
+        .map_err(|_| Corrupt { what: "count of offsets exceeds the address space" })?;
     let mut noted = Vec::with_capacity(count.min(reader.remaining()));
     let mut last = (0_u64, 0_u64);
     for _ in 0..count {
@@ -146,10 +148,10 @@ mod tests {
         }
         assert_eq!(read.newest_frame, written.newest_frame);
         assert_eq!(read.noted, written.noted[..written.stored]);
-        assert_eq!(read.before(1), Some(3512));
-        assert_eq!(read.before(0), None);
+        assert_eq!(read.search_start(1), Some(3512));
+        assert_eq!(read.search_start(0), None);
         for position in 1..390 {
-            let offset = read.before(position).unwrap();
+            let offset = read.search_start(position).unwrap();
             assert!(offset <= 512 + position * 3000 && offset + SPACING_BYTES + 3000 > 512 + position * 3000);
         }
         let (_, body) = &frames[1];

@@ -8,13 +8,13 @@ use crate::disk::BLOCK_BYTES;
 pub struct SegmentOptions {
     /// Size in bytes at which a segment is sealed before the next batch. Bounds how much is read again after a crash.
     pub segment_bytes: u64,
-    /// Memory for the newest chunks, in bytes: direct writes leave nothing in the page cache.
+    /// Bytes of memory for caching the newest chunks, because direct writes bypass the page cache.
     pub cache_bytes: usize,
     /// Number of bytes at the end that are verified when a closed journal is opened.
     pub tail_bytes: usize,
     /// Maximum number of sealed segments that are kept open for reading.
     pub open_sealed: usize,
-    /// Number of bytes of disk space that are prepared at a time at the end of the last segment. At least an eighth of
+    /// Number of bytes that are preallocated at a time at the end of the last segment. At least an eighth of
     /// it is available before a batch is decided, so that a full disk refuses the batch instead of interrupting it.
     pub space_bytes: u64,
 }

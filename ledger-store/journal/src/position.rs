@@ -53,7 +53,7 @@ impl fmt::Debug for Position {
     }
 }
 
-/// The number of the section of a chunk that holds the entries of one bucket or domain.
+/// The number of the section of a chunk that holds the entries of one bucket, or those of the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SectionId(pub u32);
 

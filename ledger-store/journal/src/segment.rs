@@ -258,7 +258,7 @@ impl Segment {
         let from = {
             let slot = self.opened(location)?;
             let open = slot.as_ref().expect("the file was opened above");
-            open.offsets.at_or_before_offset(open.end.saturating_sub(tail_bytes))
+            open.offsets.at_or_before_or_first(open.end.saturating_sub(tail_bytes))
         };
         let (first, _) = from.ok_or_else(|| self.damage(self.header.first, "it does not list its chunks"))?;
         let mut at = Position::new(first).ok_or_else(|| self.damage(self.header.first, "position zero"))?;
@@ -339,7 +339,11 @@ impl Segment {
     fn lookup_start(&self, location: &JournalLocation, at: Position) -> Result<LookupStart, JournalError> {
         let slot = self.opened(location)?;
         let open = slot.as_ref().expect("the file was opened above");
-        Ok(LookupStart { file: open.file.clone(), offset: open.offsets.before(at.get()), end: open.end })
+        Ok(LookupStart {
+            file: open.file.clone(),
+            offset: open.offsets.search_start(at.get()),
+            end: open.end,
+        })
     }
 
     fn frames<'a>(

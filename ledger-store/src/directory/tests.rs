@@ -81,7 +81,7 @@ fn a_directory_with_other_files_is_left_alone() {
 fn with_a_manifest_nothing_is_created() {
     let (disk, _) = store();
     for name in ["SECRET", "journal/00000000000000000001.log"] {
-        let disk = disk.copy();
+        let disk = disk.synced_copy();
         disk.remove(&path().join(name)).unwrap();
         let outcome = open(&disk).map(|directory| append_one(&directory));
         match outcome {

@@ -54,7 +54,7 @@ pub struct DryRun {
 }
 
 impl Committed {
-    /// Creates the answer to a command that records a transaction, decided with
+    /// Converts the receipt of a command that records a transaction. The command must have been submitted with
     /// [`Detail::Entry`](crate::Detail::Entry).
     pub(super) fn of(receipt: Receipt) -> Self {
         let Receipt { log, replayed, entry, .. } = receipt;
@@ -63,7 +63,7 @@ impl Committed {
 }
 
 impl DryRun {
-    /// Creates the answer to a dry run, like [`Committed::of`].
+    /// Converts the receipt of a dry run of such a command, like [`Committed::of`].
     pub(super) fn of(receipt: Receipt) -> Self {
         let (transaction, account_metadata) = recorded(receipt.entry);
         let Transaction { postings, metadata, timestamp, reference, post_commit_volumes, .. } = transaction;
@@ -78,7 +78,7 @@ fn recorded(entry: Option<Box<LogEntry>>) -> (Transaction, Vec<(AccountAddress, 
         LogPayload::SetMetadata { .. }
         | LogPayload::DeleteMetadata { .. }
         | LogPayload::InsertedSchema { .. } => {
-            unreachable!("a key is only answered with a log of the same operation")
+            unreachable!("an idempotency key replays only a log of the same operation")
         }
     }
 }

@@ -80,7 +80,7 @@ impl List<LogKind> {
         self.compare("date", Operator::Lt, to)
     }
 
-    /// Lists the newest first, by id. Dates of recording have the same order.
+    /// Lists the newest first, by id. Recording dates are in the same order.
     pub fn newest_first(mut self) -> Self {
         self.direction = Direction::Descending;
         self

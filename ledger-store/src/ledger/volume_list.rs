@@ -74,7 +74,7 @@ impl ListSpec for VolumeKind {
         (row.account.clone(), row.asset.clone())
     }
 
-    /// Assets have no hyphens, which stand for their slash here.
+    /// Writes the slash of an asset as a hyphen. Assets contain no hyphens.
     fn write_key(&self, (account, asset): &VolumeKey) -> String {
         format!("{account}:{}", asset.as_str().replace('/', "-"))
     }

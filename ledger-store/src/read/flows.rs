@@ -185,11 +185,12 @@ pub(crate) fn now(session: &Session, holding: u32) -> Result<Flows, ReadError> {
         }
     }
     let stored = session.reader.stored_holding(holding)?;
-    let (volumes, ordinal) = stored.ok_or_else(|| missing_in(&session.reader.view.index, "a holding"))?;
+    let (volumes, transaction_count) =
+        stored.ok_or_else(|| missing_in(&session.reader.view.index, "a holding"))?;
     Ok(Flows {
         input: quantity_of(&volumes.input),
         output: quantity_of(&volumes.output),
-        moves: u64::from(ordinal),
+        moves: u64::from(transaction_count),
     })
 }
 

@@ -75,11 +75,11 @@ impl OpenPages {
         ledger: u32,
         holding: u32,
     ) -> Result<Option<(Volumes, u32)>, ReadError> {
-        let volumes_and_ordinal = |stored: &StoredHolding| (stored.volumes.clone(), stored.ordinal);
+        let volumes_and_count = |stored: &StoredHolding| (stored.volumes.clone(), stored.transaction_count);
         find(
             &self.holdings,
             holding / HOLDING_PLACES,
-            || Ok(lookup::stored_holding(index, ledger, holding)?.as_ref().map(volumes_and_ordinal)),
+            || Ok(lookup::stored_holding(index, ledger, holding)?.as_ref().map(volumes_and_count)),
             || {
                 let key = HoldingPage::key(ledger, holding);
                 let page = index.read(tables::HOLDINGS, &key, |page| Ok(HoldingPage::all(page)))?;
@@ -87,7 +87,7 @@ impl OpenPages {
             },
             |page| {
                 let place = page.binary_search_by_key(&(holding % HOLDING_PLACES), |(place, _)| *place);
-                place.ok().map(|at| volumes_and_ordinal(&page[at].1))
+                place.ok().map(|at| volumes_and_count(&page[at].1))
             },
         )
     }

@@ -56,7 +56,7 @@ impl<'s> TransactionSubject<'s> {
             return Ok(transaction);
         }
         let transaction =
-            with(self.session, &self.row, |log, record| self.session.reader.transaction(log, record))?;
+            with_record(self.session, &self.row, |log, record| self.session.reader.transaction(log, record))?;
         Ok(self.recorded.get_or_init(|| transaction))
     }
 
@@ -80,11 +80,11 @@ impl<'s> TransactionSubject<'s> {
             overlay.metadata = Some(document.metadata);
         }
         if transaction_metadata != position {
-            // The ledger lacks only the history of metadata. Whether the transaction was reverted by then is known.
+            // Only the history of metadata is disabled for this ledger. Reverts as of the date are known.
             overlay.reverted = document(position)?.and_then(|document| document.reverted);
         }
         if self.as_of.at.is_some() {
-            // The current date of change, even for a point in time: other servers of this API do the same.
+            // `updated_at` is always the current value, even in point-in-time reads, as in other servers of this API.
             overlay.updated_at = document(u64::MAX)?.map(|document| document.updated_at);
         }
         Ok(self.overlay.get_or_init(|| overlay))
@@ -174,8 +174,8 @@ impl FilterSubject for TransactionSubject<'_> {
     }
 }
 
-/// Passes the entry of a transaction to `then`.
-fn with<T>(
+/// Reads the log entry that recorded a transaction, and passes it to `then`.
+fn with_record<T>(
     session: &Session,
     row: &TransactionRow,
     then: impl FnOnce(&LogRecord<'_>, &TransactionRecord<'_>) -> Result<T, ReadError>,
@@ -215,9 +215,10 @@ pub(crate) fn find(
     if subject.is_visible() { subject.into_view(effective_volumes).map(Some) } else { Ok(None) }
 }
 
-/// Returns the current volumes of a transaction's holdings right after it in effective order.
+/// Returns the volumes that a transaction's holdings have right after it when transactions are ordered by effective
+/// date. Counts all transactions recorded until now.
 fn effective_after(session: &Session, row: &TransactionRow) -> Result<Vec<HoldingVolumes>, ReadError> {
-    let touched = with(session, row, |_, record| session.reader.touched(record))?;
+    let touched = with_record(session, row, |_, record| session.reader.touched(record))?;
     if session.backdated().row_count() == 0 {
         return Ok(touched.into_iter().map(|(_, after)| after).collect());
     }

@@ -1,8 +1,8 @@
 //! The writer's state of a holding, which is one asset in one account.
 //!
-//! It is compact, because the writer keeps all accounts in use in its share of the memory budget. A *backdated*
-//! transaction is backdated or postdated: its effective date differs from the date when the store recorded it. Their
-//! sums are kept apart from the totals, so that volumes by effective date can be computed.
+//! It is compact, because the writer keeps all accounts in use in its share of the memory budget. *Backdated* includes
+//! postdated: the effective date of such a transaction is earlier or later than the date when the store recorded it.
+//! The sums of these transactions are kept apart from the totals, so that volumes by effective date can be computed.
 
 use std::ops::{Deref, DerefMut};
 
@@ -17,15 +17,16 @@ pub(crate) struct HoldingState {
     /// The number of the holding in the ledger.
     pub(crate) holding: u32,
     /// Number of transactions that moved it.
-    pub(crate) ordinal: u32,
+    pub(crate) transaction_count: u32,
     sums: Sums,
 }
 
-/// The totals of all transactions, and the sums of the backdated ones. Sums beyond 64 bits are on the heap.
+/// The totals of all transactions, and the sums of those that are backdated or postdated. Sums beyond 64 bits are on
+/// the heap.
 #[derive(Clone, Debug)]
 enum Sums {
     Small {
-        /// Number of backdated transactions.
+        /// Number of backdated and postdated transactions.
         backdated: u32,
         input: u64,
         output: u64,
@@ -82,18 +83,18 @@ impl Sums {
 impl HoldingState {
     /// Creates the state of a holding that no transaction has moved.
     pub(crate) fn new(asset: u32, holding: u32) -> Self {
-        Self { asset, holding, ordinal: 0, sums: Sums::ZERO }
+        Self { asset, holding, transaction_count: 0, sums: Sums::ZERO }
     }
 
     /// Creates the state of a holding from what the index holds.
     pub(crate) fn stored(
         asset: u32,
         holding: u32,
-        ordinal: u32,
+        transaction_count: u32,
         totals: &Volumes,
         backdated: Option<BackdatedSums>,
     ) -> Self {
-        Self { asset, holding, ordinal, sums: Sums::of(totals, backdated) }
+        Self { asset, holding, transaction_count, sums: Sums::of(totals, backdated) }
     }
 
     /// Returns the input and output of all transactions.
@@ -118,7 +119,7 @@ impl HoldingState {
         }
     }
 
-    /// Returns the sums of its backdated transactions, if there are any.
+    /// Returns the sums of its backdated and postdated transactions, if there are any.
     #[inline]
     pub(crate) fn backdated(&self) -> Option<Box<BackdatedSums>> {
         match &self.sums {
@@ -127,7 +128,8 @@ impl HoldingState {
         }
     }
 
-    /// Adds one backdated transaction with this input and output to the sums. Leaves the totals as they are.
+    /// Adds one backdated or postdated transaction with this input and output to their sums. Leaves the totals as they
+    /// are.
     pub(crate) fn add_backdated(&mut self, input: &Quantity, output: &Quantity) {
         let sums = match self.sums.backdated() {
             None => BackdatedSums { input: input.clone(), output: output.clone(), count: 1 },
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn holdings_stand_where_they_are_put() {
+    fn keeps_holdings_ordered_by_asset() {
         let mut holdings = Holdings::NONE;
         for asset in [5, 3, 9, 4] {
             let at = holdings.partition_point(|have| have.asset < asset);

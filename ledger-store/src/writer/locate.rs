@@ -95,7 +95,13 @@ fn load(
         let found = lookup::stored_holding(&state.index.snapshot, ledger, *holding)?;
         let found = found.ok_or_else(|| missing_in(&state.index.snapshot, "a holding"))?;
         let backdated = found.backdated.map(|sums| *sums);
-        holdings.push(HoldingState::stored(*asset, *holding, found.ordinal, &found.volumes, backdated));
+        holdings.push(HoldingState::stored(
+            *asset,
+            *holding,
+            found.transaction_count,
+            &found.volumes,
+            backdated,
+        ));
     }
     let new = NewState {
         ledger,

@@ -121,7 +121,7 @@ fn move_holding(
             output,
         ));
     }
-    current.ordinal += 1;
+    current.transaction_count += 1;
     current.set_totals(&holding.after);
     rows.history.push(HistoryRow {
         holding: holding_key(ledger, holding.holding),
@@ -129,7 +129,7 @@ fn move_holding(
         input: quantity_of(&holding.after.input),
         output: quantity_of(&holding.after.output),
         backdated: current.backdated(),
-        ordinal: current.ordinal,
+        ordinal: current.transaction_count,
         is_backdated: backdated,
         is_source,
         is_destination,

@@ -107,13 +107,13 @@ pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<WorkCounts, Failure> {
     let rng = Rng::from_seed(seed ^ 0x5eed_0000_0000);
     let mut harness = Harness::new(Workload::new(Rng::from_seed(seed)), rng, settings);
     // This cut comes before the end of most work. Creating a store takes about the first twelve syncs.
-    harness.cut_within(160);
+    harness.cut_within_syncs(160);
     harness.work(STEPS_MAX)?;
     for depth in 0..3 {
         harness.power_on(seed.wrapping_mul(31).wrapping_add(depth));
         if depth < 2 && harness.rng.below(2) == 0 {
             // The power fails again while the store opens, or soon after.
-            harness.cut_within(24);
+            harness.cut_within_syncs(24);
         }
         let now = harness.work.tick();
         if harness.recover(now, STEPS_AFTER)? {

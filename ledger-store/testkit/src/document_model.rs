@@ -1,4 +1,5 @@
-//! The document model: a plain map of the documents that a store must have. Campaigns change both and compare them.
+//! The document model: a plain map of the documents that a store must have. Campaigns apply the same changes to the
+//! store and the model, and compare the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -12,25 +13,26 @@ use ledger_store::{
 use crate::Rng;
 use crate::failure::Failure;
 
-/// A random change of a document, with a claim about the document's current version, which is known only later.
+/// A random change of a document. It names the state that the caller expects of the document relative to the current
+/// version, which is known only when the change is made.
 #[derive(Clone, Debug)]
 pub struct DocumentStep {
     collection: Collection,
     key: Vec<u8>,
-    claim: Claim,
+    expected: ExpectedState,
     action: DocumentAction,
 }
 
-/// The caller's claim about the current state of a document.
+/// The state in which the caller expects a document. The change is refused if the document is in another one.
 #[derive(Clone, Copy, Debug)]
-enum Claim {
-    /// No claim.
-    Nothing,
-    /// The document does not exist.
+enum ExpectedState {
+    /// The caller accepts any state.
+    Any,
+    /// The caller expects that the document does not exist.
     Absent,
-    /// The caller knows the current state: the version of the document, or that it does not exist.
+    /// The caller expects the current state: the version of the document, or that it does not exist.
     Current,
-    /// The document has a version that is not the current one.
+    /// The caller names a version that is not the current one.
     Outdated,
 }
 
@@ -47,11 +49,11 @@ fn collection(number: u32) -> Collection {
 /// Returns a random change.
 pub(crate) fn draft(rng: &mut Rng<'_>) -> DocumentStep {
     let key = vec![rng.below(4) as u8; rng.below(4) as usize];
-    let claim = match rng.below(6) {
-        0 => Claim::Absent,
-        1 => Claim::Outdated,
-        2 => Claim::Nothing,
-        _ => Claim::Current,
+    let expected = match rng.below(6) {
+        0 => ExpectedState::Absent,
+        1 => ExpectedState::Outdated,
+        2 => ExpectedState::Any,
+        _ => ExpectedState::Current,
     };
     let action = if rng.one_in(4) {
         DocumentAction::Delete
@@ -67,7 +69,7 @@ pub(crate) fn draft(rng: &mut Rng<'_>) -> DocumentStep {
         let length = if rng.one_in(8) { 3_000 } else { rng.below(40) };
         DocumentAction::Put { value: vec![rng.below(200) as u8; length as usize], keys }
     };
-    DocumentStep { collection: collection(rng.pick(&COLLECTIONS)), key, claim, action }
+    DocumentStep { collection: collection(rng.pick(&COLLECTIONS)), key, expected, action }
 }
 
 #[derive(Clone, Debug)]
@@ -84,15 +86,15 @@ pub(crate) struct DocumentModel {
 }
 
 impl DocumentModel {
-    /// Turns steps into changes: each claim becomes an expected version.
-    pub(crate) fn changes(&self, steps: &[DocumentStep]) -> Vec<DocumentChange> {
+    /// Converts steps to changes for the store. The expected state of each becomes a version.
+    pub(crate) fn to_changes(&self, steps: &[DocumentStep]) -> Vec<DocumentChange> {
         let change = |step: &DocumentStep| {
             let current = self.kept.get(&(step.collection, step.key.clone())).map(|kept| kept.version);
-            let expected = match (step.claim, current) {
-                (Claim::Nothing, _) => Expected::Anything,
-                (Claim::Absent, _) | (Claim::Current, None) => Expected::Absent,
-                (Claim::Current, Some(version)) => Expected::Version(document_version(version)),
-                (Claim::Outdated, current) => {
+            let expected = match (step.expected, current) {
+                (ExpectedState::Any, _) => Expected::Anything,
+                (ExpectedState::Absent, _) | (ExpectedState::Current, None) => Expected::Absent,
+                (ExpectedState::Current, Some(version)) => Expected::Version(document_version(version)),
+                (ExpectedState::Outdated, current) => {
                     Expected::Version(document_version(current.map_or(1, |version| version - 1)))
                 }
             };
@@ -103,7 +105,7 @@ impl DocumentModel {
     }
 
     /// Applies all changes or none. The first change gets the version `first`, and each later one the next number.
-    pub(crate) fn change(
+    pub(crate) fn apply(
         &mut self,
         changes: &[DocumentChange],
         first: u64,

@@ -163,16 +163,16 @@ impl SoundStore {
                 return Err(error.into());
             }
         }
-        let killed = disk.copy();
+        let killed = disk.synced_copy();
         store.close()?;
         drop(store);
-        let closed = disk.copy();
+        let closed = disk.synced_copy();
         // The power fails after the process was killed. No write is in flight, so everything is durable.
         let cut = killed.after_power_cut(seed);
         Ok(Self {
             disks: [
                 (ShutdownKind::Closed, closed),
-                (ShutdownKind::Killed, killed.copy()),
+                (ShutdownKind::Killed, killed.synced_copy()),
                 (ShutdownKind::PowerCut, cut),
             ],
             oracle,
@@ -184,7 +184,7 @@ impl SoundStore {
     fn flip(&self, rng: &mut Rng<'_>) -> (DamagedFile, ShutdownKind, FlipOutcome) {
         let (left, disk) = rng.pick(&self.disks);
         // A copy keeps the boot id of its disk, so the machine restarts only in a power cut.
-        let disk = disk.copy();
+        let disk = disk.synced_copy();
         let (damaged, path) = choose_file(&disk, rng);
         let mut bytes = disk.bytes(&path).unwrap_or_default();
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);

@@ -21,11 +21,11 @@ pub(crate) struct Settings {
     pub(crate) segment_bytes: u64,
     /// How strictly the store enforces schemas.
     pub(crate) enforcement: Enforcement,
-    /// Ask questions after one step in this many; 0 for never.
+    /// Average number of steps from one question to the next; 0 for no questions.
     pub(crate) asks_one_in: u64,
-    /// Make a read fail that the writer needs, in one step in this many; 0 for never.
+    /// Average number of steps from one failed read of the writer to the next; 0 for none.
     pub(crate) fails_reads_one_in: u64,
-    /// Remove the index before one opening in this many; 0 for never.
+    /// Average number of openings from one removal of the index to the next; 0 for none.
     pub(crate) rebuilds_one_in: u64,
     /// True if syncs of the disk do nothing.
     pub(crate) lying_syncs: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Harness {
     clock: Arc<SetClock>,
     /// The state after all acknowledged steps.
     certain: Oracle,
-    /// The same state after the step whose outcome is unknown.
+    /// The states that the store may have if the last step, whose outcome is unknown, took effect.
     possible: Vec<Oracle>,
 }
 
@@ -97,8 +97,8 @@ impl Harness {
         WorkCounts { counters: self.certain.counters, ..self.done }
     }
 
-    /// Makes the power fail at one of the next `within` syncs.
-    pub(crate) fn cut_within(&mut self, within: u64) {
+    /// Makes the power fail at one of the next `within` syncs of the disk, at random.
+    pub(crate) fn cut_within_syncs(&mut self, within: u64) {
         let cut_at_sync = Some(self.disk.syncs() + 1 + self.rng.below(within));
         let lying_syncs = self.settings.lying_syncs;
         self.disk.set_faults(Faults { cut_at_sync, lying_syncs, ..Faults::default() });
@@ -257,7 +257,10 @@ impl Harness {
                     self.done.unknown_kept += 1;
                 }
                 None if possible.is_empty() => return Err(certain),
-                None => return Err(format!("neither: {certain}, nor any of: {possible:?}").into()),
+                None => {
+                    let differs = "the store has neither the acknowledged state nor a possible one";
+                    return Err(format!("{differs}: {certain}; {possible:?}").into());
+                }
             }
         }
         self.possible.clear();

@@ -57,7 +57,7 @@ pub fn model_run(seed: u64, commands: u64) -> Result<WorkCounts, Failure> {
     let mut cuts = 0;
     while harness.work.commands() < commands {
         if harness.rng.one_in(3) {
-            harness.cut_within(60);
+            harness.cut_within_syncs(60);
         }
         let steps = 20 + harness.rng.below(60);
         harness.work(steps)?;

@@ -143,9 +143,8 @@ impl Oracle {
             Step::Reclaim(stops_after) => reclaim(store, *stops_after),
             Step::Submit(submission) => self.submission(store, submission, now),
             Step::Documents(steps) => {
-                let changes = self.documents.changes(steps);
-                let expected =
-                    self.documents.change(&changes, self.entries + 1).map_err(WriteError::Document);
+                let changes = self.documents.to_changes(steps);
+                let expected = self.documents.apply(&changes, self.entries + 1).map_err(WriteError::Document);
                 self.entries += expected.as_ref().map_or(0, |versions| versions.len() as u64);
                 same(&expected, store.change_documents(changes))
             }

@@ -1,7 +1,7 @@
 //! Random choices that can be repeated.
 
-/// A random number generator whose choices can be repeated. They follow from a seed, or from the bytes of a fuzzer
-/// while it has any.
+/// A random number generator whose choices can be repeated. They are derived from a seed or taken from the input of a
+/// fuzzer, followed by zeros once the input is used up.
 #[derive(Clone, Debug)]
 pub struct Rng<'a> {
     bytes: Option<std::slice::Iter<'a, u8>>,

@@ -62,7 +62,7 @@ pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<WorkCount
     let mut done = WorkCounts::default();
     let mut histories: Vec<History> = vec![History::new(); WRITERS as usize];
     create_ledger(&disk)?;
-    cut_within(&disk, lying_syncs, 120, &mut rng);
+    cut_within_syncs(&disk, lying_syncs, 120, &mut rng);
     let mut submissions = SUBMISSIONS;
     for depth in 0..3 {
         let before = disk.clone();
@@ -80,7 +80,7 @@ pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<WorkCount
         done.cuts += 1;
         submissions = SUBMISSIONS_AFTER;
         if depth == 0 && rng.one_in(2) {
-            cut_within(&disk, lying_syncs, 30, &mut rng);
+            cut_within_syncs(&disk, lying_syncs, 30, &mut rng);
         }
     }
     let store = open(&disk)?;
@@ -103,7 +103,7 @@ fn create_ledger(disk: &SimDisk) -> Result<(), Failure> {
     Ok(store.close()?)
 }
 
-fn cut_within(disk: &SimDisk, lying_syncs: bool, within: u64, rng: &mut Rng<'_>) {
+fn cut_within_syncs(disk: &SimDisk, lying_syncs: bool, within: u64, rng: &mut Rng<'_>) {
     let cut_at_sync = Some(disk.syncs() + 1 + rng.below(within));
     disk.set_faults(Faults { cut_at_sync, lying_syncs, ..Faults::default() });
 }

@@ -28,7 +28,7 @@ impl StoreFixture {
 
     /// Returns a copy of the closed store.
     fn copy(&self) -> Self {
-        Self { disk: self.disk.copy(), ..self.clone() }
+        Self { disk: self.disk.synced_copy(), ..self.clone() }
     }
 
     fn step(&mut self, store: &Store, step: &Step, now: Timestamp) -> Option<WriteError> {

@@ -52,7 +52,7 @@ fn a_kill_after_a_failed_sync_loses_nothing() {
         let (tell, told) = channel();
         let disk = running.disk.clone();
         store.watch_index(move |event| {
-            let _ = tell.send((event.clone(), disk.copy()));
+            let _ = tell.send((event.clone(), disk.synced_copy()));
         });
         running.work(&store, 30);
         let fail_sync = Some(running.disk.syncs() + nth);
@@ -63,7 +63,7 @@ fn a_kill_after_a_failed_sync_loses_nothing() {
             killed += usize::from(matches!(event, IndexEvent::Rebuilding { .. }));
             for seed in 0..4 {
                 let mut found = running.copy();
-                found.disk = disk.copy();
+                found.disk = disk.synced_copy();
                 let store = found.open();
                 assert_eq!(found.oracle.compare(&store), Ok(()), "{event:?}");
                 found.work(&store, 10);

@@ -32,7 +32,7 @@ impl StoreFixture {
     /// Returns the current state on another disk.
     pub(super) fn copy(&self) -> Self {
         Self {
-            disk: self.disk.copy(),
+            disk: self.disk.synced_copy(),
             clock: self.clock.clone(),
             oracle: self.oracle.clone(),
             work: self.work.clone(),

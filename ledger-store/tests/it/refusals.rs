@@ -122,7 +122,7 @@ fn verification_reports_failed_read_as_disk_error() {
     let mut incomplete = 0;
     // Each read in turn is the first one that fails, and all later ones fail as well.
     for nth in 1.. {
-        let disk = closed.copy();
+        let disk = closed.synced_copy();
         let store = open(&disk).expect("the store opens");
         let until = disk.reads() + nth;
         disk.set_faults(Faults { fail_reads_from: Some(until), ..Faults::default() });

@@ -233,11 +233,11 @@ fn removes_deleted_ledgers_and_nothing_else() {
 /// Checks copies of the store, opened as it is and without its index.
 #[track_caller]
 fn check_openings(machine: &Machine, expected: &BTreeMap<LedgerName, Vec<LogEntry>>) {
-    let reopened = machine.on(machine.disk.copy()).open();
+    let reopened = machine.on(machine.disk.synced_copy()).open();
     assert_eq!(reopened.opening().rebuilt, None);
     check_removed(&reopened, expected);
     drop(reopened);
-    let rebuilt = machine.on(machine.disk.copy());
+    let rebuilt = machine.on(machine.disk.synced_copy());
     rebuilt.disk.remove(Path::new(INDEX)).expect("the file exists");
     let rebuilt = rebuilt.open();
     assert!(rebuilt.opening().rebuilt.is_some());
@@ -330,7 +330,7 @@ fn power_cut_during_removal_loses_nothing() {
     drop(store);
     let mut cuts = 0;
     for cut in 1.. {
-        let mut machine = machine.on(machine.disk.copy());
+        let mut machine = machine.on(machine.disk.synced_copy());
         machine
             .disk
             .set_faults(Faults { cut_at_sync: Some(machine.disk.syncs() + cut), ..Faults::default() });
@@ -368,7 +368,7 @@ fn disk_failure_during_reclaim_loses_nothing() {
     drop(store);
     let mut failures = 0;
     for fail in (1..).step_by(5) {
-        let machine = machine.on(machine.disk.copy());
+        let machine = machine.on(machine.disk.synced_copy());
         let store = machine.open();
         let write = machine.disk.writes() + fail;
         machine.disk.set_faults(Faults { fail_write: Some(write), ..Faults::default() });

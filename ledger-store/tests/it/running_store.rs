@@ -41,7 +41,7 @@ impl Running {
 
     pub(crate) fn copy(&self) -> Self {
         Self {
-            disk: self.disk.copy(),
+            disk: self.disk.synced_copy(),
             oracle: self.oracle.clone(),
             clock: self.clock.clone(),
             work: self.work.clone(),

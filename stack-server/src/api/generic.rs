@@ -148,7 +148,7 @@ impl ListRequest {
     }
 }
 
-/// Returns a response with an array that has no wrapper.
+/// Returns a response whose body is a bare JSON array.
 fn array<T>(context: &Context<'_>, rows: &[T], write: impl FnMut(&mut Json, &T)) -> Reply {
     let mut json = context.json();
     json.raw("[").list(rows, write).raw("]");
@@ -186,7 +186,7 @@ struct Transaction {
     currency: String,
 }
 
-/// Converts a payment. Returns `None` if this API has no word for its type or asset.
+/// Converts a payment. Returns `None` if this API cannot express its type or asset.
 fn transaction(payment: Payment) -> Option<Transaction> {
     let kind = match payment.id.kind {
         PaymentType::PayIn => "PAYIN",

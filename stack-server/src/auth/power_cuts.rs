@@ -227,7 +227,7 @@ fn answers_hold_after_a_power_cut_at_every_sync() {
     drop(authority);
     let mut counts = Vec::new();
     for cut in 1.. {
-        let disk = with_keys.copy();
+        let disk = with_keys.synced_copy();
         let authority = open(&disk, &key);
         authority.open().expect("the keys can be opened");
         let mut acknowledged = Acknowledged::default();

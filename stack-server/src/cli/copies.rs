@@ -332,7 +332,7 @@ mod tests {
         let line = Line::read(verb, arguments, false).expect("valid arguments").expect("no help");
         let screen = Screen::default();
         run(verb, &line, &screen.meter(), io::empty(), io::sink()).expect("it succeeds");
-        screen.bars()
+        screen.labels()
     }
 
     #[test]

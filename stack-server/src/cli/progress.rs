@@ -38,8 +38,8 @@ impl Interval {
         Self { last: Instant::now(), length }
     }
 
-    /// Returns whether the interval has passed, and starts the next one if so.
-    pub(crate) fn has_passed(&mut self, now: Instant) -> bool {
+    /// Starts the next interval if this one has passed. Returns whether it has.
+    pub(crate) fn restart_if_passed(&mut self, now: Instant) -> bool {
         let has_passed = now.duration_since(self.last) >= self.length;
         if has_passed {
             self.last = now;
@@ -65,7 +65,7 @@ impl<W: Write> Meter<W> {
 
     /// Shows the progress of work, unless it was shown less than an interval ago.
     pub(crate) fn show(&mut self, work: &str, amount: Completed, now: Instant) {
-        if !self.interval.has_passed(now) {
+        if !self.interval.restart_if_passed(now) {
             return;
         }
         // A failure to show progress must not stop the work.
@@ -224,12 +224,12 @@ impl Screen {
     }
 
     /// Returns the text before each bar, in order and without repetitions.
-    pub(crate) fn bars(&self) -> Vec<String> {
+    pub(crate) fn labels(&self) -> Vec<String> {
         let shown = String::from_utf8(self.0.lock().expect("no panic").clone()).expect("text");
-        let bars = shown.split("\r\x1b[K").filter_map(|line| Some(line.split_once(" [")?.0.to_owned()));
-        let mut bars: Vec<String> = bars.collect();
-        bars.dedup();
-        bars
+        let labels = shown.split("\r\x1b[K").filter_map(|line| Some(line.split_once(" [")?.0.to_owned()));
+        let mut labels: Vec<String> = labels.collect();
+        labels.dedup();
+        labels
     }
 }
 

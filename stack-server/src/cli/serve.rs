@@ -124,7 +124,7 @@ fn watched_progress(bar: Arc<Mutex<Option<SharedMeter>>>) -> ProgressWatcher {
     ProgressWatcher::new(move |progress| {
         if let Some(bar) = bar.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             bar.show_store(&progress);
-        } else if interval.lock().unwrap_or_else(PoisonError::into_inner).has_passed(Instant::now()) {
+        } else if interval.lock().unwrap_or_else(PoisonError::into_inner).restart_if_passed(Instant::now()) {
             let fields: [(&str, &dyn Display); 3] =
                 [("work", &progress.work.text()), ("done", &progress.done), ("total", &progress.total)];
             log::event(Level::Info, "progress", &fields);

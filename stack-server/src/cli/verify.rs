@@ -103,6 +103,6 @@ mod tests {
         let screen = Screen::default();
         let report = open_and_verify(&home.path().join("data"), None, &screen.meter()).expect("it verifies");
         assert!(report.is_clean());
-        assert_eq!(screen.bars(), ["recovering", "reading the journal", "replaying the journal"]);
+        assert_eq!(screen.labels(), ["recovering", "reading the journal", "replaying the journal"]);
     }
 }

@@ -11,14 +11,14 @@ use std::time::Duration;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::time::Sleep;
 
-/// Limits how much of a response the kernel takes before it has sent it. The connections that the listener accepts inherit
-/// the limit. If the system refuses it, the kernel takes more.
+/// Limits how many unsent bytes the kernel buffers for each connection (`TCP_NOTSENT_LOWAT`). The connections that the
+/// listener accepts inherit the limit. If the system refuses it, the kernel buffers more.
 #[cfg(target_os = "linux")]
 pub(crate) fn limit_unsent(listener: &TcpListener) {
     let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(crate::limits::UNSENT_BYTES_MAX);
 }
 
-/// Does nothing: only Linux has this limit for sure.
+/// Does nothing: only Linux is known to support this limit.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn limit_unsent(_listener: &TcpListener) {}
 
@@ -45,8 +45,8 @@ pub(crate) struct ClientTimeouts {
     /// Maximum time from the first byte of a request head to its last. For the first head the time starts with the
     /// connection.
     pub(crate) head: Duration,
-    /// Maximum time that a write waits for the client to read, and the number of bytes that a client with a backlog takes
-    /// at least within this time.
+    /// Maximum time that a write waits for the client to read, and the minimum number of bytes that a client with a
+    /// backlog must take within that time.
     pub(crate) write: Duration,
     pub(crate) write_bytes: usize,
 }

@@ -60,7 +60,7 @@ pub(crate) fn is_written(level: Level) -> bool {
 
 /// Writes one line to standard error: the time, the level and the name of the event, then the fields.
 ///
-/// Values may come from clients. Characters that could change the reading or the display of a line are escaped, and
+/// Values may come from clients. Characters that could break the parsing or the display of a line are escaped, and
 /// long values are truncated.
 pub fn event(level: Level, name: &str, fields: &[(&str, &dyn Display)]) {
     if !is_written(level) {

@@ -77,7 +77,7 @@ pub(crate) fn all(snapshot: &Snapshot) -> Result<Vec<Installation>, ReadError> {
     Ok(found.into_iter().map(|found| found.value).collect())
 }
 
-/// Returns the installations of a provider, oldest first.
+/// Returns the installations of a provider, oldest first, except those that are being removed.
 pub(crate) fn of_provider(snapshot: &Snapshot, provider: &str) -> Result<Vec<Installation>, ReadError> {
     let mut found = all(snapshot)?;
     found.retain(|found| !found.is_being_removed && *found.id.provider == *provider);

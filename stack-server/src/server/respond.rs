@@ -37,7 +37,7 @@ pub(crate) struct Connection<'a> {
     pub(crate) peer: IpAddr,
     /// The last valid token on this connection.
     pub(crate) last_token: &'a LastToken,
-    /// The thread on which it should be.
+    /// Chooses the thread that serves this connection.
     pub(crate) placement: &'a Placement,
 }
 
@@ -88,7 +88,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
     let mut routed = async || -> Result<Reply, ApiError> {
         request::check_head(&parts)?;
         let segments = segments(app, &parts)?;
-        let found = routing::find(parts.method.as_str(), &segments, parts_of(app));
+        let found = routing::find(parts.method.as_str(), &segments, enabled_parts(app));
         if let Match::Found { route, profile: of_mount, .. } = &found {
             (profile, found_route) = (app.settings().profile.unwrap_or(*of_mount), Some(*route));
         }
@@ -123,8 +123,9 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
         let work = if is_large { Some(app.memory().request(body.bytes.len()).await?) } else { None };
         let admitted = Admitted { app, profile, peer, token, body: body.bytes.clone(), stream };
         if body.bytes.len() > INLINE_BODY_BYTES_MAX {
-            // Box the future, because it would make the future of every request as large.
-            let handling = run_on_large_thread(placement, route, admitted, body, work, parts.clone());
+            // Box this future: inline, it would enlarge the future of every request.
+            let head = parts.clone();
+            let handling = run_on_thread_for_large_requests(placement, route, admitted, body, work, head);
             return Box::pin(handling).await;
         }
         operate(route.operation, &admitted.context(&parts, variables)).await
@@ -132,7 +133,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
     let answered = routed().await;
     let refuse = |error: ApiError| refusal(found_route, profile, &error);
     let mut reply = answered.unwrap_or_else(refuse);
-    if let Err(error) = hold_answer(app, &mut reply, changes_nothing).await {
+    if let Err(error) = reserve_reply_memory(app, &mut reply, changes_nothing).await {
         reply = refuse(error);
     }
     if let Some(unread) = incoming {
@@ -181,7 +182,7 @@ fn refusal(route: Option<&Route>, profile: Profile, error: &ApiError) -> Reply {
 }
 
 /// Returns the optional parts of the API that are enabled.
-fn parts_of(app: &App) -> EnabledParts {
+fn enabled_parts(app: &App) -> EnabledParts {
     EnabledParts {
         exporters: app.settings().experimental_exporters,
         authorization: app.authority().is_some(),
@@ -218,7 +219,7 @@ impl<'a> Admitted<'a> {
 
 /// Handles a request with a large body on the thread for large requests. If the client disconnects, the request
 /// continues and keeps its memory.
-async fn run_on_large_thread(
+async fn run_on_thread_for_large_requests(
     placement: &Placement,
     route: &'static Route,
     admitted: Admitted<'_>,
@@ -232,9 +233,9 @@ async fn run_on_large_thread(
     let handling = async move {
         let _memory = (read, work);
         let segments = segments(&app, &head)?;
-        let found = routing::find(head.method.as_str(), &segments, parts_of(&app));
+        let found = routing::find(head.method.as_str(), &segments, enabled_parts(&app));
         let Match::Found { variables, .. } = found else {
-            return Err(ApiError::fault("a route was found only once"));
+            return Err(ApiError::fault("the route matched earlier no longer matches"));
         };
         let admitted = Admitted { app: &app, profile, peer, token, body, stream };
         let context = admitted.context(&head, variables);
@@ -250,7 +251,7 @@ async fn run_on_large_thread(
 /// # Errors
 ///
 /// 503 if there is not enough memory.
-async fn hold_answer(app: &App, reply: &mut Reply, changes_nothing: bool) -> Result<(), ApiError> {
+async fn reserve_reply_memory(app: &App, reply: &mut Reply, changes_nothing: bool) -> Result<(), ApiError> {
     let bytes = reply.body().len();
     if bytes > UNCOUNTED_BYTES_MAX {
         let memory = app.memory();

@@ -26,7 +26,9 @@ impl Row for Sample<'_> {
     }
 }
 
-/// Parses bytes as a filter of each list. The filter is refused, or it accepts rows according to its operators.
+/// Parses bytes as a filter of each list. For each list that takes the filter, checks that white space around it
+/// changes nothing, `$not` inverts it, and `$and` and `$or` with a neutral operand change nothing. A filter that
+/// requires a reference accepts no other reference, and one that matches nothing accepts no row.
 ///
 /// # Panics
 ///
@@ -44,7 +46,7 @@ pub fn payment_filter_laws(data: &[u8]) {
 fn laws(filter: &Filter, text: &str, keys: Keys) {
     assert_eq!(Filter::parse(&format!(" {text}\n"), keys).ok().as_ref(), Some(filter), "{text}");
     let wanted = filter.required_text("reference").map(str::to_owned);
-    // The filter inside another one may exceed the maximum depth.
+    // Wrapping the filter may exceed the depth limit. `around` then returns `None`, and its check is skipped.
     let around = |begin: &str, end: &str| Filter::parse(&format!("{begin}{text}{end}"), keys).ok();
     let [not, both, either] =
         [around("{\"$not\":", "}"), around("{\"$and\":[{},", "]}"), around("{\"$or\":[{\"$not\":{}},", "]}")];

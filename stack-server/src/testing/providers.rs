@@ -19,38 +19,40 @@ use crate::payments::enumerations::InitiationType;
 use crate::payments::ids::ConnectorId;
 use crate::uuid::Uuid;
 
-/// The tasks of all connectors and their payments, as pairs of the provider and the task's descriptor.
-const TASKS: [(&str, &str); 29] = [
-    ("STRIPE", r#"{"name":"Fetch accounts from client"}"#),
-    ("STRIPE", r#"{"name":"Fetch payments from client"}"#),
-    ("STRIPE", r#"{"name":"Fetch transactions for a specific connected account","account":"acct_1"}"#),
-    ("STRIPE", r#"{"name":"Fetch balance for the root account"}"#),
-    ("STRIPE", r#"{"name":"Fetch balance for a specific connected account","account":"acct_1"}"#),
-    ("STRIPE", r#"{"name":"Fetch external account for a specific connected account","account":"acct_1"}"#),
-    ("GENERIC", r#"{"key":"fetch-accounts"}"#),
-    ("GENERIC", r#"{"key":"fetch-beneficiaries"}"#),
-    ("GENERIC", r#"{"key":"fetch-transactions"}"#),
-    ("GENERIC", r#"{"key":"fetch-balances","accountID":"a"}"#),
-    ("WISE", r#"{"key":"fetch-profiles"}"#),
-    ("WISE", r#"{"key":"fetch-balances","profileID":"1"}"#),
-    ("WISE", r#"{"key":"fetch-recipient-accounts","profileID":"1"}"#),
-    ("WISE", r#"{"key":"fetch-transfers","profileID":"1"}"#),
-    ("MODULR", r#"{"key":"fetch-accounts"}"#),
-    ("MODULR", r#"{"key":"fetch-beneficiaries"}"#),
-    ("MODULR", r#"{"key":"fetch-transactions","accountID":"A1"}"#),
-    ("CURRENCY-CLOUD", r#"{"key":"fetch-accounts"}"#),
-    ("CURRENCY-CLOUD", r#"{"key":"fetch-beneficiaries"}"#),
-    ("CURRENCY-CLOUD", r#"{"key":"fetch-balances"}"#),
-    ("CURRENCY-CLOUD", r#"{"key":"fetch-transactions"}"#),
-    ("BANKING-CIRCLE", r#"{"key":"fetch-accounts"}"#),
-    ("BANKING-CIRCLE", r#"{"key":"fetch-payments"}"#),
-    ("DUMMY-PAY", r#"{"key":"ingest","fileName":"x.json"}"#),
-    // An empty descriptor stands for a payment instead of a task.
-    ("STRIPE", ""),
-    ("WISE", ""),
-    ("MODULR", ""),
-    ("CURRENCY-CLOUD", ""),
-    ("BANKING-CIRCLE", ""),
+/// Calls of connectors: each has the provider, and the descriptor of the task to poll, or `None` to make a payment.
+const CALLS: [(&str, Option<&str>); 29] = [
+    ("STRIPE", Some(r#"{"name":"Fetch accounts from client"}"#)),
+    ("STRIPE", Some(r#"{"name":"Fetch payments from client"}"#)),
+    ("STRIPE", Some(r#"{"name":"Fetch transactions for a specific connected account","account":"acct_1"}"#)),
+    ("STRIPE", Some(r#"{"name":"Fetch balance for the root account"}"#)),
+    ("STRIPE", Some(r#"{"name":"Fetch balance for a specific connected account","account":"acct_1"}"#)),
+    (
+        "STRIPE",
+        Some(r#"{"name":"Fetch external account for a specific connected account","account":"acct_1"}"#),
+    ),
+    ("GENERIC", Some(r#"{"key":"fetch-accounts"}"#)),
+    ("GENERIC", Some(r#"{"key":"fetch-beneficiaries"}"#)),
+    ("GENERIC", Some(r#"{"key":"fetch-transactions"}"#)),
+    ("GENERIC", Some(r#"{"key":"fetch-balances","accountID":"a"}"#)),
+    ("WISE", Some(r#"{"key":"fetch-profiles"}"#)),
+    ("WISE", Some(r#"{"key":"fetch-balances","profileID":"1"}"#)),
+    ("WISE", Some(r#"{"key":"fetch-recipient-accounts","profileID":"1"}"#)),
+    ("WISE", Some(r#"{"key":"fetch-transfers","profileID":"1"}"#)),
+    ("MODULR", Some(r#"{"key":"fetch-accounts"}"#)),
+    ("MODULR", Some(r#"{"key":"fetch-beneficiaries"}"#)),
+    ("MODULR", Some(r#"{"key":"fetch-transactions","accountID":"A1"}"#)),
+    ("CURRENCY-CLOUD", Some(r#"{"key":"fetch-accounts"}"#)),
+    ("CURRENCY-CLOUD", Some(r#"{"key":"fetch-beneficiaries"}"#)),
+    ("CURRENCY-CLOUD", Some(r#"{"key":"fetch-balances"}"#)),
+    ("CURRENCY-CLOUD", Some(r#"{"key":"fetch-transactions"}"#)),
+    ("BANKING-CIRCLE", Some(r#"{"key":"fetch-accounts"}"#)),
+    ("BANKING-CIRCLE", Some(r#"{"key":"fetch-payments"}"#)),
+    ("DUMMY-PAY", Some(r#"{"key":"ingest","fileName":"x.json"}"#)),
+    ("STRIPE", None),
+    ("WISE", None),
+    ("MODULR", None),
+    ("CURRENCY-CLOUD", None),
+    ("BANKING-CIRCLE", None),
 ];
 
 /// Connectors whose provider sends the same response to every request.
@@ -97,21 +99,21 @@ impl Providers {
         Self { connectors, answer, file: folder.join("x.json"), runtime }
     }
 
-    /// Runs a task once, or makes a payment. The number selects which. The provider sends `answer` as the response to
-    /// every request.
+    /// Calls a connector: polls a task once, or makes a payment. The number selects which. The provider sends `answer`
+    /// as the response to every request.
     ///
     /// # Panics
     ///
     /// Panics if the resulting page is much larger than the response.
-    pub fn poll(&self, task: u8, state: &str, answer: &[u8]) {
-        let (provider, descriptor) = TASKS[usize::from(task) % TASKS.len()];
+    pub fn call(&self, number: u8, state: &str, answer: &[u8]) {
+        let (provider, descriptor) = CALLS[usize::from(number) % CALLS.len()];
         answer.clone_into(&mut self.answer.lock().unwrap_or_else(PoisonError::into_inner));
         let connector = &self.connectors[provider];
-        if descriptor.is_empty() {
+        let Some(descriptor) = descriptor else {
             // The result does not matter, only that the connector does not panic.
             let _ = self.runtime.block_on(connector.pay(&order()));
             return;
-        }
+        };
         if provider == "DUMMY-PAY" {
             std::fs::write(&self.file, answer).expect("the folder is new and belongs to this process");
         }
@@ -122,7 +124,7 @@ impl Providers {
             now: Timestamp::from_micros(1_700_000_000_000_000),
         };
         if let Ok(page) = self.runtime.block_on(connector.poll(&context)) {
-            let (held, sent) = (extent(&page), answer.len());
+            let (held, sent) = (approximate_bytes(&page), answer.len());
             // A page contains each record in its raw form and again in fields, hence the factor. New tasks and empty
             // fields take space whatever the size of the response, hence the constant.
             assert!(held <= 64 * sent + 4_096, "{provider} {descriptor}: {sent} bytes became {held}");
@@ -130,8 +132,8 @@ impl Providers {
     }
 }
 
-/// Returns the size of a page: the bytes of its texts, plus the number of its rows and tasks.
-fn extent(page: &Page) -> usize {
+/// Returns about how many bytes a page holds: the lengths of its texts, plus one for each of its rows.
+fn approximate_bytes(page: &Page) -> usize {
     let batch = &page.batch;
     let texts =
         |metadata: &Metadata| metadata.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
@@ -171,14 +173,14 @@ fn serve(answer: Arc<Mutex<Vec<u8>>>) -> String {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let answer = answer.clone();
-            std::thread::spawn(move || exchange(&stream, &answer));
+            std::thread::spawn(move || serve_connection(&stream, &answer));
         }
     });
     format!("http://{address}")
 }
 
 /// Responds to the requests of a connection until it ends.
-fn exchange(stream: &TcpStream, answer: &Mutex<Vec<u8>>) -> Option<()> {
+fn serve_connection(stream: &TcpStream, answer: &Mutex<Vec<u8>>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     loop {
         let (mut length, mut is_login, mut line) = (0, false, String::new());

@@ -11,8 +11,8 @@ use crate::span::Span;
 use crate::tree::{self, Call, Expr, Sign};
 use crate::types::{Action, Function, Signature, Type};
 
-/// Result of checking an expression. A wrong expression has a vaguer type than its own, so that it causes no
-/// further findings.
+/// Result of checking an expression. An ill-typed expression gets the unknown type, so that it causes no follow-up
+/// diagnostics.
 #[derive(Clone, Copy)]
 pub(super) struct CheckedExpr {
     pub(super) id: ExprId,
@@ -20,7 +20,7 @@ pub(super) struct CheckedExpr {
 }
 
 impl CheckedExpr {
-    /// Widens the type after a finding was reported, so that it is reported only once.
+    /// Sets the type to unknown after a diagnostic was reported, so that no other one follows from the same mistake.
     fn refused(self) -> Self {
         Self { typed: Typed::UNKNOWN, ..self }
     }

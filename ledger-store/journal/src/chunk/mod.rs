@@ -1,4 +1,4 @@
-//! Chunks: consecutive entries under one digest, with one section for each bucket or domain.
+//! Chunks: consecutive entries under one digest, with one section for each bucket and one for documents.
 //!
 //! The module `layout` defines the encoding.
 
@@ -83,7 +83,7 @@ impl fmt::Debug for SectionBytes {
     }
 }
 
-/// The content of a chunk for one bucket or domain.
+/// The content of a chunk for one bucket, or for the documents.
 #[derive(Clone, Debug)]
 pub enum Section {
     /// The bytes that were appended.

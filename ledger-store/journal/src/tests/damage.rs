@@ -13,7 +13,7 @@ fn closed_journal() -> (SimDisk, Vec<ChunkDraft>) {
     journal.close().unwrap();
     drop(journal);
     assert!(sealed_segments(&disk).len() >= 2);
-    (disk.copy(), all)
+    (disk.synced_copy(), all)
 }
 
 /// The same for a journal whose process was killed.
@@ -21,7 +21,7 @@ fn killed_journal() -> (SimDisk, Vec<ChunkDraft>) {
     let disk = new_disk();
     let journal = open(&disk).unwrap();
     let all = fill(&journal, 16);
-    (disk.copy(), all)
+    (disk.synced_copy(), all)
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_missing_segment_is_named() {
     let (killed, _) = killed_journal();
     for (disk, gone) in segments(&disk).into_iter().flat_map(|path| [(&disk, path.clone()), (&killed, path)])
     {
-        let disk = disk.copy();
+        let disk = disk.synced_copy();
         disk.remove(&gone).unwrap();
         match open(&disk).unwrap_err() {
             JournalError::Missing { path, first } => {
@@ -74,7 +74,7 @@ fn a_foreign_file_is_named_and_left() {
 fn a_file_without_bytes_is_damage_and_not_new() {
     let (disk, _) = closed_journal();
     for emptied in segments(&disk) {
-        let disk = disk.copy();
+        let disk = disk.synced_copy();
         disk.set_bytes(&emptied, Vec::new()).unwrap();
         match open(&disk).unwrap_err() {
             JournalError::ZeroLength { path } => assert_eq!(path, emptied),
@@ -141,7 +141,7 @@ fn a_chunk_of_another_history_is_noticed() {
             journal.make_room().unwrap();
             journal.append(drafts[0].first, &drafts).unwrap();
         }
-        disk.copy()
+        disk.synced_copy()
     };
     let path = path_of(&dir(), Position::FIRST);
     let other = written(1, 1).bytes(&path).unwrap();
@@ -182,7 +182,7 @@ fn damaged_bytes_are_never_served() {
             let used = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
             for step in 0..400 {
                 let offset = (step * 1237 + i * 331) % used;
-                let disk = disk.copy();
+                let disk = disk.synced_copy();
                 let mut changed = bytes.clone();
                 changed[offset] ^= 1 << (step % 8);
                 disk.set_bytes(path, changed).unwrap();
@@ -200,7 +200,7 @@ fn damage_of_one_record_of_the_mark_is_harmless() {
         let path = dir().join(HEAD_FILE);
         let bytes = disk.bytes(&path).unwrap();
         for offset in (0..106).chain(4096..4096 + 106) {
-            let disk = disk.copy();
+            let disk = disk.synced_copy();
             let mut changed = bytes.clone();
             changed[offset] ^= 4;
             disk.set_bytes(&path, changed).unwrap();
@@ -220,7 +220,7 @@ fn every_flipped_bit_of_a_stored_chunk_is_noticed() {
     let written = draft(1, 2, 150);
     journal.append(Position::FIRST, std::slice::from_ref(&written)).unwrap();
     drop(journal);
-    let disk = disk.copy();
+    let disk = disk.synced_copy();
     let path = path_of(&dir(), Position::FIRST);
     let mut stored = Vec::new();
     let genesis = ChainHash::genesis(identity().store);
@@ -228,7 +228,7 @@ fn every_flipped_bit_of_a_stored_chunk_is_noticed() {
     let bytes = disk.bytes(&path).unwrap();
     let start = bytes.windows(stored.len()).position(|window| window == stored).unwrap();
     for bit in (0..stored.len() * 8).step_by(5) {
-        let disk = disk.copy();
+        let disk = disk.synced_copy();
         let mut changed = bytes.clone();
         changed[start + bit / 8] ^= 1 << (bit % 8);
         disk.set_bytes(&path, changed).unwrap();
@@ -248,7 +248,7 @@ fn truncation_is_noticed() {
             let bytes = disk.bytes(&path).unwrap();
             let used = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
             for percent in 0..100 {
-                let disk = disk.copy();
+                let disk = disk.synced_copy();
                 disk.set_bytes(&path, bytes[..used * percent / 100].to_vec()).unwrap();
                 open_and_compare(&disk, &all).unwrap_err();
             }
@@ -262,7 +262,7 @@ fn bytes_behind_a_closed_journal_are_noticed() {
     let last = segments(&disk).pop().unwrap();
     let bytes = disk.bytes(&last).unwrap();
     for longer in [vec![0; 1], vec![0; 4096], vec![7; 100]] {
-        let disk = disk.copy();
+        let disk = disk.synced_copy();
         disk.set_bytes(&last, [&bytes[..], &longer].concat()).unwrap();
         open_and_compare(&disk, &all).unwrap_err();
     }
@@ -277,13 +277,13 @@ fn an_older_journal_is_not_taken_for_the_whole() {
     let disk = new_disk();
     let journal = open(&disk).unwrap();
     fill(&journal, 3);
-    let before = disk.copy();
+    let before = disk.synced_copy();
     let all = fill(&journal, 1);
     assert!(!all.is_empty());
     drop(journal);
     // Combine an older version of the segment with the current `HEAD`, on the same boot and after a power cut.
     let path = segments(&disk).pop().unwrap();
-    for disk in [disk.copy(), disk.after_power_cut(0)] {
+    for disk in [disk.synced_copy(), disk.after_power_cut(0)] {
         disk.set_bytes(&path, before.bytes(&path).unwrap()).unwrap();
         match open(&disk).map(|_| ()) {
             Err(JournalError::Damaged { path: named, .. }) => assert_eq!(named, path),
@@ -300,7 +300,7 @@ fn a_seal_that_does_not_verify_is_noticed() {
     for path in sealed_segments(&disk) {
         let bytes = disk.bytes(&path).unwrap();
         for from_end in 1..=96 {
-            let disk = disk.copy();
+            let disk = disk.synced_copy();
             let mut changed = bytes.clone();
             changed[bytes.len() - from_end] ^= 1;
             disk.set_bytes(&path, changed).unwrap();
@@ -316,7 +316,7 @@ fn doubled_and_swapped_segments_are_refused() {
     let before: Vec<_> = all.iter().map(|path| disk.bytes(path).unwrap()).collect();
     // Store the segment under the name of another one.
     for (path, of) in [(&all[1], &before[0]), (&all[0], &before[1]), (all.last().unwrap(), &before[1])] {
-        let disk = disk.copy();
+        let disk = disk.synced_copy();
         disk.set_bytes(path, of.clone()).unwrap();
         match open(&disk).unwrap_err() {
             JournalError::Damaged { path: named, .. } => assert_eq!(named, *path),
@@ -337,7 +337,7 @@ fn doubled_and_swapped_segments_are_refused() {
 fn refuses_a_segment_of_a_newer_format() {
     let (disk, _) = closed_journal();
     for path in segments(&disk) {
-        let disk = disk.copy();
+        let disk = disk.synced_copy();
         let mut bytes = disk.bytes(&path).unwrap();
         bytes[16] = 2;
         disk.set_bytes(&path, bytes.clone()).unwrap();

@@ -151,7 +151,7 @@ fn power_cuts(lying_syncs: bool, appends: u64, seeds: u64) -> Result<u64, Failur
         for seed in 0..seeds {
             let found = disk.after_power_cut(cut * 1000 + seed);
             let context = format!("sync {cut}, seed {seed}");
-            let second = found.copy();
+            let second = found.synced_copy();
             check_survivor(&found, &acknowledged, &pending, &context)?;
             cuts += 1;
             // The second cut happens while the opening repairs the effects of the first.

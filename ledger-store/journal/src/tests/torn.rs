@@ -124,16 +124,16 @@ fn refuses_any_flipped_bit_of_the_last_write() {
 #[test]
 fn never_drops_acknowledged_bytes() {
     let write = last_write(true);
-    for disk in [write.disk.copy(), write.disk.after_power_cut(4)] {
+    for disk in [write.disk.synced_copy(), write.disk.after_power_cut(4)] {
         let is_same_boot = disk.boot_id() == write.disk.boot_id();
         // A power cut may remove the newest `HEAD`, which was not synced.
         if !is_same_boot && acknowledged_end(&disk) < write.end as u64 {
             continue;
         }
-        let whole = disk.copy();
+        let whole = disk.synced_copy();
         assert_eq!(contents(&open_large(&whole).unwrap()), write.all);
         for from in [write.start, write.start + HEADER_BYTES, write.end - 300] {
-            let disk = changed(&disk.copy(), |bytes| bytes[from..write.end].fill(0));
+            let disk = changed(&disk.synced_copy(), |bytes| bytes[from..write.end].fill(0));
             assert!(matches!(open_large(&disk).unwrap_err(), JournalError::Damaged { .. }));
         }
     }
@@ -143,7 +143,7 @@ fn never_drops_acknowledged_bytes() {
 fn a_write_cut_off_by_a_kill_was_never_acknowledged() {
     let write = last_write(false);
     for until in write.start..write.end {
-        let disk = changed(&write.disk.copy(), |bytes| bytes[until..write.end].fill(0));
+        let disk = changed(&write.disk.synced_copy(), |bytes| bytes[until..write.end].fill(0));
         let journal = open_large(&disk).unwrap();
         assert_eq!(contents(&journal), write.before, "cut at {until}");
         if let Some(dropped) = journal.dropped() {
@@ -151,7 +151,7 @@ fn a_write_cut_off_by_a_kill_was_never_acknowledged() {
         }
     }
     // A complete write counts: its outcome was unknown.
-    assert_eq!(contents(&open_large(&write.disk.copy()).unwrap()), write.all);
+    assert_eq!(contents(&open_large(&write.disk.synced_copy()).unwrap()), write.all);
 }
 
 #[test]

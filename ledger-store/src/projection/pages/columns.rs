@@ -14,7 +14,7 @@ pub(super) const COLUMNS: usize = 5;
 /// Indexes of the columns, in the order in which they are stored.
 pub(super) const ACCOUNT: usize = 0;
 pub(super) const ASSET: usize = 1;
-pub(super) const ORDINAL: usize = 2;
+pub(super) const TRANSACTION_COUNT: usize = 2;
 pub(super) const INPUT: usize = 3;
 pub(super) const OUTPUT: usize = 4;
 /// Maximum width of the numbers of each column, in bytes.
@@ -28,8 +28,11 @@ pub(super) type Columns = [[u64; HOLDING_PLACES as usize]; COLUMNS];
 
 /// Encodes the head and the columns of a page.
 pub(super) fn pack(mut columns: Box<Columns>) -> Vec<u8> {
-    let count = columns[ORDINAL].iter().rposition(|ordinal| *ordinal > 0).map_or(0, |last| last + 1);
-    let is_present = columns[ORDINAL].map(|ordinal| ordinal > 0);
+    let count = columns[TRANSACTION_COUNT]
+        .iter()
+        .rposition(|transactions| *transactions > 0)
+        .map_or(0, |last| last + 1);
+    let is_present = columns[TRANSACTION_COUNT].map(|transactions| transactions > 0);
     let present = columns[ACCOUNT][..count].iter().zip(is_present).filter(|(_, is_present)| *is_present);
     let least = present.map(|(account, _)| *account).min().unwrap_or(0);
     for (account, is_present) in columns[ACCOUNT][..count].iter_mut().zip(is_present) {
@@ -127,7 +130,7 @@ impl<'a> Packed<'a> {
             column += self.count * width;
         }
         numbers[ACCOUNT] += u64::from(self.least);
-        if numbers[ORDINAL] > 0 && numbers[ACCOUNT] > u64::from(u32::MAX) {
+        if numbers[TRANSACTION_COUNT] > 0 && numbers[ACCOUNT] > u64::from(u32::MAX) {
             return Err(CORRUPT);
         }
         Ok(numbers)
@@ -143,7 +146,7 @@ impl<'a> Packed<'a> {
         }
         let mut accounts = 0;
         for place in 0..self.count {
-            if columns[ORDINAL][place] == 0 {
+            if columns[TRANSACTION_COUNT][place] == 0 {
                 for column in columns.iter_mut() {
                     column[place] = 0;
                 }

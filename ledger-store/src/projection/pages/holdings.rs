@@ -11,7 +11,7 @@ use ledger_index::{BackdatedSums, Quantity};
 use ledger_journal::entry::{put_amount, read_amount};
 
 use super::columns::{
-    ACCOUNT, ASSET, COLUMNS, CORRUPT, Columns, HOLDING_PLACES, INPUT, ORDINAL, OUTPUT, Packed, pack,
+    ACCOUNT, ASSET, COLUMNS, CORRUPT, Columns, HOLDING_PLACES, INPUT, OUTPUT, Packed, TRANSACTION_COUNT, pack,
 };
 use super::page_key;
 use crate::quantity::amount_of;
@@ -27,7 +27,7 @@ pub(crate) struct StoredHolding {
     /// Number of the holding's asset.
     pub(crate) asset: u32,
     /// Number of transactions that touched it.
-    pub(crate) ordinal: u32,
+    pub(crate) transaction_count: u32,
     /// Total volumes.
     pub(crate) volumes: Volumes,
     /// Sums over its backdated transactions.
@@ -104,18 +104,19 @@ impl HoldingPage {
     pub(crate) fn identity(&self, number: u32) -> Option<(u32, u32)> {
         let place = (number % HOLDING_PLACES) as usize;
         let number = |column: usize| self.columns[column][place] as u32;
-        (number(ORDINAL) > 0).then(|| (number(ACCOUNT), number(ASSET)))
+        (number(TRANSACTION_COUNT) > 0).then(|| (number(ACCOUNT), number(ASSET)))
     }
 
     /// Sets the current state of a holding.
     pub(crate) fn put(&mut self, number: u32, holding: CurrentHolding<'_>) {
-        let CurrentHolding { account, asset, ordinal, input, output, backdated } = holding;
+        let CurrentHolding { account, asset, transaction_count, input, output, backdated } = holding;
         let place = (number % HOLDING_PLACES) as u8;
         let (small_input, small_output, large) = match (input.as_u64(), output.as_u64()) {
             (Some(input), Some(output)) => (input, output, None),
             _ => (0, 0, Some(Volumes { input: amount_of(input), output: amount_of(output) })),
         };
-        let numbers = [u64::from(account), u64::from(asset), u64::from(ordinal), small_input, small_output];
+        let numbers =
+            [u64::from(account), u64::from(asset), u64::from(transaction_count), small_input, small_output];
         for (column, number) in self.columns.iter_mut().zip(numbers) {
             column[usize::from(place)] = number;
         }
@@ -138,7 +139,7 @@ pub(crate) struct CurrentHolding<'a> {
     pub(crate) account: u32,
     pub(crate) asset: u32,
     /// Number of transactions that have moved the holding.
-    pub(crate) ordinal: u32,
+    pub(crate) transaction_count: u32,
     pub(crate) input: &'a Quantity,
     pub(crate) output: &'a Quantity,
     /// Sums of the backdated transactions, if there are any.
@@ -149,11 +150,18 @@ pub(crate) struct CurrentHolding<'a> {
 fn holding_of(numbers: [u64; COLUMNS]) -> Option<StoredHolding> {
     let volumes = Volumes { input: numbers[INPUT].into(), output: numbers[OUTPUT].into() };
     // The columns of these numbers are at most four bytes wide.
-    let [account, asset, ordinal] = [ACCOUNT, ASSET, ORDINAL].map(|column| numbers[column] as u32);
-    (ordinal > 0).then_some(StoredHolding { account, asset, ordinal, volumes, backdated: None })
+    let [account, asset, transaction_count] =
+        [ACCOUNT, ASSET, TRANSACTION_COUNT].map(|column| numbers[column] as u32);
+    (transaction_count > 0).then_some(StoredHolding {
+        account,
+        asset,
+        transaction_count,
+        volumes,
+        backdated: None,
+    })
 }
 
-/// Data that few holdings have beside their numbers: the stored bytes, and changes to them.
+/// Data that few holdings have besides their numbers: the stored bytes, and changes to them.
 #[derive(Default)]
 struct Extras {
     stored: Vec<u8>,
@@ -273,7 +281,7 @@ mod tests {
         let holding = CurrentHolding {
             account: 1,
             asset: 2,
-            ordinal: 1,
+            transaction_count: 1,
             input: &quantity("100"),
             output: &quantity("0"),
             backdated: None,
@@ -281,17 +289,20 @@ mod tests {
         page.put(first, holding);
         let (input, output) = (&quantity(&"9".repeat(50)), &quantity("1"));
         let backdated = Some(&sums);
-        page.put(first + 1, CurrentHolding { account: 3, asset: 4, ordinal: 2, input, output, backdated });
+        page.put(
+            first + 1,
+            CurrentHolding { account: 3, asset: 4, transaction_count: 2, input, output, backdated },
+        );
         let (input, output) = (&quantity("18446744073709551615"), &quantity("7"));
         page.put(
             2 * first - 1,
-            CurrentHolding { account: 5, asset: 6, ordinal: 3, input, output, backdated },
+            CurrentHolding { account: 5, asset: 6, transaction_count: 3, input, output, backdated },
         );
         let stored = page.encode();
         let again = HoldingPage::decode(&stored).expect("what was written").encode();
         assert_eq!(stored, again);
         let large = HoldingPage::find(&stored, first + 1).expect("what was written").expect("it was put");
-        assert_eq!((large.account, large.asset, large.ordinal), (3, 4, 2));
+        assert_eq!((large.account, large.asset, large.transaction_count), (3, 4, 2));
         assert_eq!(large.volumes.input.to_string(), "9".repeat(50));
         assert_eq!(large.backdated.as_deref(), Some(&sums));
         let last = HoldingPage::find(&stored, 2 * first - 1).expect("what was written").expect("it was put");
@@ -314,8 +325,9 @@ mod tests {
                     let [a, b, c] = [0, 1, 2].map(|more| numbers(shift)[(at + more) % 5]);
                     let small = |number: u64| number as u32;
                     let (input, output) = (&Quantity::from(b), &Quantity::from(c));
-                    let (account, asset, ordinal) = (small(a), small(c), small(b).max(1));
-                    let holding = CurrentHolding { account, asset, ordinal, input, output, backdated: None };
+                    let (account, asset, transaction_count) = (small(a), small(c), small(b).max(1));
+                    let holding =
+                        CurrentHolding { account, asset, transaction_count, input, output, backdated: None };
                     page.put(512 + place, holding);
                 }
                 let stored = page.encode();
@@ -324,7 +336,7 @@ mod tests {
                 for (at, (place, holding)) in all.into_iter().enumerate() {
                     let [a, b, c] = [0, 1, 2].map(|more| numbers(shift)[(at + more) % 5]);
                     assert_eq!((holding.account, holding.asset), (a as u32, c as u32));
-                    assert_eq!(holding.ordinal, (b as u32).max(1));
+                    assert_eq!(holding.transaction_count, (b as u32).max(1));
                     assert_eq!(holding.volumes, Volumes { input: b.into(), output: c.into() });
                     assert_eq!(HoldingPage::find(&stored, place), Ok(Some(holding)));
                 }
@@ -351,7 +363,7 @@ mod tests {
             let holding = CurrentHolding {
                 account: place,
                 asset: 1,
-                ordinal: step,
+                transaction_count: step,
                 input: &input,
                 output: &output,
                 backdated: is_backdated.then_some(&sums),
@@ -362,7 +374,7 @@ mod tests {
                 StoredHolding {
                     account: place,
                     asset: 1,
-                    ordinal: step,
+                    transaction_count: step,
                     volumes: Volumes { input: amount_of(&input), output: amount_of(&output) },
                     backdated: is_backdated.then(|| Box::new(sums)),
                 },
@@ -382,8 +394,14 @@ mod tests {
         let sums = BackdatedSums { input: quantity("5"), output: quantity("6"), count: 3 };
         let (input, output) = (&quantity("5"), &quantity("6"));
         for place in [3, 4] {
-            let holding =
-                CurrentHolding { account: 1, asset: 2, ordinal: 1, input, output, backdated: Some(&sums) };
+            let holding = CurrentHolding {
+                account: 1,
+                asset: 2,
+                transaction_count: 1,
+                input,
+                output,
+                backdated: Some(&sums),
+            };
             page.put(place, holding);
         }
         let mut stored = page.encode();

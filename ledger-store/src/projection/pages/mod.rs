@@ -3,8 +3,8 @@
 //! ```text
 //! holdings page := count:u16 account:u32 { width:u8 } columns extras
 //!                  little-endian; the first places of 256, up to the last with a holding; five widths in bytes
-//! columns       := account, asset, ordinal, input, output of each place, each as wide as its column
-//!                  accounts minus the smallest of the page; ordinal 0 marks an empty place
+//! columns       := account, asset, transaction count, input, output of each place, each as wide as its column
+//!                  accounts minus the smallest of the page; transaction count 0 marks an empty place
 //! extras        := { place:u8 flags:u8 [input:amount output:amount] [backdated count, input, output] }
 //!                  flags: 1 volumes, because one exceeds 64 bits; 2 sums over backdated transactions
 //! accounts page := { place:u8 address:text holdings:varint { asset:varint holding:varint } }

@@ -216,7 +216,7 @@ fn damaged_backup_is_refused() {
     let journal = Path::new(BACKUP).join("journal/00000000000000000001.log");
     let bytes = sim.bytes(&journal).expect("it is there");
     for at in [4_096 + 30, bytes.len() / 2, bytes.len() - 5_000] {
-        let damaged = sim.copy();
+        let damaged = sim.synced_copy();
         let mut changed = bytes.clone();
         changed[at] ^= 1;
         damaged.set_bytes(&journal, changed).expect("it is there");
@@ -254,7 +254,7 @@ fn restores_to_entry_and_date() {
     let (sim, disk) = sim();
     backup(&store, &disk).expect("a backup");
     let restored = |point| {
-        let disk: Arc<dyn Disk> = Arc::new(sim.copy());
+        let disk: Arc<dyn Disk> = Arc::new(sim.synced_copy());
         let report = restore(&disk, point).expect("restored");
         assert_eq!(opened(&disk).status().entries, report.entries);
         report

@@ -34,7 +34,7 @@ use crate::limits::AUTH_TEXT_BYTES_MAX;
 fn redirect(to: &str) -> Result<Reply, OAuthError> {
     let location = HeaderValue::from_str(to);
     let location = location.map_err(|_| {
-        OAuthError::new(ErrorCode::InvalidRequest, "the redirect URI cannot stand in a header")
+        OAuthError::new(ErrorCode::InvalidRequest, "the redirect URI is not a valid header value")
     })?;
     let mut reply = response::empty(StatusCode::FOUND);
     reply.headers_mut().insert(LOCATION, location);
@@ -145,7 +145,7 @@ fn request(
         None => None,
         Some(Ok(seconds)) => Some(seconds),
         Some(Err(_)) => {
-            return Err(OAuthError::new(ErrorCode::InvalidRequest, "max_age is no number of seconds"));
+            return Err(OAuthError::new(ErrorCode::InvalidRequest, "max_age is not a number of seconds"));
         }
     };
     let texts = ["state", "nonce", "code_challenge"].map(|name| form.get(name).unwrap_or_default().len());
@@ -195,7 +195,7 @@ async fn begin(
     if authority.logins.try_once(&key, address, now) != Verdict::Allowed {
         return Err(OAuthError::new(
             ErrorCode::TemporarilyUnavailable,
-            "too many logins were begun: come back later",
+            "too many logins were begun: try again later",
         ));
     }
     let vault = opened(authority).await?.vault;
@@ -215,7 +215,7 @@ async fn begin(
     let address = provider
         .login_at(&binding, &challenge, &state, &hints)
         .await
-        .map_err(|reason| unreachable_provider(&reason))?;
+        .map_err(|reason| provider_failed(&reason))?;
     let (cookie, value) = cookie_of(&vault, &request);
     context
         .app
@@ -231,8 +231,11 @@ async fn begin(
     Ok(reply)
 }
 
-fn unreachable_provider(reason: &dyn std::error::Error) -> OAuthError {
-    OAuthError::fault("the identity provider cannot be asked", &format!("identity provider: {reason}"))
+fn provider_failed(reason: &dyn std::error::Error) -> OAuthError {
+    OAuthError::fault(
+        "the identity provider did not give a valid answer",
+        &format!("identity provider: {reason}"),
+    )
 }
 
 /// Handles the redirect of the provider back to this server.
@@ -244,13 +247,15 @@ pub(super) async fn callback(context: &Context<'_>) -> Result<Reply, ApiError> {
         let shown: String = format!("{error} : {about}").chars().take(500).collect();
         return Ok(protocol::text(StatusCode::BAD_REQUEST, shown));
     }
-    Ok(match come_back(context, &authority, provider).await {
+    Ok(match finish_callback(context, &authority, provider).await {
         Ok(reply) => reply,
         Err(error) => protocol::refusal(&error, None),
     })
 }
 
-async fn come_back(
+/// Finishes a login: checks the answer of the provider, stores the user and redirects the user to the client with a
+/// code.
+async fn finish_callback(
     context: &Context<'_>,
     authority: &Arc<Authority>,
     provider: &Provider,
@@ -281,9 +286,8 @@ async fn come_back(
         (found.value.provider_secret(&vault, Use::Nonce), found.value.provider_secret(&vault, Use::Verifier));
     let callback = callback_of(authority);
     let binding = Binding { callback: &callback, nonce: &nonce, verifier: &verifier };
-    let identity =
-        provider.identity(code, &binding, now).await.map_err(|reason| unreachable_provider(&reason))?;
-    let logged_in = logged_in(&identity, found.value.login_since, now)?;
+    let identity = provider.identity(code, &binding, now).await.map_err(|reason| provider_failed(&reason))?;
+    let logged_in = checked_login_time(&identity, found.value.login_since, now)?;
     let (redirect_uri, state) = (found.value.redirect_uri.clone(), found.value.state.clone());
     let finishing = authority.clone();
     let finish = move || {
@@ -300,9 +304,9 @@ async fn come_back(
     redirect(&with_parameters(&redirect_uri, &[("code", Some(&code)), ("state", state.as_deref())]))
 }
 
-/// Returns the date of the login at the provider. Checks it here, because the user's browser carries `max_age` and
-/// `prompt` to the provider and may have removed them.
-fn logged_in(identity: &Identity, since: Option<u64>, now: u64) -> Result<u64, OAuthError> {
+/// Returns the time of the login at the provider, if it is recent enough for the client. Checks it here, because the
+/// user's browser carries `max_age` and `prompt` to the provider and may have removed them.
+fn checked_login_time(identity: &Identity, since: Option<u64>, now: u64) -> Result<u64, OAuthError> {
     let Some(since) = since else { return Ok(identity.logged_in.unwrap_or(now)) };
     let oldest = since.saturating_sub(CLOCK_LEEWAY);
     let logged_in = identity.logged_in.filter(|at| *at >= oldest);
@@ -334,7 +338,7 @@ pub(super) fn user_info(context: &Context<'_>) -> Result<Reply, ApiError> {
         None => None,
     };
     let Some(claims) = claims else {
-        return Ok(protocol::text(StatusCode::FORBIDDEN, "the token is of no user"));
+        return Ok(protocol::text(StatusCode::FORBIDDEN, "the token does not belong to a user"));
     };
     let mut json = Json::new(Numbers::Plain);
     json.raw(&claims.to_string());
@@ -436,7 +440,7 @@ mod tests {
             email_verified: false,
             logged_in: at,
         };
-        let taken = |at, since| logged_in(&identity(at), since, 2_000).ok();
+        let taken = |at, since| checked_login_time(&identity(at), since, 2_000).ok();
         assert_eq!(taken(Some(1_000), Some(1_000)), Some(1_000));
         assert_eq!(taken(Some(1_000 - CLOCK_LEEWAY), Some(1_000)), Some(1_000 - CLOCK_LEEWAY));
         assert_eq!(taken(Some(1_000 - CLOCK_LEEWAY - 1), Some(1_000)), None);

@@ -1,4 +1,4 @@
-//! Responses of the protocol endpoints, and the addresses of their clients.
+//! Responses of the OAuth and OIDC endpoints, and the client address for their rate limits.
 
 use std::net::IpAddr;
 
@@ -62,7 +62,7 @@ pub(super) fn refused_early(error: &ApiError) -> Reply {
     reply
 }
 
-/// Returns a text for a person.
+/// Returns a plain-text response for a human reader.
 pub(super) fn text(status: StatusCode, text: impl Into<String>) -> Reply {
     response::text(status, "text/plain; charset=utf-8", Bytes::from(text.into()))
 }

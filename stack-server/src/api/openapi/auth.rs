@@ -223,7 +223,7 @@ pub(crate) fn describe(operation: Auth) -> Description {
             )
             .answers(200, "What it may know", Json("UserInfo"))
             .answers(401, "No token, or none that is good", Text("text/plain; charset=utf-8"))
-            .answers(403, "The token is of no user", Text("text/plain; charset=utf-8")),
+            .answers(403, "The token does not belong to a user", Text("text/plain; charset=utf-8")),
         Auth::EndSession => protocol("endSession", "Ends the sessions of a user with a client")
             .details(
                 "Ends the sessions that the user of the id token has with the client, then redirects \

@@ -15,7 +15,8 @@ fn values() -> &'static Value {
     VALUES.get_or_init(|| serde_json::from_str(EXAMPLES).expect("the examples are JSON, as a test shows"))
 }
 
-/// Returns the name and the value of an example. A text that is not JSON has an example if its content type has one.
+/// Returns the name and the value of an example. The example of a text that is not JSON is looked up
+/// by its content type.
 fn example(content_type: &str, content: Content) -> Option<(String, Value)> {
     let value = |name: &str| values().get(name).cloned();
     match content {

@@ -208,7 +208,7 @@ impl Guard {
             return None;
         }
         let (epoch, keys) = match &self.own {
-            Some(own) if own.issuer() == token.issuer => (own::check(own, &token)?, None),
+            Some(own) if own.issuer() == token.issuer => (own::verify_except_dates(own, &token)?, None),
             _ => {
                 let issuer = self.issuers.iter().find(|issuer| issuer.name == token.issuer)?;
                 if !self.is_for_us(&token) {

@@ -27,7 +27,7 @@ pub(crate) fn is_signed_by_us(authority: &Authority, token: &Token<'_>) -> bool 
 /// its session was revoked. The token must name an audience, but any audience is accepted: this server's tokens name
 /// the client that received them. Returns the epoch during which the token may stay cached. When the epoch ends, the
 /// token must be verified again.
-pub(crate) fn check(authority: &Authority, token: &Token<'_>) -> Option<Epoch> {
+pub(crate) fn verify_except_dates(authority: &Authority, token: &Token<'_>) -> Option<Epoch> {
     // Take the epoch before the checks, so that a revocation during them ends it.
     let epoch = authority.epoch();
     if token.kind.as_deref() != Some(ACCESS)
@@ -135,12 +135,12 @@ mod tests {
         let claims = json!({"iss": authority.issuer(), "aud": "c", "exp": authority.now() + 60, "jti": "j", "sid": "s"});
         let text = opened.keys.current().sign(ACCESS, &claims).expect("the key can sign");
         let token = Token::parse(&text).expect("the token is well formed");
-        let epoch = check(&authority, &token).expect("a valid token");
+        let epoch = verify_except_dates(&authority, &token).expect("a valid token");
         assert!(epoch.is_current());
         let session = denylist::Denied::Session("s");
         let change = denylist::deny(session, authority.now() + 60, ledger_store::Expected::Absent);
         authority.store().change_documents(vec![change]).expect("the store takes the change");
         authority.end_epoch();
-        assert!(!epoch.is_current() && check(&authority, &token).is_none());
+        assert!(!epoch.is_current() && verify_except_dates(&authority, &token).is_none());
     }
 }

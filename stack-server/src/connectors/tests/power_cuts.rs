@@ -113,7 +113,7 @@ fn judge_end(world: &World, pages: &Pages, acknowledged: &Acknowledged, place: &
     let seen = world.installations();
     world.settle(seen.len()).expect("there is power");
     world.poll(seen.len()).expect("there is power");
-    world.assert_no_rest(place);
+    world.assert_no_leftovers(place);
     let amounts = pages.0.lock().expect("no panic").amounts.clone();
     for one in &seen {
         let expected = amounts.iter().cloned().enumerate().collect();
@@ -131,7 +131,8 @@ fn payments_survive_a_power_cut_at_every_sync() {
     World::start(&empty, &Pages::default()).stop();
     let mut cuts = 0;
     loop {
-        let (disk, pages, mut acknowledged) = (empty.copy(), Pages::default(), Acknowledged::default());
+        let (disk, pages, mut acknowledged) =
+            (empty.synced_copy(), Pages::default(), Acknowledged::default());
         let world = World::start(&disk, &pages);
         disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cuts + 1), ..Faults::default() });
         let is_done = work(&world, &pages, &mut acknowledged).is_some();
@@ -140,7 +141,7 @@ fn payments_survive_a_power_cut_at_every_sync() {
         for past in 0..PASTS {
             let place = format!("cut {}, past {past}", cuts + 1);
             let survivor = disk.after_power_cut(past);
-            let stored = World::at_rest(&survivor.copy(), &pages);
+            let stored = World::at_rest(&survivor.synced_copy(), &pages);
             judge_stored(&stored, &acknowledged, &place);
             stored.stop();
             let world = World::start(&survivor, &pages);

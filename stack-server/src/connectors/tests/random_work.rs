@@ -151,7 +151,7 @@ impl RandomRun {
             let tasks = self.world.tasks(&known.id);
             assert!(tasks.len() == 1 && tasks[0].status == expected, "{place}: {name}: {tasks:?}");
         }
-        self.world.assert_no_rest(place);
+        self.world.assert_no_leftovers(place);
     }
 }
 

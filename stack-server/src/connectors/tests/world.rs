@@ -224,19 +224,22 @@ impl World {
     }
 
     /// Checks that all stored records belong to installations that clients see.
-    pub(crate) fn assert_no_rest(&self, place: &str) {
+    pub(crate) fn assert_no_leftovers(&self, place: &str) {
         let snapshot = self.store.snapshot();
         let all = installation::all(&snapshot).expect("installations");
         let known: BTreeSet<_> = self.installations().iter().map(|one| one.id.installation).collect();
         let leaving = all.iter().filter(|one| one.is_being_removed).count();
-        assert_eq!(leaving, 0, "{place}: an installation is leaving still");
+        assert_eq!(leaving, 0, "{place}: an installation is still being removed");
         let payments = record::with_prefix::<Payment>(&snapshot, None, &[]).expect("payments");
         let tasks = record::with_prefix::<Task>(&snapshot, None, &[]).expect("tasks");
         let keys =
             payments.iter().map(|found| found.value.key()).chain(tasks.iter().map(|found| found.value.key()));
         for key in keys {
             let owner = key.first_chunk::<16>().expect("a key begins with an installation");
-            assert!(known.iter().any(|one| one.bytes() == owner), "{place}: something is left of another");
+            assert!(
+                known.iter().any(|one| one.bytes() == owner),
+                "{place}: a record of a removed installation is left"
+            );
         }
     }
 }

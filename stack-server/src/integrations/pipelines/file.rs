@@ -1,8 +1,8 @@
 //! The file driver of exporters: writes the logs of ledgers as lines of JSON to a series of files.
 //!
-//! The files of a series are numbered: the first is `name.000000000001.ndjson`, and the next one starts when the
-//! last is full. The lines are on disk before a push is acknowledged. A crash may cut off the last line, which was
-//! then never acknowledged. The next push removes that line, and it is written again.
+//! The files of a series are numbered: the first is `name.000000000001.ndjson`, and the next one starts when the last
+//! is full. The lines are on disk before a push is acknowledged. A crash may leave a partial last line. The push that
+//! wrote it was not acknowledged, so the next push removes the partial line and its caller sends the line again.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -49,7 +49,7 @@ impl Files {
     /// Fails if the folder cannot be created.
     pub(super) fn in_folder(folder: PathBuf) -> io::Result<Self> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        made.map_err(|error| of_folder(&folder, &error))?;
+        made.map_err(|error| with_folder(&folder, &error))?;
         Ok(Self { folder, series: Mutex::default() })
     }
 
@@ -70,12 +70,12 @@ impl Files {
         if written.is_err() {
             series.open = None;
         }
-        written.map_err(|error| of_folder(&self.folder, &error))
+        written.map_err(|error| with_folder(&self.folder, &error))
     }
 }
 
 /// Adds the path of the folder to an error, so that an operator learns which folder it concerns.
-fn of_folder(folder: &Path, error: &io::Error) -> io::Error {
+fn with_folder(folder: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", folder.display()))
 }
 
@@ -113,7 +113,7 @@ impl OpenFile {
             return Self::create(folder, config, 1);
         };
         let mut file = OpenOptions::new().read(true).write(true).open(path(folder, &config.name, number))?;
-        let bytes = whole_lines(&mut file)?;
+        let bytes = complete_lines_len(&mut file)?;
         file.set_len(bytes)?;
         file.seek(SeekFrom::Start(bytes))?;
         Ok(Self { file, number, bytes })
@@ -149,7 +149,7 @@ impl OpenFile {
 }
 
 /// Returns the length of the file up to the end of its last complete line.
-fn whole_lines(file: &mut File) -> io::Result<u64> {
+fn complete_lines_len(file: &mut File) -> io::Result<u64> {
     let mut end = file.metadata()?.len();
     let mut tail = Vec::new();
     while end > 0 {

@@ -55,27 +55,27 @@ impl Reason {
 pub(crate) fn explain(snapshot: &Snapshot, payment: &Payment) -> Result<Explanation, ReadError> {
     let found = posting::find(snapshot, &payment.id)?;
     let posting = found.map_or_else(|| Posting::none(&payment.id), |found| found.value);
-    let is_on = rule::find(snapshot, &payment.id.connector)?.is_some();
+    let has_rule = rule::find(snapshot, &payment.id.connector)?.is_some();
     let transactions = transactions(snapshot, &posting)?;
     // A deleted ledger yields no transactions, although the posting still has one.
     let is_lost = posting.current.is_some() && transactions.is_empty();
     let reason = if is_lost {
-        Some(Reason::new("LEDGER_NOT_FOUND", "the ledger of its transactions is deleted"))
+        Some(Reason::new("LEDGER_NOT_FOUND", "the ledger that held its transactions was deleted"))
     } else {
-        reason(&posting, payment, is_on)
+        reason(&posting, payment, has_rule)
     };
     Ok(Explanation { is_posted: posting.current.is_some() && !is_lost, transactions, reason })
 }
 
-fn reason(posting: &Posting, payment: &Payment, is_on: bool) -> Option<Reason> {
+fn reason(posting: &Posting, payment: &Payment, has_rule: bool) -> Option<Reason> {
     let due = Basis::of(payment);
     if let (Some(current), Ok(due)) = (&posting.current, &due)
         && current == due
     {
         return None;
     }
-    if !is_on {
-        return Some(Reason::new("OFF", "payments of this installation make no transactions"));
+    if !has_rule {
+        return Some(Reason::new("OFF", "posting is switched off for this connector installation"));
     }
     if let Some(refusal) = &posting.refusal {
         return Some(Reason::new(&refusal.code, format!("refused at {}: {}", refusal.at, refusal.message)));
@@ -90,7 +90,8 @@ fn reason(posting: &Posting, payment: &Payment, is_on: bool) -> Option<Reason> {
         }
         Ok(_) => Reason::new(
             "NOT_CHANGED",
-            "the payment has not changed since postings were switched on: run the postings of its installation",
+            "the payment has not changed since posting was switched on: \
+             POST /connectors/{connector}/{connectorId}/postings/run posts it",
         ),
     })
 }

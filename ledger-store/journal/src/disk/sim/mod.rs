@@ -105,7 +105,7 @@ impl SimDisk {
         Ok(state.files[file].bytes.clone())
     }
 
-    /// Replaces the bytes of a file without the knowledge of its users, like damage.
+    /// Replaces the bytes of a file without telling whoever has it open, to simulate damage.
     ///
     /// # Errors
     ///
@@ -139,11 +139,11 @@ impl SimDisk {
         Ok(())
     }
 
-    /// Returns a disk without faults that has the same names and bytes, all synced. A process finds such a disk when
-    /// another process was killed.
+    /// Returns a copy of the disk with everything synced, and without faults, locks or open files. After a process was
+    /// killed, the next one finds such a disk.
     #[must_use]
-    pub fn copy(&self) -> Self {
-        let copy = self.state.lock().copy();
+    pub fn synced_copy(&self) -> Self {
+        let copy = self.state.lock().synced_copy();
         Self { state: Arc::new(Mutex::new(copy)) }
     }
 }

@@ -184,7 +184,7 @@ impl State {
     }
 
     /// Returns a disk without faults that has the same names and bytes, all synced.
-    pub(super) fn copy(&self) -> Self {
+    pub(super) fn synced_copy(&self) -> Self {
         let files = self
             .files
             .iter()

@@ -195,7 +195,7 @@ fn holdings_edited(page: &[u8], mut edit: impl FnMut(u32, &mut StoredHolding) ->
             let current = CurrentHolding {
                 account: holding.account,
                 asset: holding.asset,
-                ordinal: holding.ordinal,
+                transaction_count: holding.transaction_count,
                 input: &quantity_of(&holding.volumes.input),
                 output: &quantity_of(&holding.volumes.output),
                 backdated: holding.backdated.as_deref(),

@@ -250,7 +250,7 @@ fn judge(server: &Server, client: &Client, pages: &Pages, place: &str) {
     if !is_next {
         assert_eq!(state, client.known, "{place}: and in progress was {:?}", client.next);
     }
-    server.assert_no_rest(place);
+    server.assert_no_leftovers(place);
     server.assert_moved_once(pages, place);
     server.assert_told(&client.installations, place);
     // The scheduled order is executed when its time comes.
@@ -278,7 +278,7 @@ fn records_survive_a_power_cut_at_every_sync() {
     Server::start(&empty, &provider()).stop();
     let mut cuts = 0;
     loop {
-        let (disk, pages, mut client) = (empty.copy(), provider(), Client::default());
+        let (disk, pages, mut client) = (empty.synced_copy(), provider(), Client::default());
         let server = Server::start(&disk, &pages);
         disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cuts + 1), ..Faults::default() });
         let is_done = work(&server, &mut client, &pages).is_some();

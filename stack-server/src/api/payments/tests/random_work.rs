@@ -278,7 +278,7 @@ impl RandomRun {
 
     fn compare(&self, place: &str) {
         assert_eq!(self.server.state(), self.expected(), "{place}");
-        self.server.assert_no_rest(place);
+        self.server.assert_no_leftovers(place);
         self.server.assert_moved_once(&self.pages, place);
         self.server.assert_told(std::slice::from_ref(&self.connector), place);
     }

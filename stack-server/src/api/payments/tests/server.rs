@@ -165,8 +165,8 @@ impl Server {
     }
 
     /// Checks that no record refers to another one that does not exist.
-    pub(super) fn assert_no_rest(&self, place: &str) {
-        self.world.assert_no_rest(place);
+    pub(super) fn assert_no_leftovers(&self, place: &str) {
+        self.world.assert_no_leftovers(place);
         assert_members_have_pools(&self.world, place);
         let snapshot = self.world.store.snapshot();
         for member in all::<Member>(&snapshot) {
