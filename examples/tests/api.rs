@@ -17,7 +17,7 @@ const SOURCES: [&str; 4] =
 
 /// Modules that only tests and fuzz targets use, and the command line of scripts.
 const HIDDEN: [&str; 4] = [
-    "ledger-store/src/testing",
+    "ledger-store/src/testing.rs",
     "ledger-core/src/model",
     "ledger-core/numscript/src/bin",
     "ledger-core/numscript/src/cli",

@@ -228,7 +228,7 @@ pub fn version_of(text: &str) -> Option<SchemaVersion> {
     SchemaVersion::parse(Json::parse(text).ok()?.get("version")?.as_text()?).ok()
 }
 
-/// Reads the date from the text of a recorded schema.
+/// Reads the date from the text of a recorded schema. Returns `None` for any other text.
 pub fn created_at_of(text: &str) -> Option<Timestamp> {
     Json::parse(text).ok()?.get("createdAt")?.as_text()?.parse().ok()
 }

@@ -29,7 +29,7 @@ impl ByteSink for Vec<u8> {
     }
 }
 
-/// Buffer of fixed size. It ignores bytes that do not fit and remembers that there were some.
+/// Buffer of fixed size. It drops the first piece that does not fit and everything after it, and remembers that it did.
 ///
 /// ```
 /// use ledger_values::json_text::{ByteSink, FixedBuffer};
