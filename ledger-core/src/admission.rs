@@ -107,8 +107,8 @@ pub fn admission_needs<'a>(command: &'a Command, options: RequestOptions<'a>) ->
     needs
 }
 
-/// Decides whether a request is executed, in the ledger that `facts` describe. Replaces the template of the command by
-/// its script. `now` is the insertion date.
+/// Decides whether to execute a request, given the facts about its ledger. Replaces the command's template by its script.
+/// `now` is the insertion date.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ pub fn admit(
     now: Timestamp,
 ) -> Result<Admission, Rejection> {
     if let (Some(given), Some(prior)) = (options.idempotency, &facts.prior) {
-        return admit_again(command, given, prior, options.several);
+        return decide_reused_key(command, given, prior, options.several);
     }
     if let Some(preconditions) = options.preconditions {
         preconditions.decide(facts)?;
@@ -141,7 +141,7 @@ pub fn admit(
 }
 
 /// Decides a request whose idempotency key was used before.
-fn admit_again(
+fn decide_reused_key(
     command: &Command,
     given: &Idempotency,
     prior: &PriorRequest,

@@ -2,9 +2,9 @@
 
 use ledger_values::SmolStr;
 
-/// The kind and target of a command, as far as its log entry tells them exactly. A request with a used
-/// idempotency key never gets the log entry of another operation as its answer, even if there are no hashes
-/// to compare.
+/// The kind of a command, and the id of the transaction that it targets. Accounts are not told apart. A request with a
+/// used idempotency key never gets the log entry of another operation as its answer, even if there are no hashes to
+/// compare.
 ///
 /// ```
 /// use ledger_core::{Command, Operation, Target, TransactionId};

@@ -32,15 +32,16 @@ enum Link {
     /// Descending, and nothing is loaded yet: the key of the block after the next one is above the upper bound.
     Start,
     /// Ascending: the next block begins with this key.
-    Begins(KeyBytes),
+    NextBeginsAt(KeyBytes),
     /// Descending: the next block names this key as the first of the block after it.
-    Announces(KeyBytes),
+    NextPointsTo(KeyBytes),
 }
 
 /// Loads the last block of a run that begins at or before `key`, which must not be before the run's first key. Returns the
 /// first key of the block after it.
 ///
-/// Checks that the block after it begins after `key`, so no damage can substitute another block.
+/// Checks that the block after it begins after `key`, so that a missing block is noticed instead of an earlier one being
+/// used.
 pub(super) fn find_block(
     snapshot: &IndexSnapshot,
     table: u8,
@@ -66,8 +67,8 @@ pub(super) fn find_block(
 }
 
 impl BlockCursor {
-    /// Creates a cursor over the blocks with keys from `from` to `to`, both inclusive. Passes the first block on if the
-    /// direction is ascending. Returns `None` if the run has no such keys.
+    /// Creates a cursor over the blocks with keys from `from` to `to`, both inclusive. If the direction is
+    /// ascending, it already passes the first block to `use_block`. Returns `None` if the bounds are outside the run's keys.
     pub(super) fn open(
         snapshot: &IndexSnapshot,
         table: u8,
@@ -94,7 +95,7 @@ impl BlockCursor {
                 let next = find_block(snapshot, table, run, &first_key, use_block)?;
                 if let Some(next) = next.filter(|next| *next <= last_key) {
                     cursor.blocks = range(&next)?;
-                    cursor.link = Link::Begins(next);
+                    cursor.link = Link::NextBeginsAt(next);
                 }
             }
         }
@@ -125,8 +126,8 @@ impl BlockCursor {
             Ok((first, next))
         })?;
         let fits = match &self.link {
-            Link::Begins(expected) => first == *expected,
-            Link::Announces(expected) => next.as_ref() == Some(expected),
+            Link::NextBeginsAt(expected) => first == *expected,
+            Link::NextPointsTo(expected) => next.as_ref() == Some(expected),
             Link::Start => next.as_ref().is_none_or(|next| *next > self.to),
         };
         if !fits {
@@ -135,14 +136,14 @@ impl BlockCursor {
         let is_last = match direction {
             Direction::Ascending => match next.filter(|next| *next <= self.to) {
                 Some(next) => {
-                    self.link = Link::Begins(next);
+                    self.link = Link::NextBeginsAt(next);
                     false
                 }
                 None => true,
             },
             Direction::Descending => {
                 let is_last = first == self.first || first <= self.from;
-                self.link = Link::Announces(first);
+                self.link = Link::NextPointsTo(first);
                 is_last
             }
         };

@@ -36,7 +36,8 @@ pub(super) fn block_at<R: Row, T>(
 }
 
 impl<R: Row> RunCursor<R> {
-    /// Creates a cursor over the rows from `from` to `to`, both inclusive. Returns `None` if the run has none.
+    /// Creates a cursor over the rows from `from` to `to`, both inclusive. Returns `None` if the bounds are outside
+    /// the run's keys.
     pub(super) fn open(
         snapshot: &IndexSnapshot,
         run: &RunMeta,
@@ -53,6 +54,7 @@ impl<R: Row> RunCursor<R> {
         Ok(blocks.map(|blocks| Self { blocks, rows, from, to }))
     }
 
+    /// Takes the row whose key [`Self::peek`] returned. Loads no block.
     #[inline]
     pub(super) fn take(&mut self, direction: Direction) -> Option<R> {
         self.rows.take(direction)

@@ -36,7 +36,7 @@ struct NewEntry<'a, 'd> {
 }
 
 impl NewEntry<'_, '_> {
-    /// Returns the id of the transaction, if the decision creates one.
+    /// Returns the id that the transaction gets, if the decision creates one.
     const fn transaction_id(&self) -> TransactionId {
         TransactionId::new(self.base.transaction)
     }
@@ -73,7 +73,7 @@ fn execute(
     };
     options.check_size()?;
     check_sizes(command)?;
-    let date = date(context.state, ledger, now);
+    let date = next_date(context.state, ledger, now);
     let mut loaded = Loaded::nothing(key_fingerprints);
     load::load(context, &admission_needs(command, options), &[], date, &mut loaded)?;
     let enforcement = context.state.enforcement;
@@ -101,7 +101,7 @@ fn execute(
     enter(context.state, &new_entry, facts, hints, context.batch)?;
     let is_creation = matches!(command, Command::CreateTransaction(_));
     let creation = (is_creation && detail == Detail::Ids).then_some(at);
-    feed_hashes(context.state, &new_entry, creation, context.batch);
+    queue_for_hashing(context.state, &new_entry, creation, context.batch);
     let id = TransactionId::new(base.transaction);
     let log = LogId::new(base.log);
     let transaction = matches!(decision, Decision::Transaction(_)).then_some(id);
@@ -152,9 +152,14 @@ fn enter(
     Ok(())
 }
 
-/// Hands a decision to the hashing thread. For the creation of a transaction, this is the request at index
-/// `creation`.
-fn feed_hashes(state: &mut State, new_entry: &NewEntry<'_, '_>, creation: Option<usize>, batch: &mut Batch) {
+/// Queues the entry for the hashing thread. If `creation` is given, that thread takes the content from the request at this
+/// index of the submission; otherwise it is copied here.
+fn queue_for_hashing(
+    state: &mut State,
+    new_entry: &NewEntry<'_, '_>,
+    creation: Option<usize>,
+    batch: &mut Batch,
+) {
     let LedgerBase { ledger, log, .. } = new_entry.base;
     let (id, date) = (new_entry.transaction_id(), new_entry.date);
     let features = state.ledgers[ledger].head.info.features;
@@ -184,12 +189,12 @@ fn next_base(state: &mut State, ledger: u32, date: Timestamp) -> LedgerBase {
 }
 
 /// Returns the date for the next entry. The dates of a log never decrease.
-fn date(state: &mut State, ledger: u32, now: Timestamp) -> Timestamp {
+fn next_date(state: &mut State, ledger: u32, now: Timestamp) -> Timestamp {
     state.ledgers[ledger].head.counters.last_date.max(now)
 }
 
-/// Runs the script of a command and replaces it by its postings, unless the command is refused first. The script
-/// of a template is known since its admission; it is compiled once.
+/// Runs the script of a command and replaces it by its postings, unless the command is refused. A template's script is
+/// known only after admission, so it is compiled here, once.
 fn run_script(
     LedgerContext { state, ledger, written, .. }: &mut LedgerContext<'_, impl WrittenEntries>,
     command: &mut Command,

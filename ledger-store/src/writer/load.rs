@@ -53,7 +53,7 @@ pub(super) fn load(
     find_holdings(context, prefetched, wanted, date, loaded)?;
     let Loaded { facts, hints } = loaded;
     if wanted.last_date {
-        facts.last_date = last_date(context)?;
+        facts.last_date = last_effective_date(context)?;
     }
     if let Some(reference) = &wanted.reference {
         facts.reference_taken = reference_taken(context, reference.as_str(), hints)?;
@@ -80,7 +80,7 @@ fn find_prior(
     Loaded { facts, hints }: &mut Loaded,
 ) -> Result<(), ReadError> {
     let fingerprint = hints.key_fingerprints.idempotency;
-    if let Some((position, request)) = used_key(context, key.as_str(), fingerprint)? {
+    if let Some((position, request)) = find_key_use(context, key.as_str(), fingerprint)? {
         hints.prior = Some(position);
         facts.prior = Some(request);
     }
@@ -108,7 +108,7 @@ fn find_schemas(
 
 /// Returns the entry that used an idempotency key, and its request. `computed` is the key's fingerprint, if it was
 /// computed before.
-fn used_key(
+fn find_key_use(
     context: &mut LedgerContext<'_, impl WrittenEntries>,
     key: &str,
     computed: Option<u64>,
@@ -188,8 +188,8 @@ fn find_transaction(
     }))
 }
 
-/// Loads the accounts and volumes that a command moves, and the documents of those accounts that it uses before their
-/// first usage.
+/// Loads the accounts and volumes that a command moves, the documents of accounts whose first usage is later than the
+/// command's date, and the metadata that contracts read.
 fn find_holdings(
     LedgerContext { state, ledger, .. }: &mut LedgerContext<'_, impl WrittenEntries>,
     prefetched: &[AccountHint],
@@ -198,7 +198,7 @@ fn find_holdings(
     Loaded { facts, hints }: &mut Loaded,
 ) -> Result<(), ReadError> {
     let used_at = wanted.timestamp.unwrap_or(date);
-    // If no holding occurs twice, both lists have the same order.
+    // Equal lengths mean that no holding occurs twice. Then both lists are in the same order.
     let prefetched = if prefetched.len() == wanted.holdings.len() { prefetched } else { &[] };
     for (at, holding) in wanted.holdings.iter().enumerate() {
         let mut located = locate::by_hint(state, *ledger, holding.account.as_str(), prefetched.get(at))?;
@@ -229,7 +229,9 @@ fn account_metadata(state: &mut State, place: SlotId) -> Result<Metadata, ReadEr
 }
 
 /// Returns the effective date of the last transaction.
-fn last_date(context: &mut LedgerContext<'_, impl WrittenEntries>) -> Result<Option<Timestamp>, ReadError> {
+fn last_effective_date(
+    context: &mut LedgerContext<'_, impl WrittenEntries>,
+) -> Result<Option<Timestamp>, ReadError> {
     let LedgerContext { state, ledger, batch, written } = context;
     let next = state.ledgers[*ledger].head.counters.next_transaction;
     let Some(last) = next.checked_sub(1) else { return Ok(None) };

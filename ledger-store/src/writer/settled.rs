@@ -1,4 +1,6 @@
-//! Loads the facts for a command with postings, and checks the limits that only they show.
+//! Loads the facts for a settled command, whose script has run if it had one, and checks the limits that need those facts.
+
+use std::collections::BTreeSet;
 
 use ledger_core::schema::Schema;
 use ledger_core::{
@@ -11,6 +13,7 @@ use super::load::{self, Loaded};
 use super::locate::Located;
 use super::size::{ENTRY_BYTES_MAX, is_too_large};
 use super::written_entries::WrittenEntries;
+use crate::names::NAMES_MAX;
 
 /// Loads everything that deciding a settled command requires, and returns the slots of its postings. The facts of its
 /// admission are in `loaded`. `prefetched` holds the prefetched accounts of the postings, and `date` is the date of the
@@ -26,7 +29,7 @@ pub(super) fn load_facts(
     let mut wanted = needs(command, original.as_ref());
     load::load(context, &wanted, prefetched, date, loaded)?;
     let Loaded { facts, hints } = loaded;
-    if has_too_many_assets(context, &hints.located) {
+    if has_too_many_assets(context, &wanted, &hints.located) {
         return Err(Rejection::TooManyAssets.into());
     }
     let schema = facts.named_schema.as_deref().and_then(|schema| schema.as_ref().ok());
@@ -40,13 +43,19 @@ pub(super) fn load_facts(
     Ok(slots)
 }
 
-/// Returns whether these holdings have more new assets than the ledger has numbers left.
+/// Returns whether the holdings of a command have more new assets than the ledger has numbers left. `located` begins with
+/// the locations of these holdings.
 fn has_too_many_assets(
     LedgerContext { state, ledger, .. }: &LedgerContext<'_, impl WrittenEntries>,
-    holdings: &[Located],
+    wanted: &Needs<'_>,
+    located: &[Located],
 ) -> bool {
-    let new = holdings.iter().filter(|holding| holding.asset.is_none()).count();
-    new > 0 && state.ledgers[*ledger].head.assets.len() + new > crate::names::NAMES_MAX
+    let holdings = wanted.holdings.iter().zip(located);
+    let new =
+        holdings.filter(|(_, located)| located.asset.is_none()).map(|(holding, _)| holding.asset.as_str());
+    let numbers_left = NAMES_MAX.saturating_sub(state.ledgers[*ledger].head.assets.len());
+    // Several holdings may have the same new asset. Only a ledger that is nearly full needs to know.
+    new.clone().count() > numbers_left && new.collect::<BTreeSet<_>>().len() > numbers_left
 }
 
 /// Returns the default metadata of the accounts that a command brings into existence. `located` are the accounts of its

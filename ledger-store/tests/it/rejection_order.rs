@@ -164,10 +164,9 @@ fn store() -> Store {
         done(&store, ledger, create(with_postings([posting("world", "a", "EUR")])));
         done(&store, ledger, revert());
     }
-    // The check counts a new asset once for each account that gets it, here two.
     let mut assets = 1;
-    while assets < ASSETS - 1 {
-        let part = ((ASSETS - assets) / 2).min(POSTINGS_MAX);
+    while assets < ASSETS {
+        let part = (ASSETS - assets).min(POSTINGS_MAX);
         let names = (assets..assets + part).map(|number| posting("world", "rich", &format!("A{number}")));
         done(&store, "free", create(with_postings(names)));
         assets += part;
@@ -261,6 +260,18 @@ fn refusals_follow_the_documented_order() {
             other => panic!("{expected}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn ledger_full_of_assets_accepts_what_adds_none() {
+    let store = store();
+    let target = Target::Account(account("noted"));
+    done(&store, "free", Command::SetMetadata { target, metadata: Metadata::from([("k", "v")]) }.into());
+    let mut known = with_postings([posting("world", "newcomer", "EUR")]);
+    known.account_metadata.insert(account("gifted"), Metadata::from([("k", "v")]));
+    done(&store, "free", create(known));
+    let outcome = run(&store, "free", create(with_postings([posting("world", "newcomer", "B")])));
+    assert!(matches!(outcome, Outcome::Refused(Rejection::TooManyAssets)), "{outcome:?}");
 }
 
 #[test]
