@@ -35,8 +35,9 @@ pub(crate) fn texts(rng: &mut Rng<'_>, all: &[&str]) -> FilterValue {
 }
 
 pub(crate) fn on_address(rng: &mut Rng<'_>, there: &[String], key: &str) -> (String, Operator, FilterValue) {
-    let (operator, value) = match rng.below(5) {
+    let (operator, value) = match rng.below(6) {
         0 => (Operator::In, texts(rng, &ADDRESSES)),
+        5 => (Operator::Like, text(rng.pick(&["users:%", "%main%", "users:_", "%", "world", "_ank"]))),
         1 => (Operator::Match, text(rng.pick(&ADDRESSES))),
         2 if !there.is_empty() => (Operator::Match, text(&rng.pick(there))),
         _ => (Operator::Match, text(rng.pick(&PATTERNS))),
@@ -47,12 +48,22 @@ pub(crate) fn on_address(rng: &mut Rng<'_>, there: &[String], key: &str) -> (Str
 pub(crate) fn on_metadata(rng: &mut Rng<'_>) -> (String, Operator, FilterValue) {
     let key = rng.pick(&KEYS);
     let of_key = format!("metadata[{key}]");
-    match rng.below(6) {
-        0 => ("metadata".to_owned(), Operator::Exists, text(key)),
+    match rng.below(7) {
+        0 => ("metadata".to_owned(), rng.pick(&[Operator::Exists, Operator::Match]), text(key)),
+        6 => (of_key, Operator::Exists, FilterValue::Boolean(true)),
         1 => (of_key, Operator::Like, text(rng.pick(&["%o%", "a", "_", "%"]))),
         2 => (of_key, Operator::In, texts(rng, &VALUES)),
         _ => (of_key, Operator::Match, text(rng.pick(&["a", "b", "", "true", "none"]))),
     }
+}
+
+pub(crate) fn on_reference(rng: &mut Rng<'_>) -> (String, Operator, FilterValue) {
+    let (operator, value) = match rng.below(3) {
+        0 => (Operator::Like, text("ref-1%")),
+        1 => (Operator::In, texts(rng, &["ref-1", "ref-7", "ref-30", "none"])),
+        _ => (Operator::Match, text(&format!("ref-{}", rng.below(60)))),
+    };
+    ("reference".to_owned(), operator, value)
 }
 
 pub(crate) fn number(rng: &mut Rng<'_>, below: u64) -> FilterValue {
@@ -112,17 +123,44 @@ pub(crate) fn filter_of_ledgers(rng: &mut Rng<'_>) -> FilterOf<Ledgers> {
 mod tests {
     use super::*;
 
+    /// Returns the operators that a field accepts with some value.
+    fn accepted(resource: Resource, key: &str) -> Vec<Operator> {
+        let field = Field::parse(resource, key).expect("a field");
+        let values = || {
+            [
+                text("a"),
+                FilterValue::Texts(vec!["a".into()]),
+                FilterValue::Integer(Balance::from(1)),
+                FilterValue::Boolean(true),
+            ]
+        };
+        let fits =
+            |operator| values().into_iter().any(|value| Condition::new(&field, operator, value).is_ok());
+        Operator::ALL.into_iter().filter(|operator| fits(*operator)).collect()
+    }
+
     #[test]
     fn random_filters_use_every_operator() {
-        let mut rng = Rng::from_seed(1);
-        let there = ["users:1".to_owned()];
-        let drawn: Vec<Operator> = (0..200)
-            .flat_map(|_| {
-                [on_address(&mut rng, &there, "address"), on_metadata(&mut rng), on_balance(&mut rng)]
-            })
-            .map(|(_, operator, _)| operator)
-            .collect();
-        let missing: Vec<Operator> = Operator::ALL.into_iter().filter(|one| !drawn.contains(one)).collect();
-        assert!(missing.is_empty(), "no random filter uses {missing:?}");
+        type Draw = fn(&mut Rng<'_>) -> (String, Operator, FilterValue);
+        let fields: [(&str, Resource, &str, Draw); 5] = [
+            ("address", Resource::Accounts, "address", |rng| {
+                on_address(rng, &["users:1".to_owned()], "address")
+            }),
+            ("metadata[", Resource::Accounts, "metadata[k]", on_metadata),
+            ("metadata", Resource::Accounts, "metadata", on_metadata),
+            ("balance[", Resource::Accounts, "balance[EUR]", on_balance),
+            ("reference", Resource::Transactions, "reference", on_reference),
+        ];
+        for (shown, resource, key, draw) in fields {
+            let mut rng = Rng::from_seed(1);
+            let drawn = (0..400).map(|_| draw(&mut rng));
+            let is_of_field =
+                |drawn: &str| if shown.ends_with('[') { drawn.starts_with(shown) } else { drawn == shown };
+            let drawn: Vec<Operator> =
+                drawn.filter(|(key, ..)| is_of_field(key)).map(|(_, operator, _)| operator).collect();
+            let mut missing = accepted(resource, key);
+            missing.retain(|operator| !drawn.contains(operator));
+            assert!(missing.is_empty(), "no random filter on {key} uses {missing:?}");
+        }
     }
 }

@@ -343,7 +343,14 @@ fn every_field_takes_the_operators_of_its_row() {
                 if allowed.contains(operator.name()) {
                     documented.rows(resource, &filter);
                 } else {
-                    documented.answer(resource, &filter).refused(400, "VALIDATION");
+                    let answer = documented.answer(resource, &filter);
+                    let name = operator.name();
+                    let is_refused = answer.status == 400;
+                    assert!(
+                        is_refused,
+                        "the row of {shown} in docs/filters.md lacks {name}, which {resource:?} accept"
+                    );
+                    answer.refused(400, "VALIDATION");
                     let refusal = documented.selected(resource, &filter);
                     assert!(matches!(refusal, Err(LedgerError::Filter(_))), "{filter}: {refusal:?}");
                 }

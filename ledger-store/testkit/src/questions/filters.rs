@@ -6,7 +6,7 @@ use ledger_core::{
 
 use super::round::Round;
 use crate::Rng;
-use crate::filters::{COMPARISONS, number, on_address, on_balance, on_metadata, text, texts};
+use crate::filters::{COMPARISONS, number, on_address, on_balance, on_metadata, on_reference, text};
 
 impl Round<'_, '_> {
     fn leaf(&mut self, resource: Resource) -> (String, Operator, FilterValue) {
@@ -37,13 +37,7 @@ impl Round<'_, '_> {
                 0 => ("reverted".to_owned(), Operator::Match, FilterValue::Boolean(rng.one_in(2))),
                 _ => ("id".to_owned(), rng.pick(&COMPARISONS), number(rng, ids)),
             },
-            (Resource::Transactions, 5) => match rng.below(3) {
-                0 => ("reference".to_owned(), Operator::Like, text("ref-1%")),
-                1 => {
-                    ("reference".to_owned(), Operator::In, texts(rng, &["ref-1", "ref-7", "ref-30", "none"]))
-                }
-                _ => ("reference".to_owned(), Operator::Match, text(&format!("ref-{}", rng.below(60)))),
-            },
+            (Resource::Transactions, 5) => on_reference(rng),
             (Resource::Logs, 0..3) => on_date(rng, &["date"]),
             (Resource::Logs, 3..5) => ("id".to_owned(), rng.pick(&COMPARISONS), number(rng, ids)),
             (Resource::Logs, _) => {
