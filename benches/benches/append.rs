@@ -4,13 +4,13 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use ledger_store::{SystemClock, TimeSource};
 
 use benches::bench_store::BenchStore;
-use benches::workload::{Shape, submission};
+use benches::workload::{Content, submission};
 
 fn append(criterion: &mut Criterion) {
-    for (mode, shape) in [("plain", Shape::Plain), ("rich", Shape::Rich)] {
+    for (mode, content) in [("plain", Content::Plain), ("rich", Content::Rich)] {
         let mut group = criterion.benchmark_group(format!("append {mode}, one fdatasync a commit"));
         group.sample_size(20);
-        let bench = BenchStore::new(shape, 10_000, 0).expect("a store on disk");
+        let bench = BenchStore::new(content, 10_000, 0).expect("a store on disk");
         let mut workload = bench.workload.clone();
         for size in [1, 8192] {
             group.throughput(Throughput::Elements(size as u64));

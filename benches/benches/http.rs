@@ -9,11 +9,11 @@ use stack_server::{Server, Settings};
 use benches::bench_store::BenchStore;
 use benches::http_client::Connection;
 use benches::wire;
-use benches::workload::{Shape, ledger_name};
+use benches::workload::{Content, ledger_name};
 
 fn http(criterion: &mut Criterion) {
     let (accounts, transactions) = (10_000, 0);
-    let bench = BenchStore::new(Shape::Rich, accounts, transactions).expect("a store on disk");
+    let bench = BenchStore::new(Content::Rich, accounts, transactions).expect("a store on disk");
     let mut workload = bench.workload.clone();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = Server::start(&bench.store, Settings::default(), listener).expect("threads");

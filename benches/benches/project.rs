@@ -5,7 +5,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use ledger_store::{Submission, SystemClock, TimeSource};
 
 use benches::bench_store::{BenchStore, is_short_pass};
-use benches::workload::{Shape, submission};
+use benches::workload::{Content, submission};
 
 const BATCH: usize = 8192;
 
@@ -14,8 +14,8 @@ fn project(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("project, durable in journal and index");
     group.sample_size(10);
     group.throughput(Throughput::Elements((BATCH * batches) as u64));
-    for (name, shape) in [("plain", Shape::Plain), ("rich", Shape::Rich)] {
-        let bench = BenchStore::new(shape, 10_000, 0).expect("a store on disk");
+    for (name, content) in [("plain", Content::Plain), ("rich", Content::Rich)] {
+        let bench = BenchStore::new(content, 10_000, 0).expect("a store on disk");
         let mut workload = bench.workload.clone();
         group.bench_function(name, |bencher| {
             bencher.iter_batched(

@@ -5,12 +5,12 @@ use ledger_store::{SystemClock, TimeSource};
 
 use benches::bench_store::{BenchStore, is_short_pass};
 use benches::reads::{ReadKind, Reader};
-use benches::workload::Shape;
+use benches::workload::Content;
 
 fn read(criterion: &mut Criterion) {
     let (accounts, transactions) = if is_short_pass() { (100, 2_000) } else { (10_000, 500_000) };
     let from = SystemClock.now();
-    let bench = BenchStore::new(Shape::Rich, accounts, transactions).expect("a store on disk");
+    let bench = BenchStore::new(Content::Rich, accounts, transactions).expect("a store on disk");
     let mut reader = Reader::new(bench.workload.addresses(), from, SystemClock.now(), 1);
     let mut group = criterion.benchmark_group("read, of a durable store at rest");
     for kind in ReadKind::ALL {

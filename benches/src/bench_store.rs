@@ -8,7 +8,7 @@ use crate::Failure;
 use crate::data_dir::DataDir;
 use crate::embedded::Load;
 use crate::in_flight::InFlight;
-use crate::workload::{Profile, Shape, Workload, ledger_name, submission};
+use crate::workload::{Content, Profile, Workload, ledger_name, submission};
 
 /// A store on disk with funded accounts, and more transactions for it. Its directory is removed with it.
 pub struct BenchStore {
@@ -26,9 +26,9 @@ impl BenchStore {
     /// # Errors
     ///
     /// Fails if the store cannot be opened or refuses a write.
-    pub fn new(shape: Shape, accounts: u64, transactions: u64) -> Result<Self, Failure> {
+    pub fn new(content: Content, accounts: u64, transactions: u64) -> Result<Self, Failure> {
         let data_dir = DataDir::new(None)?;
-        let profile = Profile { accounts, shape, ..Profile::default() };
+        let profile = Profile { accounts, content, ..Profile::default() };
         let load = Load { profile: profile.clone(), ..Load::default() };
         let mut workload = Workload::new(profile, 1);
         let store = Store::open_with(data_dir.path().join("store"), &load.options())?;
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn holds_the_requested_transactions() {
-        let bench = BenchStore::new(Shape::Rich, 10, 30).expect("a store");
+        let bench = BenchStore::new(Content::Rich, 10, 30).expect("a store");
         let view = bench.store.snapshot().ledger(&ledger_name()).expect("the ledger");
         assert_eq!(view.stats().expect("readable").transactions, 40);
     }

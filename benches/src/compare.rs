@@ -59,7 +59,7 @@ pub fn run(load: &Load) -> Result<Report, Failure> {
     let count = slice.transactions * SLICES;
     let ratio = naive_time.as_secs_f64() / store_time.as_secs_f64();
     report.text("what", "compare");
-    report.text("shape", load.profile.shape.name());
+    report.text("content", load.profile.content.name());
     report.count("transactions", count);
     report.count("accounts", load.profile.accounts);
     report.number("tx_per_s_indexed", rate(count, store_time));
@@ -107,14 +107,14 @@ fn drive_naive(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Profile, Shape};
+    use crate::workload::{Content, Profile};
 
     #[test]
     fn both_engines_record_all_transactions() {
         let load = Load {
             profile: Profile {
                 accounts: 20,
-                shape: Shape::Rich,
+                content: Content::Rich,
                 backdated_percent: 10,
                 ..Profile::default()
             },

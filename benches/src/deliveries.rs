@@ -52,7 +52,7 @@ impl Deliveries {
                 other => return Err(other.unexpected().into()),
             }
         }
-        Ok(Self { spawn: spawn.ok_or("give the program of a server to spawn")?, nats, events })
+        Ok(Self { spawn: spawn.ok_or("--spawn is required: the server program to start")?, nats, events })
     }
 }
 
@@ -60,7 +60,7 @@ impl Deliveries {
 ///
 /// # Errors
 ///
-/// Fails if a server does not start, answers wrongly, or delivers no event in time.
+/// Fails if a server does not start, gives an unexpected answer, or delivers no event in time.
 pub fn run(deliveries: &Deliveries) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();

@@ -11,7 +11,7 @@ use crate::data_dir::{DataDir, disk_bytes};
 use crate::in_flight::{InFlight, SubmissionStats};
 use crate::process::{Memory, Usage};
 use crate::report::{Report, rate};
-use crate::workload::{Profile, Shape, Workload, ledger_name, submission};
+use crate::workload::{Content, Profile, Workload, ledger_name, submission};
 use crate::{arguments, calibration};
 
 /// The options of a run.
@@ -72,8 +72,8 @@ impl Load {
                 Arg::Long("accounts") => load.profile.accounts = arguments::count(parser)?,
                 Arg::Long("batch") => load.batch = arguments::count(parser)? as usize,
                 Arg::Long("in-flight") => in_flight = Some(arguments::count(parser)? as usize),
-                Arg::Long("plain") => load.profile.shape = Shape::Plain,
-                Arg::Long("rich") => load.profile.shape = Shape::Rich,
+                Arg::Long("plain") => load.profile.content = Content::Plain,
+                Arg::Long("rich") => load.profile.content = Content::Rich,
                 Arg::Long("backdated") => load.profile.backdated_percent = arguments::percent(parser)?,
                 Arg::Long("hot") => load.profile.hot_percent = arguments::percent(parser)?,
                 Arg::Long("memory-budget") => load.memory_budget = arguments::bytes(parser)?,
@@ -106,7 +106,7 @@ impl Load {
         load.in_flight = in_flight.unwrap_or(load.in_flight);
         load.transactions = transactions.unwrap_or(load.transactions);
         if load.profile.accounts < 2 || load.batch == 0 || load.transactions == 0 {
-            return Err("there must be two accounts, a batch and a transaction".into());
+            return Err("at least two accounts, one transaction and a batch size of 1 are required".into());
         }
         Ok(load)
     }
@@ -168,7 +168,7 @@ pub fn run(load: &Load) -> Result<Report, Failure> {
 
     let count = stats.recorded;
     report.text("what", "embedded");
-    report.text("shape", load.profile.shape.name());
+    report.text("content", load.profile.content.name());
     report.count("transactions", count);
     report.count("accounts", load.profile.accounts);
     report.count("batch", load.batch as u64);
@@ -277,7 +277,7 @@ mod tests {
             parse(&["--transactions", "3M", "--rich", "--backdated", "10%", "--memory-budget", "1GiB"]);
         let load = load.expect("options");
         assert_eq!((load.transactions, load.batch, load.in_flight), (3_000_000, 8192, 4));
-        assert_eq!((load.profile.shape, load.profile.backdated_percent), (Shape::Rich, 10));
+        assert_eq!((load.profile.content, load.profile.backdated_percent), (Content::Rich, 10));
         assert_eq!(load.memory_budget, 1 << 30);
         let single = parse(&["--single", "--clients", "64"]).expect("options");
         assert_eq!((single.batch, single.in_flight), (1, 64));
@@ -295,7 +295,7 @@ mod tests {
             let load = Load {
                 profile: Profile {
                     accounts: 50,
-                    shape: Shape::Rich,
+                    content: Content::Rich,
                     backdated_percent: 10,
                     ..Profile::default()
                 },

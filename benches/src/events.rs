@@ -51,9 +51,11 @@ impl Events {
                 other => return Err(other.unexpected().into()),
             }
         }
-        let spawn = spawn.ok_or("give the program of a server to spawn")?;
+        let spawn = spawn.ok_or("--spawn is required: the server program to start")?;
         if load.profile.accounts < 2 || load.bulk == 0 || load.connections == 0 || turns == 0 {
-            return Err("there must be two accounts, a bulk, a connection and a turn".into());
+            return Err(
+                "at least two accounts, one connection, one turn and a bulk size of 1 are required".into()
+            );
         }
         Ok(Self { spawn, load, turns })
     }
@@ -63,7 +65,7 @@ impl Events {
 ///
 /// # Errors
 ///
-/// Fails if a server does not start, or answers wrongly.
+/// Fails if a server does not start, or gives an unexpected answer.
 pub fn run(events: &Events) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();

@@ -7,7 +7,7 @@ use crate::data_dir::{DataDir, disk_bytes};
 use crate::embedded::{Load, drive};
 use crate::reads::{ReadKind, Reader, note};
 use crate::report::{Report, rate};
-use crate::workload::{Shape, Workload, address};
+use crate::workload::{Content, Workload, address};
 use crate::{Failure, arguments, calibration};
 
 /// The options of a run.
@@ -40,8 +40,8 @@ impl HotAccount {
             match argument {
                 Arg::Long("transactions") => hot.load.transactions = arguments::count(parser)?,
                 Arg::Long("accounts") => hot.load.profile.accounts = arguments::count(parser)?,
-                Arg::Long("rich") => hot.load.profile.shape = Shape::Rich,
-                Arg::Long("plain") => hot.load.profile.shape = Shape::Plain,
+                Arg::Long("rich") => hot.load.profile.content = Content::Rich,
+                Arg::Long("plain") => hot.load.profile.content = Content::Plain,
                 Arg::Long("backdated") => hot.load.profile.backdated_percent = arguments::percent(parser)?,
                 Arg::Long("memory-budget") => hot.load.memory_budget = arguments::bytes(parser)?,
                 Arg::Long("data") => hot.load.data = Some(parser.value()?.into()),
@@ -50,7 +50,7 @@ impl HotAccount {
             }
         }
         if hot.load.profile.accounts < 2 || hot.load.transactions == 0 {
-            return Err("there must be two accounts and a transaction".into());
+            return Err("at least two accounts and one transaction are required".into());
         }
         Ok(hot)
     }
@@ -76,7 +76,7 @@ pub fn run(hot: &HotAccount) -> Result<Report, Failure> {
     let took = begin.elapsed();
     let to = SystemClock.now();
     report.text("what", "hot-account");
-    report.text("shape", load.profile.shape.name());
+    report.text("content", load.profile.content.name());
     // Every transaction has a posting to the hot account, and so has the one that funded it.
     report.count("hot_transactions", stats.recorded + 1);
     // The rate until the index holds all transactions.

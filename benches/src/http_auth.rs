@@ -57,9 +57,9 @@ impl HttpAuth {
                 other => return Err(other.unexpected().into()),
             }
         }
-        auth.spawn = spawn.ok_or("give the program of a server to spawn")?;
+        auth.spawn = spawn.ok_or("--spawn is required: the server program to start")?;
         if auth.profile.accounts < 2 || auth.connections == 0 || auth.turns == 0 {
-            return Err("there must be two accounts, a connection and a turn".into());
+            return Err("at least two accounts, one connection and one turn are required".into());
         }
         Ok(auth)
     }
@@ -96,7 +96,7 @@ struct Total {
 
 impl Total {
     /// Returns the processor time of the server per request, in microseconds.
-    fn micros(&self) -> f64 {
+    fn cpu_micros_per_request(&self) -> f64 {
         self.used.as_secs_f64() * 1e6 / self.requests.max(1) as f64
     }
 }
@@ -150,7 +150,7 @@ fn token(address: &str, client: &(String, String)) -> Result<String, Failure> {
 ///
 /// # Errors
 ///
-/// Fails if a server does not start, or answers wrongly.
+/// Fails if a server does not start, or gives an unexpected answer.
 pub fn run(auth: &HttpAuth) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();
@@ -174,13 +174,16 @@ pub fn run(auth: &HttpAuth) -> Result<Report, Failure> {
     }
     let mut tokens = Total::default();
     for turn in 0..auth.turns {
-        turn_of(auth, &sides[1], RequestKind::Token, &client, turn, &mut tokens)?;
+        measure_turn(auth, &sides[1], RequestKind::Token, &client, turn, &mut tokens)?;
     }
     let figure = rate(tokens.requests, tokens.time);
     report.number("tokens_per_s", figure);
-    report.number("tokens_cpu_us", tokens.micros());
+    report.number("tokens_cpu_us", tokens.cpu_micros_per_request());
     report.text("tokens_algorithm", "RS256");
-    println!("client_credentials: {figure:.0} tokens/s (RS256), {:.1} us of processor each", tokens.micros());
+    println!(
+        "client_credentials: {figure:.0} tokens/s (RS256), {:.1} us of CPU time each",
+        tokens.cpu_micros_per_request()
+    );
     report.latency("tokens_", "latency of a token", &tokens.latency);
     Ok(report)
 }
@@ -203,17 +206,17 @@ fn compare(
         // Alternate which server is first, so that neither gains from the state in which the other leaves the machine.
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for at in order {
-            turn_of(auth, &sides[at], kind, client, turn, &mut totals[at])?;
+            measure_turn(auth, &sides[at], kind, client, turn, &mut totals[at])?;
         }
     }
     let [open, guarded] = &totals;
     let rates = [open, guarded].map(|total| rate(total.requests, total.time));
     report.number(&format!("{name}s_per_s"), rates[0]);
     report.number(&format!("{name}s_per_s_with_token"), rates[1]);
-    report.number(&format!("{name}_cpu_us"), open.micros());
-    report.number(&format!("{name}_cpu_us_with_token"), guarded.micros());
+    report.number(&format!("{name}_cpu_us"), open.cpu_micros_per_request());
+    report.number(&format!("{name}_cpu_us_with_token"), guarded.cpu_micros_per_request());
     let rate_lost = -percent_change(rates[0], rates[1]);
-    let processor_added = percent_change(open.micros(), guarded.micros());
+    let processor_added = percent_change(open.cpu_micros_per_request(), guarded.cpu_micros_per_request());
     report.number(&format!("{name}_rate_lost_percent"), rate_lost);
     report.number(&format!("{name}_cpu_added_percent"), processor_added);
     println!(
@@ -224,13 +227,13 @@ fn compare(
     Ok(())
 }
 
-/// Returns by how many percent of `before` the figure rises to `after`. Negative if it falls.
+/// Returns the change from `before` to `after`, in percent of `before`.
 fn percent_change(before: f64, after: f64) -> f64 {
     (after / before - 1.0) * 100.0
 }
 
 /// Measures one server for one turn, and adds the result to `total`.
-fn turn_of(
+fn measure_turn(
     auth: &HttpAuth,
     side: &ServerUnderTest,
     kind: RequestKind,
@@ -293,9 +296,9 @@ fn drive(
     client: &(String, String),
     turn: u64,
 ) -> Result<Histogram, Failure> {
-    // Each turn has its own part of the transactions, so that no two turns send the same reference.
+    // Each turn has its own sequence range, so that no two turns send the same reference.
     let mut source = Source {
-        workload: Workload::new(auth.profile.clone(), 1 + turn).stream(turn),
+        workload: Workload::new(auth.profile.clone(), 1 + turn).with_sequence_range(turn),
         kind,
         header: side.header.clone(),
         token_request: token_request(client),

@@ -10,7 +10,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use crate::data_dir::DataDir;
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
-use crate::http_load::{fresh_ledger, refused, server_of};
+use crate::http_load::{fresh_ledger_name, refused, start_or_use_server};
 use crate::process::Memory;
 use crate::report::{Report, rate};
 use crate::workload::{Profile, Random, Workload};
@@ -73,7 +73,7 @@ impl HttpLists {
             return Err("give either the URL of a server or the program of one to spawn".into());
         }
         if lists.profile.accounts < 2 {
-            return Err("there must be two accounts".into());
+            return Err("at least two accounts are required".into());
         }
         Ok(lists)
     }
@@ -127,14 +127,14 @@ const QUESTIONS: [PageRequest; 9] = [
 ///
 /// # Errors
 ///
-/// Fails if the server answers wrongly.
+/// Fails if the server gives an unexpected answer.
 pub fn run(lists: &HttpLists) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();
     calibration::note_machine(data_dir.path(), &mut report)?;
     let data = data_dir.path().join("store");
-    let (server, address) = server_of(lists.spawn.as_deref(), lists.address.as_deref(), &data)?;
-    let ledger = fresh_ledger(wire::Api::V1);
+    let (server, address) = start_or_use_server(lists.spawn.as_deref(), lists.address.as_deref(), &data)?;
+    let ledger = fresh_ledger_name(wire::Api::V1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     report.text("what", "lists");
     report.count("page_size", lists.page_size);

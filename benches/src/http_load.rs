@@ -17,13 +17,13 @@ use crate::histogram::Histogram;
 use crate::http_client::Connection;
 use crate::process::{Memory, processor_time};
 use crate::report::{Report, rate};
-use crate::workload::{Profile, Shape, Workload};
+use crate::workload::{Content, Profile, Workload};
 use crate::{Failure, arguments, calibration, wire};
 
 /// The options of a run.
 #[derive(Clone, Debug)]
 pub struct HttpLoad {
-    /// Number of accounts, shape of the transactions, and share of backdated ones.
+    /// Number of accounts, content of the transactions, and percentage of backdated ones.
     pub profile: Profile,
     /// Address of a running server, or `None` to start [`spawn`](Self::spawn).
     pub address: Option<String>,
@@ -91,8 +91,8 @@ impl HttpLoad {
                     other => return Err(format!("no API is called {other}: v1, v2 or both").into()),
                 },
                 Arg::Long("script") => load.form = wire::Form::Script,
-                Arg::Long("plain") => load.profile.shape = Shape::Plain,
-                Arg::Long("rich") => load.profile.shape = Shape::Rich,
+                Arg::Long("plain") => load.profile.content = Content::Plain,
+                Arg::Long("rich") => load.profile.content = Content::Rich,
                 Arg::Long("backdated") => load.profile.backdated_percent = arguments::percent(parser)?,
                 other => return Err(other.unexpected().into()),
             }
@@ -115,7 +115,7 @@ impl HttpLoad {
 ///
 /// # Errors
 ///
-/// Fails if a server answers wrongly.
+/// Fails if a server gives an unexpected answer.
 pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();
@@ -129,13 +129,13 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     println!("bare hyper: {bare_rate:.0} requests/s, the same client");
 
     let data = data_dir.path().join("store");
-    let (server, address) = server_of(load.spawn.as_deref(), load.address.as_deref(), &data)?;
+    let (server, address) = start_or_use_server(load.spawn.as_deref(), load.address.as_deref(), &data)?;
     if load.compare_apis {
         let server_time = || server.as_ref().and_then(|server| processor_time(server.id()));
         compare_apis(load, &address, server_time, &mut report)?;
         return Ok(report);
     }
-    let ledger = fresh_ledger(load.api);
+    let ledger = fresh_ledger_name(load.api);
     prepare(load, &address, &ledger)?;
     let server_time = || server.as_ref().and_then(|server| processor_time(server.id()));
     let (before, client_before) = (server_time(), processor_time(std::process::id()));
@@ -145,7 +145,7 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     let transactions = measured.requests * load.bulk as u64;
     report.text("what", "http");
     report.text("api", load.api.name());
-    report.text("shape", load.profile.shape.name());
+    report.text("content", load.profile.content.name());
     report.count("connections", load.connections as u64);
     report.count("bulk", load.bulk as u64);
     report.count("transactions", transactions);
@@ -162,11 +162,11 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     };
     if let Some(micros) = micros_per_transaction(before, after) {
         report.number("cpu_us_per_tx", micros);
-        println!("processor of the server: {micros:.2} us/tx");
+        println!("server CPU: {micros:.2} us/tx");
     }
     if let Some(micros) = micros_per_transaction(client_before, client_after) {
         report.number("client_cpu_us_per_tx", micros);
-        println!("processor of the client: {micros:.2} us/tx");
+        println!("client CPU: {micros:.2} us/tx");
     }
     if let Some(server) = &server {
         let memory = Memory::of_process(server.id());
@@ -185,9 +185,9 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Returns the server to measure and its address. Starts `program` with the data directory `data`. Without a
-/// program, returns `None` and `address`, at which a server is already running.
-pub(crate) fn server_of(
+/// Returns the server to measure and its address. Starts `program` with the data directory `data`. Without a program,
+/// returns `None` and `address`, at which a server is already running.
+pub(crate) fn start_or_use_server(
     program: Option<&Path>,
     address: Option<&str>,
     data: &Path,
@@ -205,12 +205,12 @@ pub(crate) fn server_of(
 }
 
 /// Returns a name for a new ledger. A running server may have ledgers of earlier runs.
-pub(crate) fn fresh_ledger(api: wire::Api) -> String {
+pub(crate) fn fresh_ledger_name(api: wire::Api) -> String {
     format!("load-{}-{:x}", api.name(), SystemClock.now().as_micros())
 }
 
-/// Number of measurements of each API version. The versions take turns, so that a slow moment of the machine affects
-/// both.
+/// Number of measurements of each API version. The versions take turns, so that a slow spell on the machine
+/// affects both.
 const TURNS: u32 = 8;
 
 /// Measures both versions in turn, so that changes of the machine's speed affect both. Reports the rates and their
@@ -233,7 +233,7 @@ fn compare_apis(
     let mut sides = Vec::new();
     for api in [wire::Api::V1, wire::Api::V2] {
         let load = HttpLoad { api, time: load.time / TURNS, ..load.clone() };
-        let ledger = fresh_ledger(api);
+        let ledger = fresh_ledger_name(api);
         prepare(&load, address, &ledger)?;
         let (time, used) = (Duration::ZERO, Duration::ZERO);
         sides.push(Variant { load, ledger, requests: 0, time, used, latency: Histogram::default() });
@@ -241,7 +241,7 @@ fn compare_apis(
     for turn in 0..u64::from(TURNS) {
         for side in &mut sides {
             let before = server_time();
-            let measured = drive_from(&side.load, address, &side.ledger, turn)?;
+            let measured = drive_run(&side.load, address, &side.ledger, turn)?;
             side.used +=
                 server_time().zip(before).map_or(Duration::ZERO, |(to, from)| to.saturating_sub(from));
             side.requests += measured.requests;
@@ -250,7 +250,7 @@ fn compare_apis(
         }
     }
     report.text("what", "http both");
-    report.text("shape", load.profile.shape.name());
+    report.text("content", load.profile.content.name());
     report.count("connections", load.connections as u64);
     report.count("bulk", load.bulk as u64);
     for side in &sides {
@@ -261,7 +261,7 @@ fn compare_apis(
         if !side.used.is_zero() {
             let micros = side.used.as_secs_f64() * 1e6 / (side.requests * bulk).max(1) as f64;
             report.number(&format!("{name}_cpu_us_per_tx"), micros);
-            println!("processor of the server, {name}: {micros:.2} us/tx");
+            println!("server CPU, {name}: {micros:.2} us/tx");
         }
         report.latency(&format!("{name}_"), &format!("latency of a request, {name}"), &side.latency);
     }
@@ -319,7 +319,7 @@ pub struct Measured {
 ///
 /// Fails if a connection fails, or a status is not 200.
 pub fn drive(load: &HttpLoad, address: &str, ledger: &str) -> Result<Measured, Failure> {
-    drive_from(load, address, ledger, 0)
+    drive_run(load, address, ledger, 0)
 }
 
 /// Drives the load like [`drive`]. Runs with different numbers send transactions with different references, so that
@@ -328,15 +328,15 @@ pub fn drive(load: &HttpLoad, address: &str, ledger: &str) -> Result<Measured, F
 /// # Errors
 ///
 /// Returns the same errors as [`drive`].
-pub fn drive_from(load: &HttpLoad, address: &str, ledger: &str, run: u64) -> Result<Measured, Failure> {
+pub fn drive_run(load: &HttpLoad, address: &str, ledger: &str, run: u64) -> Result<Measured, Failure> {
     let begin = Instant::now();
     let threads: Vec<_> = (0..load.threads as u64)
         .map(|thread| {
-            // Each thread of each run has its own stream, so that no two of them send the same reference.
-            let stream = run * load.threads as u64 + thread;
+            // Each thread of each run has its own sequence range, so that no two of them send the same reference.
+            let range = run * load.threads as u64 + thread;
             let (load, address, ledger) = (load.clone(), address.to_owned(), ledger.to_owned());
             let connections = load.connections / load.threads;
-            std::thread::spawn(move || drive_thread(&load, connections, stream, &address, &ledger))
+            std::thread::spawn(move || drive_thread(&load, connections, range, &address, &ledger))
         })
         .collect();
     let mut latency = Histogram::default();
@@ -365,11 +365,11 @@ impl Source {
 fn drive_thread(
     load: &HttpLoad,
     connections: usize,
-    stream: u64,
+    range: u64,
     address: &str,
     ledger: &str,
 ) -> Result<Histogram, Failure> {
-    let workload = Workload::new(load.profile.clone(), 1 + stream).stream(stream);
+    let workload = Workload::new(load.profile.clone(), 1 + range).with_sequence_range(range);
     let (api, form, bulk) = (load.api, load.form, load.bulk);
     let mut source = Source { workload, ledger: ledger.to_owned(), api, bulk, form };
     drive_connections(address, connections, load.time, move |request| source.next(request))
@@ -449,7 +449,7 @@ mod tests {
         std::thread::spawn(|| bare::serve(listener));
         for (threads, bulk) in [(1, 1), (2, 10)] {
             let profile =
-                Profile { accounts: 10, shape: Shape::Rich, backdated_percent: 10, ..Profile::default() };
+                Profile { accounts: 10, content: Content::Rich, backdated_percent: 10, ..Profile::default() };
             let time = Duration::from_millis(100);
             let load = HttpLoad { profile, connections: 4, bulk, time, threads, ..HttpLoad::default() };
             let measured = drive(&load, &address, "main").expect("answers");

@@ -15,8 +15,8 @@ use crate::data_dir::DataDir;
 use crate::embedded::Load;
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
-use crate::http_load::{HttpLoad, drive_from};
-use crate::http_questions::{FIRST_PAGES, OF_A_GROUP, POINTS, ReadRequest, ReadTarget};
+use crate::http_load::{HttpLoad, drive_run};
+use crate::http_questions::{FIRST_PAGES, POINTS, ReadRequest, ReadTarget, SUM_OF_GROUP};
 use crate::http_reads::{ask, fill, preload, serve};
 use crate::process::Memory;
 use crate::report::{Report, rate};
@@ -81,15 +81,13 @@ impl HttpMixed {
         }
         let load = &mixed.preload;
         if mixed.spawn.as_os_str().is_empty() || load.profile.accounts < 2 || load.transactions == 0 {
-            return Err("there must be the program of a server, two accounts and a transaction".into());
+            return Err("--spawn, at least two accounts and one transaction are required".into());
         }
         if [mixed.connections, mixed.bulk, mixed.readers].contains(&0)
             || mixed.read_rate == 0
             || mixed.turns == 0
         {
-            return Err(
-                "there must be a connection, a transaction in a bulk, a reader, a rate and a turn".into()
-            );
+            return Err("connections, readers, turns, bulk size and read rate must be at least 1".into());
         }
         Ok(mixed)
     }
@@ -99,13 +97,13 @@ impl HttpMixed {
 const SUM_ONE_IN: u64 = 20;
 
 /// Returns the kind of the read request that a connection sends in a round. Reads of one account (`POINTS`) and of first
-/// pages (`FIRST_PAGES`) take turns, with a sum (`OF_A_GROUP`) now and then. Every connection sends every kind, whatever
-/// the number of connections: a slow kind on few of them would delay only the requests of those.
+/// pages (`FIRST_PAGES`) take turns, with a sum (`SUM_OF_GROUP`) now and then. Every connection sends every kind,
+/// whatever the number of connections: a slow kind on few of them would delay only the requests of those.
 fn question(connection: u64, round: u64) -> &'static ReadRequest {
     const POINTS_AND_PAGES: u64 = (POINTS.len() + FIRST_PAGES.len()) as u64;
     let number = connection + round;
     if number % SUM_ONE_IN == SUM_ONE_IN - 1 {
-        return &OF_A_GROUP;
+        return &SUM_OF_GROUP;
     }
     let at = (number % POINTS_AND_PAGES) as usize;
     POINTS.get(at).unwrap_or_else(|| &FIRST_PAGES[at - POINTS.len()])
@@ -142,15 +140,15 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
     let (mut alone, mut beside) = ((0, Duration::ZERO), (0, Duration::ZERO));
     let (mut reading, mut read_time) = (ReadLatencies::default(), Duration::ZERO);
     for turn in 0..mixed.turns {
-        // Each run of the writers has its own stream of transactions, because references must be unique. Stream 0
-        // filled the store.
-        let measured = drive_from(&writers, &address, &ledger, 1 + 2 * turn)?;
+        // Each run of the writers has its own number, because references must be unique. The transactions that filled
+        // the store have the references of run 0.
+        let measured = drive_run(&writers, &address, &ledger, 1 + 2 * turn)?;
         alone = (alone.0 + measured.requests, alone.1 + measured.time);
         let over = Arc::new(AtomicBool::new(false));
         let begin = Instant::now();
         let (measured, read) = std::thread::scope(|scope| {
             let reader = scope.spawn(|| read(mixed, &address, &target, turn, &over));
-            let measured = drive_from(&writers, &address, &ledger, 2 + 2 * turn);
+            let measured = drive_run(&writers, &address, &ledger, 2 + 2 * turn);
             over.store(true, Ordering::Relaxed);
             (measured, reader.join())
         });
@@ -176,7 +174,7 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
     report.latency("read_", "points and first pages, from when they were due", &reading.quick);
     report.latency("sum_", "sums of 1 k accounts, from when they were due", &reading.sums());
     for (name, latencies) in &reading.kinds {
-        if *name != OF_A_GROUP.name {
+        if *name != SUM_OF_GROUP.name {
             report.latency(&format!("{name}_"), name, latencies);
         }
     }
@@ -197,7 +195,7 @@ struct ReadLatencies {
 
 impl ReadLatencies {
     fn record(&mut self, name: &'static str, latency: Duration) {
-        if name != OF_A_GROUP.name {
+        if name != SUM_OF_GROUP.name {
             self.quick.record(latency);
         }
         self.kinds.entry(name).or_default().record(latency);
@@ -212,7 +210,7 @@ impl ReadLatencies {
 
     /// Sums over 1,000 accounts.
     fn sums(&self) -> Histogram {
-        self.kinds.get(OF_A_GROUP.name).cloned().unwrap_or_default()
+        self.kinds.get(SUM_OF_GROUP.name).cloned().unwrap_or_default()
     }
 }
 
@@ -280,7 +278,7 @@ mod tests {
     fn every_connection_sends_every_kind() {
         for connection in 0..16 {
             let asked: Vec<&str> = (0..1_000).map(|round| question(connection, round).name).collect();
-            assert_eq!(asked.iter().filter(|name| **name == OF_A_GROUP.name).count(), 50);
+            assert_eq!(asked.iter().filter(|name| **name == SUM_OF_GROUP.name).count(), 50);
             for kind in POINTS.iter().chain(&FIRST_PAGES) {
                 assert!(asked.iter().filter(|name| **name == kind.name).count() >= 100, "{}", kind.name);
             }
@@ -291,7 +289,7 @@ mod tests {
     fn sums_come_at_different_times() {
         // Sixteen connections that all sum in the same round would measure their own queue.
         for round in 0..100 {
-            let sums = (0..16).filter(|connection| question(*connection, round).name == OF_A_GROUP.name);
+            let sums = (0..16).filter(|connection| question(*connection, round).name == SUM_OF_GROUP.name);
             assert!(sums.count() <= 1, "round {round}");
         }
     }

@@ -5,7 +5,7 @@ use ledger_core::Timestamp;
 use crate::Failure;
 use crate::workload::{GROUP, Profile, Random, reference_and_order};
 
-/// The ledger that questions are about, and the random choice of their parameters.
+/// The ledger to read, and the source of random request parameters.
 #[derive(Clone, Debug)]
 pub struct ReadTarget {
     /// Name of the ledger.
@@ -29,7 +29,7 @@ impl ReadTarget {
     fn group(&mut self) -> String {
         // The last group may be incomplete.
         let number = self.random.below((self.profile.accounts / GROUP).max(1)) * GROUP;
-        self.profile.group(number)
+        self.profile.group_prefix_of(number)
     }
 
     /// Returns the id of a random transaction.
@@ -72,12 +72,13 @@ pub fn request(method: &str, ledger: &str, path: &str) -> Vec<u8> {
 }
 
 /// Returns a query parameter with a filter of one condition.
-pub fn matching(operator: &str, key: &str, value: &str) -> String {
+pub fn filter(operator: &str, key: &str, value: &str) -> String {
     format!("query={}", encoded(&format!(r#"{{"{operator}":{{"{key}":{value}}}}}"#)))
 }
 
-fn text(key: &str, value: &str) -> String {
-    matching("$match", key, &format!("\"{value}\""))
+/// Returns a query parameter with the condition that a field matches a text.
+fn matches_text(key: &str, value: &str) -> String {
+    filter("$match", key, &format!("\"{value}\""))
 }
 
 /// Required latencies of a read of one account.
@@ -110,36 +111,44 @@ pub const POINTS: [ReadRequest; 3] = [
 pub const FIRST_PAGES: [ReadRequest; 5] = [
     get("newest_15", PAGE, |_| "transactions?pageSize=15".to_owned()),
     get("of_account", PAGE, |target| {
-        format!("transactions?pageSize=15&{}", text("account", &target.account()))
+        format!("transactions?pageSize=15&{}", matches_text("account", &target.account()))
     }),
     get("by_metadata", PAGE, |target| {
-        format!("transactions?pageSize=15&{}", text("metadata[order]", &reference_and_order(target.id()).1))
+        format!(
+            "transactions?pageSize=15&{}",
+            matches_text("metadata[order]", &reference_and_order(target.id()).1)
+        )
     }),
     get("by_frequent_metadata", PAGE, |_| {
-        format!("transactions?pageSize=15&{}", text("metadata[channel]", "phone"))
+        format!("transactions?pageSize=15&{}", matches_text("metadata[channel]", "phone"))
     }),
     get("by_reference", PAGE, |target| {
-        format!("transactions?pageSize=15&{}", text("reference", reference_and_order(target.id()).0.as_str()))
+        format!(
+            "transactions?pageSize=15&{}",
+            matches_text("reference", reference_and_order(target.id()).0.as_str())
+        )
     }),
 ];
 
 /// A sum over a thousand accounts.
-pub const OF_A_GROUP: ReadRequest = get("aggregate_1k", (3.0, 3.0), |target| {
-    format!("aggregate/balances?{}", text("address", &target.group()))
+pub const SUM_OF_GROUP: ReadRequest = get("aggregate_1k", (3.0, 3.0), |target| {
+    format!("aggregate/balances?{}", matches_text("address", &target.group()))
 });
 
 /// Sums and counts.
 pub const SUMS: [ReadRequest; 7] = [
-    OF_A_GROUP,
+    SUM_OF_GROUP,
     get("aggregate_1k_at_effect", ANY, |target| {
-        format!("aggregate/balances?pit={}&{}", target.date(), text("address", &target.group()))
+        format!("aggregate/balances?pit={}&{}", target.date(), matches_text("address", &target.group()))
     }),
     get("aggregate_1k_at_insertion", ANY, |target| {
         let date = target.date();
-        let group = text("address", &target.group());
+        let group = matches_text("address", &target.group());
         format!("aggregate/balances?useInsertionDate=true&pit={date}&{group}")
     }),
-    get("aggregate_all", (60.0, 60.0), |_| format!("aggregate/balances?{}", text("address", "users:..."))),
+    get("aggregate_all", (60.0, 60.0), |_| {
+        format!("aggregate/balances?{}", matches_text("address", "users:..."))
+    }),
     get("volumes_grouped", (100.0, 100.0), |_| "volumes?groupBy=2&pageSize=15".to_owned()),
     ReadRequest {
         name: "count_transactions",

@@ -1,5 +1,6 @@
 //! The sub-command `reads`: reads over one HTTP connection, without writers, of a ledger filled through
-//! the library. It also exports the whole log and imports it into another ledger.
+//! the library. It also exports the first part of the log (`--export` bytes) and imports it into another ledger. With
+//! `--only` it does neither.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,11 +18,11 @@ use crate::data_dir::DataDir;
 use crate::embedded::{Load, drive};
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
-use crate::http_load::fresh_ledger;
-use crate::http_questions::{FIRST_PAGES, POINTS, ReadRequest, ReadTarget, SUMS, check, matching, request};
+use crate::http_load::fresh_ledger_name;
+use crate::http_questions::{FIRST_PAGES, POINTS, ReadRequest, ReadTarget, SUMS, check, filter, request};
 use crate::process::Memory;
 use crate::report::{Report, millis, rate};
-use crate::workload::{Profile, Random, Shape, Workload, ledger_name};
+use crate::workload::{Content, Profile, Random, Workload, ledger_name};
 use crate::{Failure, arguments, calibration, wire};
 
 /// The options of a run.
@@ -34,7 +35,7 @@ pub struct HttpReads {
     /// Number of reads of each kind of request. Slow kinds get a tenth of it: those whose required median is above 10
     /// ms, and those without a required latency.
     pub reads: u64,
-    /// Number of bytes of the log to export and import.
+    /// Number of bytes of the log to export and import. The export continues to the end of a line.
     pub export_bytes: u64,
     /// The only kind of request to measure, so that a profile shows nothing else. `None` measures all, and exports and
     /// imports the log.
@@ -43,7 +44,7 @@ pub struct HttpReads {
 
 /// Returns the load that fills a ledger for reads over HTTP.
 pub(crate) fn preload(transactions: u64, backdated_percent: u64) -> Load {
-    let profile = Profile { shape: Shape::Rich, backdated_percent, grouped: true, ..Profile::default() };
+    let profile = Profile { content: Content::Rich, backdated_percent, grouped: true, ..Profile::default() };
     Load { profile, transactions, ..Load::default() }
 }
 
@@ -77,10 +78,10 @@ impl HttpReads {
             }
         }
         if reads.spawn.as_os_str().is_empty() {
-            return Err("give the program of a server to spawn".into());
+            return Err("--spawn is required: the server program to start".into());
         }
         if load.profile.accounts < 2 || load.transactions == 0 {
-            return Err("there must be two accounts and a transaction".into());
+            return Err("at least two accounts and one transaction are required".into());
         }
         Ok(reads)
     }
@@ -245,7 +246,7 @@ impl ReadClient<'_> {
     async fn deep(&mut self, name: &str, list: &str, connection: &mut Connection) -> Result<(), Failure> {
         let mut cursors = Vec::new();
         for _ in 0..self.reads.div_ceil(4) {
-            let below = matching("$lt", "id", &self.target.id().max(100).to_string());
+            let below = filter("$lt", "id", &self.target.id().max(100).to_string());
             let path = format!("{list}?pageSize=15&{below}");
             let answer = connection.exchange(&request("GET", &self.target.ledger, &path)).await?;
             check(name, answer.status, answer.body)?;
@@ -377,7 +378,7 @@ fn copy_lines(mut reader: impl BufRead, out: &mut impl Write, bytes: u64) -> Res
 fn import(address: &str, file: &Path) -> Result<(u64, Duration), Failure> {
     let mut stream = TcpStream::connect(address)?;
     // A store that is kept has the ledgers of earlier runs.
-    let ledger = fresh_ledger(wire::Api::V2);
+    let ledger = fresh_ledger_name(wire::Api::V2);
     stream.write_all(&wire::create_ledger(&ledger))?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let created = read_head(&mut reader)?;

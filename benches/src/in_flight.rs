@@ -134,13 +134,13 @@ mod tests {
     use ledger_core::Timestamp;
 
     use super::*;
-    use crate::workload::{Profile, Shape, Workload, ledger_name, submission};
+    use crate::workload::{Content, Profile, Workload, ledger_name, submission};
 
     #[test]
     fn counts_recorded_commands_and_fails_on_refusal() {
         let store = Store::in_memory();
         let profile =
-            Profile { accounts: 20, shape: Shape::Rich, backdated_percent: 10, ..Profile::default() };
+            Profile { accounts: 20, content: Content::Rich, backdated_percent: 10, ..Profile::default() };
         store.create_ledger(ledger_name(), profile.ledger_options()).expect("a new ledger");
         let mut workload = Workload::new(profile, 1);
         let submissions = InFlight::new(2);

@@ -12,7 +12,7 @@ use crate::embedded::{Load, drive};
 use crate::process::Usage;
 use crate::reads::{ReadKind, Reader, note};
 use crate::report::{Report, rate};
-use crate::workload::{Shape, Workload};
+use crate::workload::{Content, Workload};
 use crate::{Failure, arguments, calibration};
 
 /// The options of a run.
@@ -58,8 +58,8 @@ impl Mixed {
             match argument {
                 Arg::Long("transactions") => load.transactions = arguments::count(parser)?,
                 Arg::Long("accounts") => load.profile.accounts = arguments::count(parser)?,
-                Arg::Long("plain") => load.profile.shape = Shape::Plain,
-                Arg::Long("rich") => load.profile.shape = Shape::Rich,
+                Arg::Long("plain") => load.profile.content = Content::Plain,
+                Arg::Long("rich") => load.profile.content = Content::Rich,
                 Arg::Long("backdated") => load.profile.backdated_percent = arguments::percent(parser)?,
                 Arg::Long("memory-budget") => load.memory_budget = arguments::bytes(parser)?,
                 Arg::Long("data") => load.data = Some(parser.value()?.into()),
@@ -77,7 +77,10 @@ impl Mixed {
             || mixed.write_rate == 0
             || mixed.write_batch == 0
         {
-            return Err("there must be two accounts, a transaction, a rate and a batch".into());
+            return Err(
+                "at least two accounts, one transaction, a rate of 1 and a batch size of 1 are required"
+                    .into(),
+            );
         }
         Ok(mixed)
     }
@@ -100,7 +103,7 @@ pub fn run(mixed: &Mixed) -> Result<Report, Failure> {
     store.flush();
     let span = (first, SystemClock.now());
     report.text("what", "mixed");
-    report.text("shape", load.profile.shape.name());
+    report.text("content", load.profile.content.name());
     report.count("transactions", load.transactions);
     report.count("accounts", load.profile.accounts);
 

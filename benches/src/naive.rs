@@ -157,13 +157,13 @@ fn encode(create: &CreateTransaction, postings: &[Posting], now: Timestamp, out:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{FUNDING, Profile, Shape, Workload, address, asset};
+    use crate::workload::{Content, FUNDING, Profile, Workload, address, asset};
 
     #[test]
     fn keeps_volumes_and_refuses_like_a_ledger() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut ledger = NaiveLedger::create(&directory.path().join("naive.redb")).expect("a new file");
-        let profile = Profile { accounts: 5, shape: Shape::Rich, ..Profile::default() };
+        let profile = Profile { accounts: 5, content: Content::Rich, ..Profile::default() };
         let mut workload = Workload::new(profile, 1);
         let now = Timestamp::from_micros(1_700_000_000_000_000);
         let transfers = workload.batch(20, now);

@@ -179,13 +179,13 @@ mod tests {
 
     use super::*;
     use crate::in_flight::InFlight;
-    use crate::workload::{Profile, Shape, Workload, submission};
+    use crate::workload::{Content, Profile, Workload, submission};
 
     #[test]
     fn answers_every_kind_of_read() {
         let store = Store::in_memory();
         let profile =
-            Profile { accounts: 3, shape: Shape::Rich, backdated_percent: 10, ..Profile::default() };
+            Profile { accounts: 3, content: Content::Rich, backdated_percent: 10, ..Profile::default() };
         store.create_ledger(ledger_name(), profile.ledger_options()).expect("a new ledger");
         let mut workload = Workload::new(profile, 1);
         let submissions = InFlight::new(1);

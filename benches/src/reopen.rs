@@ -40,7 +40,7 @@ pub fn run(arguments: Vec<std::ffi::OsString>) -> Result<Report, Failure> {
     }
     writer.kill()?;
     report.text("what", "reopen");
-    report.text("shape", load.profile.shape.name());
+    report.text("content", load.profile.content.name());
     report.count("transactions", load.transactions);
     report.count("accounts", load.profile.accounts);
     report.count("disk_bytes", disk_bytes(&directory)?);
@@ -108,12 +108,12 @@ fn open(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Profile, Shape};
+    use crate::workload::{Content, Profile};
 
     #[test]
     fn refuses_a_wrong_number_of_transactions() {
         let data_dir = tempfile::tempdir().expect("a directory");
-        let profile = Profile { accounts: 10, shape: Shape::Rich, ..Profile::default() };
+        let profile = Profile { accounts: 10, content: Content::Rich, ..Profile::default() };
         let load = Load { profile, transactions: 50, ..Load::default() };
         let mut workload = Workload::new(load.profile.clone(), 1);
         let store = load.funded_store(data_dir.path(), &workload).expect("a store");

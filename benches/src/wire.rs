@@ -171,11 +171,11 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::workload::{Profile, Shape, Workload};
+    use crate::workload::{Content, Profile, Workload};
 
     fn recorded(api: Api, count: usize) -> (String, Value) {
         let profile =
-            Profile { accounts: 3, shape: Shape::Rich, backdated_percent: 100, ..Profile::default() };
+            Profile { accounts: 3, content: Content::Rich, backdated_percent: 100, ..Profile::default() };
         let requests = Workload::new(profile, 1).batch(count, Timestamp::from_micros(1_700_000_000_000_000));
         let mut out = b"what was sent before".to_vec();
         encode_request(api, "main", &requests, Form::Postings, &mut out).expect("transactions");

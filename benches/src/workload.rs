@@ -38,16 +38,16 @@ fn mix(mut value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The content of a transaction besides its posting, and whether the ledger hashes its logs.
+/// The content of a transaction besides its posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// No content besides the posting. The ledger does not hash its logs.
+pub enum Content {
+    /// No content besides the posting.
     Plain,
-    /// A unique reference and two metadata pairs. The ledger hashes its logs.
+    /// A unique reference and two metadata pairs.
     Rich,
 }
 
-impl Shape {
+impl Content {
     /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ pub struct Profile {
     /// Number of accounts, at least two.
     pub accounts: u64,
     /// Content of each transaction.
-    pub shape: Shape,
+    pub content: Content,
     /// Percentage of transactions with a date up to 30 days in the past.
     pub backdated_percent: u64,
     /// Percentage of transactions directed at account 0, the hot account. The others choose their accounts at random.
@@ -74,7 +74,13 @@ pub struct Profile {
 
 impl Default for Profile {
     fn default() -> Self {
-        Self { accounts: 100_000, shape: Shape::Plain, backdated_percent: 0, hot_percent: 0, grouped: false }
+        Self {
+            accounts: 100_000,
+            content: Content::Plain,
+            backdated_percent: 0,
+            hot_percent: 0,
+            grouped: false,
+        }
     }
 }
 
@@ -84,21 +90,20 @@ impl Profile {
         if !self.grouped {
             return address(number);
         }
-        AccountAddress::parse(&format!("{}{number:07}", self.group(number)))
+        AccountAddress::parse(&format!("{}{number:07}", self.group_prefix_of(number)))
             .expect("segments of letters and digits are an address")
     }
 
-    /// Returns the prefix that the addresses of an account's group share if they are [grouped](Self::grouped). Takes
-    /// the number of the account.
-    pub fn group(&self, number: u64) -> String {
-        format!("users:{:04}:", number / GROUP)
+    /// Returns the prefix that all addresses in the group of this account share if they are [grouped](Self::grouped).
+    pub fn group_prefix_of(&self, account: u64) -> String {
+        format!("users:{:04}:", account / GROUP)
     }
 
-    /// Returns the options of the ledger.
+    /// Returns the options of the ledger. It hashes its logs if the transactions are [rich](Content::Rich).
     pub fn ledger_options(&self) -> LedgerOptions {
-        let hash_logs = match self.shape {
-            Shape::Plain => HashLogs::Disabled,
-            Shape::Rich => HashLogs::Sync,
+        let hash_logs = match self.content {
+            Content::Plain => HashLogs::Disabled,
+            Content::Rich => HashLogs::Sync,
         };
         LedgerOptions { features: Features { hash_logs, ..Features::default() }, ..LedgerOptions::default() }
     }
@@ -147,11 +152,11 @@ impl Workload {
         Self { profile, addresses, asset: asset(), random: Random::new(seed), sequence: 0 }
     }
 
-    /// Selects the stream of this number. Transactions of different streams have different references, of which each
-    /// stream has 2^40. All other choices depend only on the seed, so streams with equal seeds move the same amounts
-    /// between the same accounts.
+    /// Numbers the rich transactions within the range of this number, which has room for 2^40 of them. Workloads with
+    /// different ranges never send the same reference. References and metadata differ; accounts, amounts and dates
+    /// depend only on the seed (and `now`).
     #[must_use]
-    pub fn stream(mut self, number: u64) -> Self {
+    pub fn with_sequence_range(mut self, number: u64) -> Self {
         self.sequence = number << 40;
         self
     }
@@ -198,7 +203,7 @@ impl Workload {
             let back = self.random.below(THIRTY_DAYS_MICROS) as i64;
             create.timestamp = Some(Timestamp::from_micros(now.as_micros() - back));
         }
-        if self.profile.shape == Shape::Rich {
+        if self.profile.content == Content::Rich {
             self.sequence += 1;
             let unique = mix(self.sequence);
             create.reference = Some(reference(unique));
@@ -231,8 +236,8 @@ pub fn address(number: u64) -> AccountAddress {
         .expect("segments of letters and digits are an address")
 }
 
-/// Returns the reference and the metadata value `order` of a rich transaction. `sequence` is its number in stream 0,
-/// from 1.
+/// Returns the reference and the metadata value `order` of a rich transaction. `sequence` is its number
+/// in sequence range 0, from 1.
 pub fn reference_and_order(sequence: u64) -> (Reference, String) {
     (reference(mix(sequence)), order(mix(sequence)))
 }
@@ -263,8 +268,8 @@ mod tests {
 
     use super::*;
 
-    fn profile(shape: Shape, backdated_percent: u64) -> Profile {
-        Profile { accounts: 10, shape, backdated_percent, ..Profile::default() }
+    fn profile(content: Content, backdated_percent: u64) -> Profile {
+        Profile { accounts: 10, content, backdated_percent, ..Profile::default() }
     }
 
     fn creates(requests: Vec<Request>) -> Vec<CreateTransaction> {
@@ -285,7 +290,7 @@ mod tests {
     #[test]
     fn equal_seeds_give_equal_commands() {
         let now = Timestamp::from_micros(0);
-        let mut streams = [7, 7, 8].map(|seed| Workload::new(profile(Shape::Rich, 10), seed));
+        let mut streams = [7, 7, 8].map(|seed| Workload::new(profile(Content::Rich, 10), seed));
         let [first, same, other] = streams.each_mut().map(|stream| creates(stream.batch(100, now)));
         assert_eq!(first, same);
         assert_ne!(first, other);
@@ -293,7 +298,7 @@ mod tests {
 
     #[test]
     fn transfers_use_all_accounts() {
-        let mut stream = Workload::new(profile(Shape::Plain, 0), 1);
+        let mut stream = Workload::new(profile(Content::Plain, 0), 1);
         let creates = creates(stream.batch(1_000, Timestamp::from_micros(0)));
         let mut seen = HashSet::new();
         for create in &creates {
@@ -309,7 +314,7 @@ mod tests {
     #[test]
     fn references_are_unique_and_some_dates_earlier() {
         let now = Timestamp::from_micros(1_000_000_000_000_000);
-        let mut stream = Workload::new(profile(Shape::Rich, 10), 1);
+        let mut stream = Workload::new(profile(Content::Rich, 10), 1);
         let creates = creates(stream.batch(10_000, now));
         let references: HashSet<_> = creates.iter().map(|create| create.reference.clone()).collect();
         assert_eq!(references.len(), 10_000);
@@ -330,11 +335,11 @@ mod tests {
     }
 
     #[test]
-    fn streams_share_no_reference() {
+    fn sequence_ranges_share_no_reference() {
         let now = Timestamp::from_micros(0);
         let mut references = HashSet::new();
         for number in 0..3 {
-            let mut stream = Workload::new(profile(Shape::Rich, 0), 1).stream(number);
+            let mut stream = Workload::new(profile(Content::Rich, 0), 1).with_sequence_range(number);
             references.extend(creates(stream.batch(100, now)).into_iter().map(|create| create.reference));
         }
         assert_eq!(references.len(), 300);
@@ -342,7 +347,7 @@ mod tests {
 
     #[test]
     fn funds_each_account_once() {
-        let stream = Workload::new(profile(Shape::Plain, 0), 1);
+        let stream = Workload::new(profile(Content::Plain, 0), 1);
         let batches: Vec<_> = stream.funding(4).collect();
         assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [4, 4, 2]);
         let funded: HashSet<_> = batches

@@ -3,18 +3,18 @@
 
 use std::cell::OnceCell;
 
-use stack_server::testing::Providers;
+use stack_server::testing::ConnectorsUnderTest;
 
 thread_local! {
-    static PROVIDERS: OnceCell<Providers> = const { OnceCell::new() };
+    static CONNECTORS: OnceCell<ConnectorsUnderTest> = const { OnceCell::new() };
 }
 
-fn providers() -> Providers {
+fn connectors() -> ConnectorsUnderTest {
     let made = rcgen::generate_simple_self_signed(["client".to_owned()]).expect("a certificate");
     let thread = std::thread::current().id();
     let folder = std::env::temp_dir().join(format!("fuzz-provider-{}-{thread:?}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    Providers::new(&made.cert.pem(), &made.signing_key.serialize_pem(), &folder)
+    ConnectorsUnderTest::new(&made.cert.pem(), &made.signing_key.serialize_pem(), &folder)
 }
 
 /// Reads a byte that selects the call of a connector, a line with the state of the task, and the response.
@@ -23,5 +23,5 @@ pub fn run(data: &[u8]) {
     let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     let state = String::from_utf8_lossy(&rest[..end]);
     let answer = rest.get(end + 1..).unwrap_or_default();
-    PROVIDERS.with(|made| made.get_or_init(providers).call(*number, &state, answer));
+    CONNECTORS.with(|made| made.get_or_init(connectors).call(*number, &state, answer));
 }

@@ -11,9 +11,9 @@ use ledger_journal::disk::{Disk, DiskSpace};
 
 /// The default floor is the size of the disk divided by this.
 const FLOOR_DIVISOR: u64 = 20;
-/// Minimum default floor, in bytes. Holds two batches of the writer and their pages.
+/// Minimum default floor, in bytes. Enough for two writer batches and their pages.
 const FLOOR_MIN: u64 = 4 << 20;
-/// Maximum default floor, in bytes. Holds the flushes in progress, which do not grow with the disk.
+/// Maximum default floor, in bytes. Enough for the flushes in progress, which do not grow with the disk.
 const FLOOR_MAX: u64 = 256 << 20;
 
 /// Tells whether the disk of a store has too little free space for more writes.

@@ -35,7 +35,7 @@ mod payment_filters;
 mod providers;
 
 pub use payment_filters::payment_filter_laws;
-pub use providers::Providers;
+pub use providers::ConnectorsUnderTest;
 
 /// A server without a listener, which answers bytes.
 pub struct OfflineServer {

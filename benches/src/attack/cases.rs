@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use crate::Failure;
 use crate::http_client::Connection;
 
-/// Maximum length of a body that a server accepts.
-const BODY_BYTES: usize = 4 << 20;
+/// Maximum length of a body that is no stream. The server refuses longer ones.
+const BODY_BYTES_MAX: usize = 4 << 20;
 
 /// An attack.
 pub struct Case {
@@ -61,10 +61,10 @@ pub const CASES: &[Case] = &[
         name: "bodies",
         connections: 1_000,
         writes: false,
-        prepare: |address, _| make_ledgers(address, 0),
+        prepare: |address, _| create_ledgers(address, 0),
         request: |_| Request {
-            head: post("/v2/main/transactions", BODY_BYTES),
-            filling: BODY_BYTES - 1,
+            head: post("/v2/main/transactions", BODY_BYTES_MAX),
+            filling: BODY_BYTES_MAX - 1,
             next: NextAction::Waits,
         },
     },
@@ -73,7 +73,7 @@ pub const CASES: &[Case] = &[
         name: "imports",
         connections: 100,
         writes: false,
-        prepare: make_ledgers,
+        prepare: create_ledgers,
         request: |number| Request {
             head: post(&format!("/v2/import-{number}/logs/import"), 1 << 30) + r#"{"id":1,"type":""#,
             filling: 31 << 20,
@@ -85,7 +85,7 @@ pub const CASES: &[Case] = &[
         name: "pages",
         connections: 12,
         writes: false,
-        prepare: |address, _| make_large_transactions(address, 12),
+        prepare: |address, _| create_large_transactions(address, 12),
         request: |_| Request::of(get("/v2/main/transactions?pageSize=100&expand=volumes,effectiveVolumes")),
     },
     Case {
@@ -93,7 +93,7 @@ pub const CASES: &[Case] = &[
         name: "heads",
         connections: 3_000,
         writes: false,
-        prepare: |address, _| make_ledgers(address, 0),
+        prepare: |address, _| create_ledgers(address, 0),
         request: |_| Request {
             head: "GET /v2/main HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Filling: ".to_owned(),
             filling: 150_000,
@@ -105,7 +105,7 @@ pub const CASES: &[Case] = &[
         name: "events",
         connections: 600,
         writes: false,
-        prepare: |address, _| make_large_transactions(address, 4),
+        prepare: |address, _| create_large_transactions(address, 4),
         request: |_| Request::of(get("/v2/main/_events?from=first")),
     },
     Case {
@@ -113,7 +113,7 @@ pub const CASES: &[Case] = &[
         name: "streams",
         connections: 4,
         writes: true,
-        prepare: |address, _| make_ledgers(address, 0),
+        prepare: |address, _| create_ledgers(address, 0),
         request: |_| Request { next: NextAction::Repeats, ..Request::of(long_bulk_stream()) },
     },
     Case {
@@ -121,7 +121,7 @@ pub const CASES: &[Case] = &[
         name: "abandoned",
         connections: 4,
         writes: true,
-        prepare: |address, _| make_ledgers(address, 0),
+        prepare: |address, _| create_ledgers(address, 0),
         request: |_| Request { next: NextAction::Leaves, ..Request::of(long_bulk_stream()) },
     },
     Case {
@@ -129,7 +129,7 @@ pub const CASES: &[Case] = &[
         name: "batches",
         connections: 4,
         writes: true,
-        prepare: |address, _| make_ledgers(address, 0),
+        prepare: |address, _| create_ledgers(address, 0),
         request: |_| Request { next: NextAction::Repeats, ..Request::of(long_batch()) },
     },
 ];
@@ -168,15 +168,15 @@ fn long_batch() -> String {
     post("/api/ledger/main/transactions/batch", body.len()) + &body
 }
 
-/// Creates the ledger of the honest client, and `imports` ledgers to import into.
-fn make_ledgers(address: &str, imports: u64) -> Result<(), Failure> {
-    let ledgers = (0..imports).map(|number| post(&format!("/v2/import-{number}"), 0));
+/// Creates the ledger of the honest client, and `import_ledgers` ledgers to import into.
+fn create_ledgers(address: &str, import_ledgers: u64) -> Result<(), Failure> {
+    let ledgers = (0..import_ledgers).map(|number| post(&format!("/v2/import-{number}"), 0));
     send_all(address, [post("/v2/main", 0)].into_iter().chain(ledgers))
 }
 
 /// Creates the ledger of the honest client and fills it with `count` transactions of three megabytes each.
-fn make_large_transactions(address: &str, count: u64) -> Result<(), Failure> {
-    make_ledgers(address, 0)?;
+fn create_large_transactions(address: &str, count: u64) -> Result<(), Failure> {
+    create_ledgers(address, 0)?;
     let mut body = String::from("{\"postings\":[");
     for at in 0..10_000 {
         let comma = if at == 0 { "" } else { "," };
@@ -199,7 +199,7 @@ fn send_all(address: &str, requests: impl Iterator<Item = String>) -> Result<(),
             let answer = connection.exchange(request.as_bytes()).await?;
             if !matches!(answer.status, 200 | 204) {
                 let reason = String::from_utf8_lossy(answer.body).into_owned();
-                return Err(format!("preparing: {} {reason}", answer.status).into());
+                return Err(format!("preparing the attack failed: {} {reason}", answer.status).into());
             }
         }
         Ok(())

@@ -26,8 +26,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The help text. Defaults are in parentheses, some with an explanation.
 ///
-/// `--plain` and `--rich` are the variants of `benches::workload::Shape`, and `naive` is `benches::naive::NaiveLedger`.
-/// "In turn" means that two variants alternate, so that changes of the machine's speed affect both.
+/// `--plain` and `--rich` are the variants of `benches::workload::Content`, and `naive` is
+/// `benches::naive::NaiveLedger`. "In turn" means that two variants alternate, so that changes of the machine's speed
+/// affect both.
 const USAGE: &str = "\
 load embedded   writes to a store in this process
     --transactions N (10M) --accounts N (100k) --batch N (8192) --in-flight N (4; paced 32)
@@ -45,10 +46,11 @@ load mixed --spawn SERVER   writes over HTTP as fast as they are answered, in tu
     --connections N (64), --bulk N (1), --readers N (16), --read-rate N (2000: of all readers together)
     --turns N (3), --seconds N (5) of each, --transactions N (1M, stored before the measurement), --accounts N (100k)
     --backdated PERCENT (0), --memory-budget SIZE, --data DIR (filled once)
-load reads      every kind of read over one HTTP connection without writers, then an export and an import of the log
+load reads      every kind of read over one HTTP connection without writers, then an export of the first part of the
+    log and its import into another ledger
     --spawn SERVER, --transactions N (10M), --accounts N (100k), --reads N of each kind (2000)
-    --backdated PERCENT (10), --export SIZE of the log (2GiB), --memory-budget SIZE, --data DIR (filled once),
-    --only QUESTION, one of the names that it prints
+    --backdated PERCENT (10), --export SIZE of that part (2GiB), --memory-budget SIZE, --data DIR (filled once),
+    --only QUESTION, one of the names that it prints, without export and import
 load reopen     opens what a writer left that was killed right after its last acknowledgement
     the options of embedded, except --compare
 load hot-account   reads an account that every transaction moves

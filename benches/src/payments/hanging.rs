@@ -28,7 +28,7 @@ struct Figures {
 ///
 /// # Errors
 ///
-/// Fails if the server answers wrongly.
+/// Fails if the server gives an unexpected answer.
 pub(super) async fn measure(
     run: &HttpPayments,
     api: &mut Api,

@@ -27,7 +27,7 @@ const SCRIPT: &str = "vars {\n  monetary $amount\n  account $source\n  account $
 ///
 /// # Errors
 ///
-/// Fails if the provider answers wrongly.
+/// Fails if the provider gives an unexpected answer.
 pub(super) async fn measure_bare_client(
     run: &HttpPayments,
     endpoint: &str,
@@ -94,6 +94,6 @@ pub(super) async fn ingest(
     let figure = rate(run.payments, took);
     report.number(&format!("{name}_payments_per_s"), figure);
     report.number(&format!("{name}_cpu_us_per_payment"), micros);
-    println!("{name}: {figure:.0} payments/s, processor of the server {micros:.2} us each");
+    println!("{name}: {figure:.0} payments/s, server CPU {micros:.2} us each");
     Ok(connector)
 }

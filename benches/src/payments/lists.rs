@@ -35,7 +35,7 @@ const FILTERS: [(&str, &str); 9] = [
 ///
 /// # Errors
 ///
-/// Fails if the server answers wrongly.
+/// Fails if the server gives an unexpected answer.
 pub(super) async fn measure(
     run: &HttpPayments,
     api: &mut Api,

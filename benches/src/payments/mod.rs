@@ -23,7 +23,7 @@ use crate::{Failure, calibration};
 ///
 /// # Errors
 ///
-/// Fails if a server does not start, or answers wrongly.
+/// Fails if a server does not start, or gives an unexpected answer.
 pub fn run(run: &HttpPayments) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();

@@ -62,10 +62,12 @@ impl HttpPayments {
             }
         }
         if run.spawn.as_os_str().is_empty() || run.payments < 2 || run.reads == 0 {
-            return Err("there must be the program of a server, two payments and a read".into());
+            return Err("--spawn, at least two payments and one read are required".into());
         }
         if run.connectors == 0 || run.turns == 0 || run.period.is_zero() || run.time.is_zero() {
-            return Err("there must be a connector, a turn, a polling period and a time".into());
+            return Err(
+                "at least one connector and one turn, a polling period and a time are required".into()
+            );
         }
         if !run.only.is_empty() && !PARTS.contains(&&*run.only) {
             return Err(format!("the parts are {}", PARTS.join(", ")).into());

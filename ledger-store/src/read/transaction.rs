@@ -19,11 +19,15 @@ use crate::error::ReadError;
 use crate::lookup;
 use crate::query::TransactionView;
 
-/// The changes of a transaction after it was recorded, as of a date.
+/// The changes of a transaction after it was recorded. Each field says which of them count.
 #[derive(Debug, Default)]
 struct Overlay {
+    /// Date of the last change. If the query has a date, this includes changes after it.
     updated_at: Option<Timestamp>,
+    /// Id of the transaction that reverts this one, and the date of the revert, if it was reverted as of the date.
     reverted: Option<(u64, Timestamp)>,
+    /// The metadata as of the date, if the transaction had changed by then. If the ledger keeps no history of it, the
+    /// current metadata.
     metadata: Option<Metadata>,
 }
 
@@ -84,13 +88,14 @@ impl<'s> TransactionSubject<'s> {
             overlay.reverted = document(position)?.and_then(|document| document.reverted);
         }
         if self.as_of.at.is_some() {
-            // `updated_at` is always the current value, even in point-in-time reads, as in other servers of this API.
+            // A query with a date returns the current `updated_at` nevertheless, as other servers of this API do.
             overlay.updated_at = document(u64::MAX)?.map(|document| document.updated_at);
         }
         Ok(self.overlay.get_or_init(|| overlay))
     }
 
-    fn current_metadata(&self) -> Result<&Metadata, ReadError> {
+    /// Returns the metadata as of the date. If the ledger keeps no history of it, returns the current metadata.
+    fn metadata_as_of(&self) -> Result<&Metadata, ReadError> {
         match &self.overlay()?.metadata {
             Some(metadata) => Ok(metadata),
             None => Ok(&self.recorded()?.metadata),
@@ -138,11 +143,11 @@ impl FilterSubject for TransactionSubject<'_> {
     }
 
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
-        Ok(self.current_metadata()?.get(key).map(MetadataValue::as_shown))
+        Ok(self.metadata_as_of()?.get(key).map(MetadataValue::as_shown))
     }
 
     fn metadata_value(&self, key: &str) -> Result<Option<Cow<'_, MetadataValue>>, ReadError> {
-        Ok(self.current_metadata()?.get(key).map(Cow::Borrowed))
+        Ok(self.metadata_as_of()?.get(key).map(Cow::Borrowed))
     }
 
     fn text(&self, field: TextField) -> Result<Option<Cow<'_, str>>, ReadError> {
@@ -187,7 +192,9 @@ fn with_record<T>(
         {
             then(log, transaction)
         }
-        Body::Log(_) | Body::Document(_) => Err(Corrupt { what: "entry that is not its transaction" }.into()),
+        Body::Log(_) | Body::Document(_) => {
+            Err(Corrupt { what: "a log entry that does not record the expected transaction" }.into())
+        }
     })
 }
 

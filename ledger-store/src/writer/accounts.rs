@@ -230,7 +230,7 @@ impl AccountTable {
         // An account fills two cache lines; read from both.
         let accounts = hint.iter().filter(|hint| hint.slot != AccountHint::NO_SLOT);
         accounts.filter_map(|hint| self.slot(hint.slot)).fold(0, |seen, account| {
-            let totals = account.holdings.first().map_or(0, HoldingState::read_first_line);
+            let totals = account.holdings.first().map_or(0, HoldingState::touch);
             seen ^ u64::from(account.ledger) ^ totals ^ account.address.len() as u64
         })
     }

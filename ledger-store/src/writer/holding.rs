@@ -2,7 +2,8 @@
 //!
 //! It is compact, because the writer keeps all accounts in use in its share of the memory budget. *Backdated* includes
 //! postdated: the effective date of such a transaction is earlier or later than the date when the store recorded it.
-//! The sums of these transactions are kept apart from the totals, so that volumes by effective date can be computed.
+//! The totals include these transactions; their sums are also kept separately, so that volumes by effective date can be
+//! computed.
 
 use std::ops::{Deref, DerefMut};
 
@@ -27,7 +28,7 @@ pub(crate) struct HoldingState {
 enum Sums {
     Small {
         /// Number of backdated and postdated transactions.
-        backdated: u32,
+        backdated_count: u32,
         input: u64,
         output: u64,
         backdated_input: u64,
@@ -44,15 +45,15 @@ struct LargeSums {
 
 impl Sums {
     const ZERO: Self =
-        Self::Small { backdated: 0, input: 0, output: 0, backdated_input: 0, backdated_output: 0 };
+        Self::Small { backdated_count: 0, input: 0, output: 0, backdated_input: 0, backdated_output: 0 };
 
     fn of(totals: &Volumes, backdated: Option<BackdatedSums>) -> Self {
         let sums = backdated
             .as_ref()
             .map_or(Some((0, 0, 0)), |sums| Some((sums.count, sums.input.as_u64()?, sums.output.as_u64()?)));
         match (totals.input.to_u64(), totals.output.to_u64(), sums) {
-            (Some(input), Some(output), Some((backdated, backdated_input, backdated_output))) => {
-                Self::Small { backdated, input, output, backdated_input, backdated_output }
+            (Some(input), Some(output), Some((backdated_count, backdated_input, backdated_output))) => {
+                Self::Small { backdated_count, input, output, backdated_input, backdated_output }
             }
             _ => Self::Large(Box::new(LargeSums { totals: totals.clone(), backdated })),
         }
@@ -69,11 +70,11 @@ impl Sums {
 
     fn backdated(&self) -> Option<BackdatedSums> {
         match self {
-            Self::Small { backdated: 0, .. } => None,
-            Self::Small { backdated, backdated_input, backdated_output, .. } => Some(BackdatedSums {
+            Self::Small { backdated_count: 0, .. } => None,
+            Self::Small { backdated_count, backdated_input, backdated_output, .. } => Some(BackdatedSums {
                 input: Quantity::from(*backdated_input),
                 output: Quantity::from(*backdated_output),
-                count: *backdated,
+                count: *backdated_count,
             }),
             Self::Large(large) => large.backdated.clone(),
         }
@@ -123,7 +124,7 @@ impl HoldingState {
     #[inline]
     pub(crate) fn backdated(&self) -> Option<Box<BackdatedSums>> {
         match &self.sums {
-            Sums::Small { backdated: 0, .. } => None,
+            Sums::Small { backdated_count: 0, .. } => None,
             sums => sums.backdated().map(Box::new),
         }
     }
@@ -142,8 +143,9 @@ impl HoldingState {
         self.sums = Sums::of(&self.totals(), Some(sums));
     }
 
-    /// Returns some bits of the state. A prefetch calls this to bring the state into the processor's cache.
-    pub(crate) fn read_first_line(&self) -> u64 {
+    /// Reads a part of the state, which brings it into the processor's cache. The result has no meaning. It only keeps
+    /// the compiler from removing the read.
+    pub(crate) fn touch(&self) -> u64 {
         match &self.sums {
             Sums::Small { input, .. } => *input,
             Sums::Large(_) => 0,

@@ -117,7 +117,7 @@ pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<WorkCounts, Failure> {
         }
         let now = harness.work.tick();
         if harness.recover(now, STEPS_AFTER)? {
-            return Ok(harness.done());
+            return Ok(harness.into_counts());
         }
     }
     Err("the power failed although it was on".into())

@@ -23,7 +23,7 @@ pub struct DocumentStep {
     action: DocumentAction,
 }
 
-/// The state in which the caller expects a document. The change is refused if the document is in another one.
+/// The state in which the caller expects a document. Otherwise the change is refused.
 #[derive(Clone, Copy, Debug)]
 enum ExpectedState {
     /// The caller accepts any state.
@@ -38,9 +38,9 @@ enum ExpectedState {
 
 const COLLECTIONS: [u32; 2] = [20, 300];
 /// Index in which each key belongs to one document.
-const UNIQUE: u32 = 0;
+const UNIQUE_INDEX: u32 = 0;
 /// Index in which documents can share a key.
-const SHARED: u32 = 7;
+const SHARED_INDEX: u32 = 7;
 
 fn collection(number: u32) -> Collection {
     Collection::new(number).expect("the numbers of collections here are in the allowed range")
@@ -60,11 +60,11 @@ pub(crate) fn draft(rng: &mut Rng<'_>) -> DocumentStep {
     } else {
         let mut keys = Vec::new();
         if rng.one_in(2) {
-            keys.push(DocumentKey { index: UNIQUE, key: vec![rng.below(9) as u8], unique: true });
+            keys.push(DocumentKey { index: UNIQUE_INDEX, key: vec![rng.below(9) as u8], unique: true });
         }
-        for time in 0..rng.below(3) as u8 {
-            let key = vec![time * 4 + rng.below(4) as u8; 1 + rng.below(2) as usize];
-            keys.push(DocumentKey { index: SHARED, key, unique: false });
+        for round in 0..rng.below(3) as u8 {
+            let key = vec![round * 4 + rng.below(4) as u8; 1 + rng.below(2) as usize];
+            keys.push(DocumentKey { index: SHARED_INDEX, key, unique: false });
         }
         let length = if rng.one_in(8) { 3_000 } else { rng.below(40) };
         DocumentAction::Put { value: vec![rng.below(200) as u8; length as usize], keys }
@@ -183,7 +183,7 @@ impl DocumentModel {
             let mut expected: Vec<_> = all.iter().map(|document| (Vec::new(), document.clone())).collect();
             reverse_if_descending(&mut expected, direction);
             compare_pages(number, None, &expected, range.clone(), |range| snapshot.documents(of, range))?;
-            for index in [UNIQUE, SHARED] {
+            for index in [UNIQUE_INDEX, SHARED_INDEX] {
                 let mut expected = Vec::new();
                 let from = vec![rng.below(8) as u8];
                 for document in &all {

@@ -43,7 +43,7 @@ pub struct WorkCounts {
     /// Number of steps with an unknown outcome that turned out to have happened.
     pub unknown_kept: u64,
     /// Number of steps that failed because a read failed.
-    pub unread: u64,
+    pub failed_reads: u64,
     /// Number of openings of the store.
     pub openings: u64,
     /// Numbers of rare events.
@@ -57,7 +57,7 @@ impl WorkCounts {
         self.questions += other.questions;
         self.cuts += other.cuts;
         self.unknown_kept += other.unknown_kept;
-        self.unread += other.unread;
+        self.failed_reads += other.failed_reads;
         self.openings += other.openings;
         self.counters.add(other.counters);
     }
@@ -67,7 +67,7 @@ impl WorkCounts {
 pub(crate) struct Harness {
     pub(crate) disk: SimDisk,
     pub(crate) work: Workload<'static>,
-    pub(crate) done: WorkCounts,
+    pub(crate) counts: WorkCounts,
     /// Decides everything except the work.
     pub(crate) rng: Rng<'static>,
     settings: Settings,
@@ -83,7 +83,7 @@ impl Harness {
         Self {
             disk: SimDisk::with_faults(Faults { lying_syncs: settings.lying_syncs, ..Faults::default() }),
             work,
-            done: WorkCounts::default(),
+            counts: WorkCounts::default(),
             rng,
             settings,
             clock: Arc::default(),
@@ -92,9 +92,9 @@ impl Harness {
         }
     }
 
-    /// Returns the numbers for all work so far.
-    pub(crate) fn done(self) -> WorkCounts {
-        WorkCounts { counters: self.certain.counters, ..self.done }
+    /// Ends the run, and returns the counts of its work.
+    pub(crate) fn into_counts(self) -> WorkCounts {
+        WorkCounts { counters: self.certain.counters, ..self.counts }
     }
 
     /// Makes the power fail at one of the next `within` syncs of the disk, at random.
@@ -113,7 +113,7 @@ impl Harness {
     /// Turns the power on again. The seed decides which writes without a sync survive.
     pub(crate) fn power_on(&mut self, seed: u64) {
         self.disk = self.disk.after_power_cut(seed);
-        self.done.cuts += 1;
+        self.counts.cuts += 1;
     }
 
     /// Opens the store on the simulated disk.
@@ -124,7 +124,7 @@ impl Harness {
         options.schema_enforcement = self.settings.enforcement;
         options.clock = self.clock.clone();
         let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
-        self.done.openings += 1;
+        self.counts.openings += 1;
         Store::open_on_disk(disk, Path::new("data"), &options)
     }
 
@@ -169,7 +169,7 @@ impl Harness {
             let before = self.certain.snapshot_before(&step);
             let is_armed = self.arm_failed_read(&store);
             let stepped = self.certain.step(&store, &step, now);
-            let has_failed = is_armed && !fail_decision_read(&store, 0);
+            let has_failed = is_armed && disarm_failed_read(&store);
             if let Some(error) = stepped? {
                 if matches!(error, WriteError::Read(_)) && !self.disk.power_is_off() {
                     // The step changed nothing, and the store continues.
@@ -180,11 +180,13 @@ impl Harness {
                         return Ok(());
                     }
                     compared.map_err(|failure| failure.during(format!("after {error}")))?;
-                    self.done.unread += 1;
+                    self.counts.failed_reads += 1;
                     continue;
                 }
                 if !self.disk.power_is_off() {
-                    return Err(Failure::from(error).during("no answer although the power is on"));
+                    return Err(
+                        Failure::from(error).during("the store failed a step although the power is on")
+                    );
                 }
                 let is_unknown = !matches!(error, WriteError::Stopped { .. } | WriteError::Storage { .. });
                 if is_unknown {
@@ -192,23 +194,23 @@ impl Harness {
                 }
                 self.certain.return_to(before);
                 if is_unknown && has_failed {
-                    self.possible.extend(with_one_unread(&self.certain, &step, now));
+                    self.possible.extend(states_after_failed_read(&self.certain, &step, now));
                 }
                 return Ok(());
             }
-            self.done.acknowledged += 1;
+            self.counts.acknowledged += 1;
             let asks = self.settings.asks_one_in;
             if asks > 0 && self.rng.one_in(asks) {
                 let snapshot = store.snapshot();
                 let asked = self.certain.ask(&snapshot, &mut self.rng, now, 1);
-                if !self.take_answers(asked)? {
+                if !self.count_questions(asked)? {
                     return Ok(());
                 }
-                // Asks an earlier snapshot again after the store has continued.
+                // Ask an earlier snapshot again, now that the store has moved on.
                 if let Some((snapshot, oracle)) = &mut earlier {
                     oracle.forget_removed(&self.certain);
                     let asked = oracle.ask(snapshot, &mut self.rng, now, 1);
-                    if !self.take_answers(asked)? {
+                    if !self.count_questions(asked)? {
                         return Ok(());
                     }
                 }
@@ -220,7 +222,7 @@ impl Harness {
         Ok(())
     }
 
-    /// Sometimes makes a read of the next decision fail. Returns whether it did.
+    /// Sometimes arms a failure of one of the decision's first 8 reads. Returns whether it armed one.
     fn arm_failed_read(&mut self, store: &Store) -> bool {
         let fails = self.settings.fails_reads_one_in;
         let is_armed = fails > 0 && self.rng.one_in(fails);
@@ -230,10 +232,10 @@ impl Harness {
         is_armed
     }
 
-    /// Counts questions with right answers. Returns `false` if the power failed meanwhile.
-    fn take_answers(&mut self, asked: Result<u64, Failure>) -> Result<bool, Failure> {
+    /// Counts the questions of a round if all answers were right. Returns `false` if the power failed meanwhile.
+    fn count_questions(&mut self, asked: Result<u64, Failure>) -> Result<bool, Failure> {
         match asked {
-            Ok(asked) => self.done.questions += asked,
+            Ok(asked) => self.counts.questions += asked,
             Err(_) if self.disk.power_is_off() => return Ok(false),
             Err(differs) => return Err(differs),
         }
@@ -254,7 +256,7 @@ impl Harness {
             match possible.iter().position(Result::is_ok) {
                 Some(at) => {
                     self.certain = self.possible.swap_remove(at);
-                    self.done.unknown_kept += 1;
+                    self.counts.unknown_kept += 1;
                 }
                 None if possible.is_empty() => return Err(certain),
                 None => {
@@ -265,11 +267,11 @@ impl Harness {
         }
         self.possible.clear();
         let asked = self.certain.ask(&store.snapshot(), &mut self.rng, now, 1);
-        if !self.take_answers(asked)? {
+        if !self.count_questions(asked)? {
             return Ok(false);
         }
         match store.verify() {
-            Ok(report) if is_whole(&report) => {}
+            Ok(report) if is_intact_but_for_torn_tail(&report) => {}
             _ if self.disk.power_is_off() => {
                 drop(store);
                 return Ok(false);
@@ -291,20 +293,26 @@ impl Harness {
 }
 
 /// Returns whether a report contains no violation, except for a write that a power cut tore.
-pub(crate) fn is_whole(report: &VerifyReport) -> bool {
+pub(crate) fn is_intact_but_for_torn_tail(report: &VerifyReport) -> bool {
     report.complete && report.violations.iter().all(|violation| violation.code == ViolationCode::TornTail)
+}
+
+/// Cancels an armed failure of a read. Returns whether the read had already failed.
+fn disarm_failed_read(store: &Store) -> bool {
+    // `true` means that the failure was still armed.
+    !fail_decision_read(store, 0)
 }
 
 /// Returns the possible states after a submission in which a read failed: one state for each command that may have
 /// failed.
-fn with_one_unread(oracle: &Oracle, step: &Step, now: Timestamp) -> Vec<Oracle> {
+fn states_after_failed_read(oracle: &Oracle, step: &Step, now: Timestamp) -> Vec<Oracle> {
     let Step::Submit(submission) = step else { return Vec::new() };
-    let unread = |at: usize| {
+    let state_if_failed_at = |at: usize| {
         let mut found = vec![Outcome::Cancelled; at];
         found.push(Outcome::Failed(ReadError::Io("injected".into())));
         let mut oracle = oracle.clone();
         oracle.simulate(submission, &found, now);
         oracle
     };
-    (0..submission.requests.len()).map(unread).collect()
+    (0..submission.requests.len()).map(state_if_failed_at).collect()
 }

@@ -71,5 +71,5 @@ pub fn model_run(seed: u64, commands: u64) -> Result<WorkCounts, Failure> {
             return Err("the power failed although it was on".into());
         }
     }
-    Ok(harness.done())
+    Ok(harness.into_counts())
 }

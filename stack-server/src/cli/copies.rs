@@ -268,7 +268,7 @@ fn run(
             };
             let newest = ledger.logs().newest_first().page(1)?.items;
             let logs = newest.first().map_or(0, |log| log.entry.id.get());
-            let mut to = BufWriter::new(meter.writing("exporting", to, logs));
+            let mut to = BufWriter::new(meter.writing_logs("exporting", to, logs));
             if line.logs {
                 ledger.export_logs(&mut to)?
             } else {

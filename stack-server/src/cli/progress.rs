@@ -9,7 +9,7 @@ use ledger_store::{Options, Progress, ProgressWatcher};
 /// Time between two drawings of a bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Time until the first line, and between lines. Short work shows no lines.
+/// Time until the first line, and between lines. Work that finishes sooner prints nothing.
 pub(crate) const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Number of characters inside a bar.
@@ -125,7 +125,7 @@ impl SharedMeter {
         Self(Arc::new(Mutex::new(Meter::new(Box::new(stderr), is_terminal))))
     }
 
-    /// Creates a meter that draws bars on standard error, or returns `None` if that is no terminal.
+    /// Creates a meter that draws bars on standard error, or returns `None` if that is not a terminal.
     pub(crate) fn on_terminal() -> Option<Self> {
         io::stderr().is_terminal().then(Self::on_stderr)
     }
@@ -169,7 +169,7 @@ impl SharedMeter {
     }
 
     /// Returns a writer that shows how many of `total` logs were written. Each log is a line.
-    pub(crate) fn writing<W: Write>(&self, work: &'static str, inner: W, total: u64) -> Counted<W> {
+    pub(crate) fn writing_logs<W: Write>(&self, work: &'static str, inner: W, total: u64) -> Counted<W> {
         Counted { inner, meter: self.clone(), work, done: 0, total: Some(total) }
     }
 }
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn writer_counts_logs() {
-        let mut out = SharedMeter::on_stderr().writing("exporting", Vec::new(), 3);
+        let mut out = SharedMeter::on_stderr().writing_logs("exporting", Vec::new(), 3);
         out.write_all(b"{}\n{}\n{").expect("it is written");
         assert_eq!((out.done, out.total), (2, Some(3)));
     }

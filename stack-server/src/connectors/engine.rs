@@ -174,7 +174,7 @@ impl Engine {
 
     /// Starts all installations, and continues interrupted removals.
     fn start_all(&self) {
-        let installations = match installation::all(&self.0.payments.snapshot()) {
+        let installations = match installation::all_even_removing(&self.0.payments.snapshot()) {
             Ok(installations) => installations,
             Err(error) => return log_fault("all", &error.to_string()),
         };
@@ -206,7 +206,7 @@ impl Engine {
     ///
     /// Returns the error of the first configuration that does not decrypt.
     pub(crate) fn check_key(&self) -> Result<(), InstallationError> {
-        let all = installation::all(&self.0.payments.snapshot())?;
+        let all = installation::all_even_removing(&self.0.payments.snapshot())?;
         all.iter().filter(|one| !one.is_being_removed).try_for_each(|one| self.values(one).map(drop))
     }
 }

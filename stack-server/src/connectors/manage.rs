@@ -97,7 +97,7 @@ impl Engine {
         let payments = &self.0.payments;
         let _lock = payments.write_lock();
         record::change(&payments.store, |snapshot| {
-            if installation::all(snapshot)?.len() >= INSTALLATIONS_MAX {
+            if installation::all_even_removing(snapshot)?.len() >= INSTALLATIONS_MAX {
                 let message = format!("there are {INSTALLATIONS_MAX} installations of connectors already");
                 return Err(ApiError::validation(message));
             }
@@ -431,7 +431,7 @@ fn setup_error(reason: &str) -> ApiError {
 
 /// Refuses the name of another installation.
 fn check_name(snapshot: &Snapshot, installation: &Installation) -> Result<(), ApiError> {
-    let others = installation::all(snapshot)?;
+    let others = installation::all_even_removing(snapshot)?;
     let taken = others.iter().any(|other| {
         !other.is_being_removed && other.name == installation.name && other.id != installation.id
     });

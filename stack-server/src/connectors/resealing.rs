@@ -26,7 +26,7 @@ impl Engine {
         let payments = self.payments();
         let sealer = &payments.sealer;
         let snapshot = payments.snapshot();
-        let installations = installation::all(&snapshot)?.into_iter();
+        let installations = installation::all_even_removing(&snapshot)?.into_iter();
         for old in installations.filter(|one| !one.is_being_removed && sealer.is_outdated(&one.config)) {
             record::change(&payments.store, |snapshot| {
                 let Some(Versioned { value, version }) = installation::find(snapshot, &old.id)? else {

@@ -1,4 +1,4 @@
-//! Installations of connectors.
+//! The stored record of a connector installation, and its lookups.
 
 use std::sync::Arc;
 
@@ -72,14 +72,14 @@ pub(crate) fn find(
 }
 
 /// Returns all installations, oldest first, including those that are being removed.
-pub(crate) fn all(snapshot: &Snapshot) -> Result<Vec<Installation>, ReadError> {
+pub(crate) fn all_even_removing(snapshot: &Snapshot) -> Result<Vec<Installation>, ReadError> {
     let found = record::with_prefix::<Installation>(snapshot, Some(BY_DATE), &[])?;
     Ok(found.into_iter().map(|found| found.value).collect())
 }
 
 /// Returns the installations of a provider, oldest first, except those that are being removed.
 pub(crate) fn of_provider(snapshot: &Snapshot, provider: &str) -> Result<Vec<Installation>, ReadError> {
-    let mut found = all(snapshot)?;
+    let mut found = all_even_removing(snapshot)?;
     found.retain(|found| !found.is_being_removed && *found.id.provider == *provider);
     Ok(found)
 }

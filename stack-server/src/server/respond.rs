@@ -146,7 +146,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, from: Connection
     reply
 }
 
-/// Returns the segments of the request's path as in the routing table.
+/// Splits the request's path into segments, in the form that the routing table uses.
 fn segments<'a>(app: &App, head: &'a Head) -> Result<Vec<Cow<'a, str>>, ApiError> {
     let segments = request::segments(head.uri.path())?;
     Ok(routing::canonical_segments(segments, &app.settings().generic_mount))
@@ -301,8 +301,8 @@ async fn operate(operation: Operation, context: &Context<'_>) -> Result<Reply, A
     match operation {
         Operation::V1(operation) => Ok(ledger_v1::handle(operation, context).await),
         Operation::V2(operation) => ledger_v2::handle(operation, context).await,
-        // Box these futures. They are several times as large as those of ledgers, and would make the future of every
-        // request as large, which is copied several times.
+        // Box these futures. They are several times larger than the ledger ones. Inline, they would enlarge the future
+        // of every request, and each request copies its future several times.
         Operation::Auth(operation) => boxed(auth::handle(operation, context)).await,
         Operation::Payments(operation) => boxed(payments::handle(operation, context)).await,
         Operation::Generic(operation) => generic::handle(operation, context).await,

@@ -56,14 +56,14 @@ const CALLS: [(&str, Option<&str>); 29] = [
 ];
 
 /// Connectors whose provider sends the same response to every request.
-pub struct Providers {
+pub struct ConnectorsUnderTest {
     connectors: BTreeMap<&'static str, Arc<dyn Connector>>,
     answer: Arc<Mutex<Vec<u8>>>,
     file: PathBuf,
     runtime: Runtime,
 }
 
-impl Providers {
+impl ConnectorsUnderTest {
     /// Creates all connectors. The certificate and key, in PEM form, and the folder are settings that some connectors
     /// need.
     ///

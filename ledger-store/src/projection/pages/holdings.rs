@@ -107,7 +107,8 @@ impl HoldingPage {
         (number(TRANSACTION_COUNT) > 0).then(|| (number(ACCOUNT), number(ASSET)))
     }
 
-    /// Sets the current state of a holding.
+    /// Sets the current state of a holding. Large volumes and backdated sums are never removed; a state without them
+    /// must not follow one with them.
     pub(crate) fn put(&mut self, number: u32, holding: CurrentHolding<'_>) {
         let CurrentHolding { account, asset, transaction_count, input, output, backdated } = holding;
         let place = (number % HOLDING_PLACES) as u8;

@@ -21,7 +21,8 @@ use crate::payments::task::{self, BY_DATE, Task};
 use crate::uuid::Uuid;
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Reply, ApiError> {
-    let mut all = context.app.blocking(|store| Ok(installation::all(&store.snapshot())?)).await?;
+    let mut all =
+        context.app.blocking(|store| Ok(installation::all_even_removing(&store.snapshot())?)).await?;
     all.retain(|installation| !installation.is_being_removed);
     let mut json = context.json();
     json.raw("{\"data\":[").list(&all, |json, installation| {

@@ -21,7 +21,7 @@ impl Authority {
     /// session to end.
     pub(crate) fn hint_claims(&self, text: &str) -> Option<(String, String)> {
         let token = Token::parse(text)?;
-        let is_ours = own::is_signed_by_us(self, &token) && token.kind.as_deref() == Some(own::IDENTITY);
+        let is_ours = own::is_issued_by_us(self, &token) && token.kind.as_deref() == Some(own::IDENTITY);
         let user = token.claim("sub").filter(|_| is_ours)?.to_owned();
         Some((user, (*token.audience().first()?).to_owned()))
     }

@@ -14,7 +14,7 @@ pub(crate) const IDENTITY: &str = "JWT";
 
 /// Returns whether this server issued a token of any type: the token names this server as its issuer, and one of the
 /// server's keys signed it. Ignores dates and revocation.
-pub(crate) fn is_signed_by_us(authority: &Authority, token: &Token<'_>) -> bool {
+pub(crate) fn is_issued_by_us(authority: &Authority, token: &Token<'_>) -> bool {
     let signed = || {
         let opened = authority.open().ok()?;
         let key = opened.keys.get(token.key.as_deref()?)?;
@@ -32,7 +32,7 @@ pub(crate) fn verify_except_dates(authority: &Authority, token: &Token<'_>) -> O
     let epoch = authority.epoch();
     if token.kind.as_deref() != Some(ACCESS)
         || token.audience().is_empty()
-        || !is_signed_by_us(authority, token)
+        || !is_issued_by_us(authority, token)
     {
         return None;
     }

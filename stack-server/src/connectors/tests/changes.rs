@@ -12,7 +12,7 @@ use crate::payments::enumerations::AccountType;
 use crate::payments::installation::{self, Installation};
 
 fn installed(fixture: &Fixture) -> Vec<Installation> {
-    let mut all = installation::all(&fixture.store.snapshot()).expect("installations");
+    let mut all = installation::all_even_removing(&fixture.store.snapshot()).expect("installations");
     all.retain(|one| !one.is_being_removed);
     all
 }
@@ -84,7 +84,7 @@ fn reset_begins_with_nothing_under_another_id() {
     let new = fixture.runtime.block_on(fixture.engine.reset(&id)).expect("reset");
     assert_ne!(new, id);
     fixture.until("the new one runs alone", |fixture| fixture.clock.waiting() == 1);
-    let all: Vec<_> = installation::all(&fixture.store.snapshot()).expect("installations");
+    let all: Vec<_> = installation::all_even_removing(&fixture.store.snapshot()).expect("installations");
     assert_eq!(all.into_iter().map(|one| one.id).collect::<Vec<_>>(), [new]);
     assert!(fixture.payments().is_empty());
     fixture.worker.stop();
@@ -103,7 +103,7 @@ fn interrupted_reset_has_the_new_installation() {
     worker.stop();
     let fixture = Fixture::on(store, provider, clock);
     fixture.until("its task waits", |fixture| fixture.clock.waiting() == 1);
-    let left: Vec<_> = installation::all(&fixture.store.snapshot()).expect("installations");
+    let left: Vec<_> = installation::all_even_removing(&fixture.store.snapshot()).expect("installations");
     assert_eq!(left, [new]);
     assert!(fixture.payments().is_empty());
     fixture.worker.stop();

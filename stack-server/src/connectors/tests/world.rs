@@ -194,7 +194,7 @@ impl World {
 
     /// Returns the installations that clients see.
     pub(crate) fn installations(&self) -> Vec<Installation> {
-        let mut all = installation::all(&self.store.snapshot()).expect("installations");
+        let mut all = installation::all_even_removing(&self.store.snapshot()).expect("installations");
         all.retain(|one| !one.is_being_removed);
         let names: BTreeSet<_> = all.iter().map(|one| one.name.clone()).collect();
         assert_eq!(names.len(), all.len(), "two installations have one name");
@@ -226,7 +226,7 @@ impl World {
     /// Checks that all stored records belong to installations that clients see.
     pub(crate) fn assert_no_leftovers(&self, place: &str) {
         let snapshot = self.store.snapshot();
-        let all = installation::all(&snapshot).expect("installations");
+        let all = installation::all_even_removing(&snapshot).expect("installations");
         let known: BTreeSet<_> = self.installations().iter().map(|one| one.id.installation).collect();
         let leaving = all.iter().filter(|one| one.is_being_removed).count();
         assert_eq!(leaving, 0, "{place}: an installation is still being removed");
