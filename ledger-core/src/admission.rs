@@ -283,7 +283,7 @@ mod tests {
         ] {
             let reference = Some(reference.clone());
             let create =
-                CreateTransaction { movement, rules, reference, ..CreateTransaction::of(Postings::new()) };
+                CreateTransaction { movement, reference, rules, ..CreateTransaction::of(Postings::new()) };
             let command = Command::CreateTransaction(create);
             let needs = admission_needs(&command, RequestOptions::default());
             assert_eq!((needs.reference.is_some(), needs.last_date), (is_needed, is_needed));
