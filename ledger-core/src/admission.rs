@@ -70,7 +70,7 @@ impl RequestOptions<'_> {
 /// let given = Idempotency { key: IdempotencyKey::parse("order-17")?, hash: "abc".into() };
 /// let options = RequestOptions { idempotency: Some(&given), ..RequestOptions::default() };
 /// let prior = PriorRequest { hash: "abc".into(), foreign: false, operation: Operation::Create };
-/// let facts = Facts { prior: Some(prior), ..Facts::default() };
+/// let facts = Facts { prior: Some(prior.into()), ..Facts::default() };
 /// let mut command = Command::CreateTransaction(CreateTransaction::of(Postings::new()));
 /// let admission = admit(&mut command, options, &facts, Enforcement::Strict, Timestamp::default())?;
 /// assert_eq!(admission, Admission::Replay);
@@ -89,13 +89,11 @@ pub enum Admission {
 
 /// Lists the facts that [`admit`] requires.
 pub fn admission_needs<'a>(command: &'a Command, options: RequestOptions<'a>) -> Needs<'a> {
-    let mut needs = Needs {
-        idempotency_key: options.idempotency.map(|idempotency| &idempotency.key),
-        named_schema: options.schema_version,
-        has_schemas: true,
-        transaction: command.transaction(),
-        ..Needs::default()
-    };
+    let mut needs = Needs::default();
+    needs.idempotency_key = options.idempotency.map(|idempotency| &idempotency.key);
+    needs.named_schema = options.schema_version;
+    needs.has_schemas = true;
+    needs.transaction = command.transaction();
     if let Some(preconditions) = options.preconditions {
         needs.existence = preconditions.accounts().collect();
     }
@@ -219,7 +217,7 @@ mod tests {
             let given = idempotency(hash);
             let options = RequestOptions { idempotency: Some(&given), several, ..RequestOptions::default() };
             let prior = PriorRequest { hash: prior_hash.into(), foreign, operation: Operation::Create };
-            let facts = Facts { prior: Some(prior), ..Facts::default() };
+            let facts = Facts { prior: Some(prior.into()), ..Facts::default() };
             let refused = Rejection::IdempotencyMismatch {
                 key: "k".into(),
                 computed: hash.into(),
@@ -248,7 +246,7 @@ mod tests {
             several: false,
         };
         let prior = PriorRequest { hash: "b".into(), foreign: false, operation: Operation::Create };
-        let mut facts = Facts { prior: Some(prior), existence: vec![false], ..Facts::default() };
+        let mut facts = Facts { prior: Some(prior.into()), existence: vec![false], ..Facts::default() };
         let refusal = |facts: &Facts| admitted(&create(), options, facts).expect_err("it is refused");
         assert!(matches!(refusal(&facts), Rejection::IdempotencyMismatch { .. }));
         facts.prior = None;

@@ -154,13 +154,13 @@ pub fn decide<'a>(
         Command::RevertTransaction(revert) => decide_revert(revert, slots, facts, now),
         Command::SetMetadata { target, metadata } => {
             if let Target::Transaction(id) = target {
-                known(facts.transaction.as_ref(), *id)?;
+                known(facts.transaction.as_deref(), *id)?;
             }
             Ok(Decision::SetMetadata { target, metadata })
         }
         Command::DeleteMetadata { target, key } => {
             if let Target::Transaction(id) = target
-                && known(facts.transaction.as_ref(), *id)?.metadata.get(key).is_none()
+                && known(facts.transaction.as_deref(), *id)?.metadata.get(key).is_none()
             {
                 return Err(Rejection::MetadataKeyNotFound { key: key.clone() });
             }
@@ -198,7 +198,7 @@ fn decide_revert<'a>(
     facts: &mut Facts,
     now: Timestamp,
 ) -> Result<Decision<'a>, Rejection> {
-    let original = known(facts.transaction.as_ref(), revert.id)?;
+    let original = known(facts.transaction.as_deref(), revert.id)?;
     if original.reverted {
         return Err(Rejection::AlreadyReverted { id: revert.id });
     }

@@ -82,11 +82,11 @@ pub struct KnownTransaction {
     pub reverted: bool,
 }
 
-/// The facts that answer [`Needs`].
+/// The facts that answer [`Needs`]. Rare and large ones are boxed, because facts are made for every command.
 #[derive(Debug, Default)]
 pub struct Facts {
     /// The earlier request that used the idempotency key.
-    pub prior: Option<PriorRequest>,
+    pub prior: Option<Box<PriorRequest>>,
     /// The schema that the request names, or `None` if it does not exist. A later release may refuse a schema that was
     /// recorded; then it refuses the requests that name it.
     pub named_schema: Option<Arc<Result<Schema, SchemaError>>>,
@@ -98,7 +98,7 @@ pub struct Facts {
     /// True if another transaction has the reference.
     pub reference_taken: bool,
     /// The requested transaction, or `None` if it does not exist.
-    pub transaction: Option<KnownTransaction>,
+    pub transaction: Option<Box<KnownTransaction>>,
     /// Metadata of accounts in the order of [`Needs::metadata`], each with the index of its holding.
     pub metadata: SmallVec<[(u32, Metadata); 1]>,
     /// Effective date of the last transaction, if it was required and there is one.

@@ -35,7 +35,7 @@ fn decided(
     mut facts: Facts,
 ) -> Result<(Option<TransactionId>, Option<String>), Rejection> {
     let original = facts.transaction.clone();
-    let wanted = needs(command, original.as_ref());
+    let wanted = needs(command, original.as_deref());
     let volumes = |address: &AccountAddress| {
         let found = balances.iter().find(|(have, ..)| *have == address.as_str());
         found.map_or_else(Volumes::default, |(_, input, output)| Volumes {
@@ -134,11 +134,11 @@ fn revert_reference_derives_from_the_original() {
         (legacy(), Some(longest.as_str()), None),
         (Rules::Current, Some("x"), None),
     ] {
-        let facts = Facts { transaction: Some(original(reference)), ..Facts::default() };
+        let facts = Facts { transaction: Some(original(reference).into()), ..Facts::default() };
         let decision = decided(&revert(rules), &[("a", 5, 0)], facts);
         assert_eq!(decision, Ok((Some(TransactionId::new(3)), expected.map(Into::into))));
     }
-    let facts = Facts { transaction: Some(original(Some("x"))), ..Facts::default() };
+    let facts = Facts { transaction: Some(original(Some("x")).into()), ..Facts::default() };
     let poor = decided(&revert(legacy()), &[("a", 5, 1)], facts);
     assert!(matches!(poor, Err(Rejection::InsufficientFunds { .. })), "{poor:?}");
 }

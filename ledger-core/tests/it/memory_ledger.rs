@@ -39,7 +39,7 @@ impl MemoryLedger {
                 .reference
                 .as_deref()
                 .is_some_and(|reference| self.references.contains(reference)),
-            transaction: original.clone(),
+            transaction: original.clone().map(Box::new),
             ..Facts::default()
         };
         let decision = decide(command, &wanted.slots, &mut facts, date)?;

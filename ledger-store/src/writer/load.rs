@@ -48,7 +48,7 @@ pub(super) fn load(
     }
     find_schemas(context, wanted, loaded)?;
     if let Some(id) = wanted.transaction {
-        loaded.facts.transaction = find_transaction(context, id, &mut loaded.hints)?;
+        loaded.facts.transaction = find_transaction(context, id, &mut loaded.hints)?.map(Box::new);
     }
     find_holdings(context, prefetched, wanted, date, loaded)?;
     let Loaded { facts, hints } = loaded;
@@ -82,7 +82,7 @@ fn find_prior(
     let fingerprint = hints.key_fingerprints.idempotency;
     if let Some((position, request)) = find_key_use(context, key.as_str(), fingerprint)? {
         hints.prior = Some(position);
-        facts.prior = Some(request);
+        facts.prior = Some(request.into());
     }
     Ok(())
 }

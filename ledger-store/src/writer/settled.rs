@@ -26,7 +26,7 @@ pub(super) fn load_facts(
     loaded: &mut Loaded,
 ) -> Result<SlotList, Stop<Rejection>> {
     let original = loaded.facts.transaction.take();
-    let mut wanted = needs(command, original.as_ref());
+    let mut wanted = needs(command, original.as_deref());
     load::load(context, &wanted, prefetched, date, loaded)?;
     let Loaded { facts, hints } = loaded;
     if has_too_many_assets(context, &wanted, &hints.located) {
@@ -34,7 +34,7 @@ pub(super) fn load_facts(
     }
     let schema = facts.named_schema.as_deref().and_then(|schema| schema.as_ref().ok());
     hints.defaults = defaults(schema, command, &wanted, &hints.located);
-    if is_too_large(command, original.as_ref(), &facts.volumes, &hints.defaults) {
+    if is_too_large(command, original.as_deref(), &facts.volumes, &hints.defaults) {
         return Err(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }.into());
     }
     let slots = std::mem::take(&mut wanted.slots);
