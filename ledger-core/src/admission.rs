@@ -88,6 +88,10 @@ pub enum Admission {
 }
 
 /// Lists the facts that [`admit`] requires.
+#[expect(
+    clippy::field_reassign_with_default,
+    reason = "an initializer makes the needs elsewhere and copies them"
+)]
 pub fn admission_needs<'a>(command: &'a Command, options: RequestOptions<'a>) -> Needs<'a> {
     let mut needs = Needs::default();
     needs.idempotency_key = options.idempotency.map(|idempotency| &idempotency.key);
