@@ -34,7 +34,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "ledger-core/values/src",
         from_the_bottom: &[
-            &["limits", "json_text", "json_reader", "decimal", "value_type"],
+            &["limits", "json_text", "json_reader", "decimal", "value_type", "short_text"],
             &["typed_text"],
             &["amount", "names", "timestamp", "metadata"],
             &["volumes"],

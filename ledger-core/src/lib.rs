@@ -50,7 +50,7 @@ pub use ledger_values::{
     AccountAddress, Amount, AmountError, Asset, Balance, BucketName, HoldingVolumes, IdempotencyKey,
     IntoAmount, JsonError, JsonKind, JsonReader, JsonWriter, LedgerName, Metadata, MetadataValue, Monetary,
     MonetaryError, NameError, NameKind, Posting, Postings, Reference, SchemaVersion, SmolStr, Timestamp,
-    TimestampError, TimestampText, Transaction, TransactionId, Volumes, WORLD,
+    TimestampError, TimestampText, Transaction, TransactionId, Volumes, WORLD, short_text,
 };
 
 pub use address::AddressPattern;

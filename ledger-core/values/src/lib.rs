@@ -36,6 +36,7 @@ mod monetary;
 mod names;
 #[cfg(feature = "serde")]
 mod serde_values;
+mod short_text;
 mod system_time;
 mod timestamp;
 mod transaction;
@@ -53,6 +54,7 @@ pub use names::{
     AccountAddress, Asset, BucketName, IdempotencyKey, LedgerName, NameError, NameKind, Reference,
     SchemaVersion, WORLD,
 };
+pub use short_text::short_text;
 pub use smol_str::SmolStr;
 pub use timestamp::{Timestamp, TimestampError, TimestampText};
 pub use transaction::{Posting, Postings, Transaction, TransactionId};

@@ -5,6 +5,7 @@ use std::fmt;
 
 use smol_str::SmolStr;
 
+use crate::short_text::short_text;
 use crate::typed_text;
 
 /// A value of metadata.
@@ -127,7 +128,7 @@ impl Metadata {
 
     /// Sets a key to a text and returns its previous value, if any.
     pub fn insert_text(&mut self, key: &str, text: &str) -> Option<MetadataValue> {
-        self.insert(key, MetadataValue::Text(SmolStr::new(text)))
+        self.insert(short_text(key), MetadataValue::Text(short_text(text)))
     }
 
     /// Removes a key and returns its value, if any.

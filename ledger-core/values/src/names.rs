@@ -10,6 +10,7 @@ use crate::limits::{
     ADDRESS_BYTES_MAX, ASSET_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX, LEDGER_NAME_BYTES_MAX,
     REFERENCE_BYTES_MAX, SCHEMA_VERSION_BYTES_MAX,
 };
+use crate::short_text::short_text;
 
 /// Refusal of a text that breaks the grammar of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,12 +99,13 @@ macro_rules! name {
             ///
             /// [`NameError`] if the text does not follow the grammar of this type.
             pub fn parse(text: &str) -> Result<Self, NameError> {
+                Self::check(text)?;
+                Ok(Self(short_text(text)))
+            }
+
+            fn check(text: &str) -> Result<(), NameError> {
                 let valid: fn(&str) -> bool = $valid;
-                if valid(text) {
-                    Ok(Self(SmolStr::new(text)))
-                } else {
-                    Err(NameError::new($kind, text))
-                }
+                if valid(text) { Ok(()) } else { Err(NameError::new($kind, text)) }
             }
 
             /// Returns the name as text.
@@ -143,6 +145,16 @@ macro_rules! name {
 
             fn try_from(text: &str) -> Result<Self, NameError> {
                 Self::parse(text)
+            }
+        }
+
+        /// Does not copy the text.
+        impl TryFrom<SmolStr> for $name {
+            type Error = NameError;
+
+            fn try_from(text: SmolStr) -> Result<Self, NameError> {
+                Self::check(&text)?;
+                Ok(Self(text))
             }
         }
 

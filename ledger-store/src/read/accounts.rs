@@ -151,7 +151,7 @@ pub(crate) fn walk(
             continue;
         }
         let address =
-            AccountAddress::parse(&address).map_err(|_| Corrupt { what: "address in the directory" })?;
+            AccountAddress::try_from(address).map_err(|_| Corrupt { what: "address in the directory" })?;
         if !visit(number, address)? {
             break;
         }

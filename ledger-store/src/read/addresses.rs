@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use ledger_codec::Corrupt;
+use ledger_core::short_text;
 use ledger_index::{PlainRange, tables};
 use smol_str::SmolStr;
 
@@ -98,8 +99,8 @@ impl<'s> AddressWalk<'s> {
             Direction::Descending => range.next_back(),
         };
         let Some((key, number)) = entry.transpose()? else { return Ok(()) };
-        let address = key.get(4..).and_then(|text| SmolStr::from_utf8(text).ok());
-        let address = address.ok_or(Corrupt { what: "address in the directory" })?;
+        let address = key.get(4..).and_then(|text| std::str::from_utf8(text).ok());
+        let address = address.map(short_text).ok_or(Corrupt { what: "address in the directory" })?;
         let number = number.try_into().map_err(|_| Corrupt { what: "number of an account" })?;
         self.next_stored = Some((address, u32::from_be_bytes(number)));
         Ok(())

@@ -259,7 +259,7 @@ fn prefix_driver(
             return Ok((Driver::All, false));
         }
         if test.passes(&address) {
-            let address = AccountAddress::parse(&address);
+            let address = AccountAddress::try_from(address);
             addresses.push(address.map_err(|_| Corrupt { what: "address in the directory" })?);
         }
     }

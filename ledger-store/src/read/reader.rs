@@ -129,7 +129,7 @@ impl LedgerReader {
                 .read(tables::ACCOUNTS, &key, |page| Ok(AccountPage::find_address(page, account)))?;
             found.transpose()?.flatten()
         };
-        let address = parse_address(&text.ok_or_else(|| missing_in(&self.view.index, "an account"))?)?;
+        let address = parse_address(text.ok_or_else(|| missing_in(&self.view.index, "an account"))?)?;
         self.view.addresses.put(self.ledger, account, address.clone());
         Ok(address)
     }
@@ -140,7 +140,7 @@ impl LedgerReader {
             return Ok(known.clone());
         }
         let text = self.head()?.assets.text(asset).ok_or_else(|| missing("an asset"))?;
-        let parsed = Asset::parse(&text).map_err(|_| Corrupt { what: "asset" })?;
+        let parsed = Asset::try_from(text).map_err(|_| Corrupt { what: "asset" })?;
         self.assets.borrow_mut().insert(asset, parsed.clone());
         Ok(parsed)
     }
@@ -351,7 +351,7 @@ impl LedgerReader {
         Ok(match target {
             TargetRecord::Account(account) => Target::Account(self.address_of(account, &|_| None)?),
             TargetRecord::Transaction(id) => Target::Transaction(TransactionId::new(*id)),
-            TargetRecord::Unknown(address) => Target::Account(parse_address(address)?),
+            TargetRecord::Unknown(address) => Target::Account(parse_address(*address)?),
         })
     }
 
@@ -364,7 +364,7 @@ impl LedgerReader {
             return parse_address(text);
         }
         match lookup(account.account) {
-            Some(text) => parse_address(&text),
+            Some(text) => parse_address(text),
             None => self.address(account.account),
         }
     }
@@ -477,6 +477,6 @@ fn reference_in(record: &TransactionRecord<'_>) -> Result<Option<Reference>, Rea
     Ok(record.reference.map(parse).transpose()?)
 }
 
-fn parse_address(text: &str) -> Result<AccountAddress, ReadError> {
-    AccountAddress::parse(text).map_err(|_| Corrupt { what: "address" }.into())
+fn parse_address(text: impl TryInto<AccountAddress>) -> Result<AccountAddress, ReadError> {
+    text.try_into().map_err(|_| Corrupt { what: "address" }.into())
 }

@@ -4,7 +4,7 @@
 
 use hashbrown::HashTable;
 use hashbrown::hash_table;
-use ledger_core::PriorRequest;
+use ledger_core::{PriorRequest, short_text};
 use smol_str::SmolStr;
 
 use super::hash_prefix::{Entry, prefix, spread};
@@ -195,7 +195,7 @@ impl RecentKeys {
         let key = all.last_mut().expect("a key was pushed above");
         key.ledger = ledger;
         key.prefix = prefix(fingerprint);
-        key.text = SmolStr::new(text);
+        key.text = short_text(text);
         key.value = value;
         key.request = request.map(Box::new);
         *heap_bytes += key.heap_bytes();

@@ -1,6 +1,7 @@
 //! Pages of accounts in the index.
 
 use ledger_codec::{Corrupt, Reader, put_prefixed, put_varint};
+use ledger_core::short_text;
 use smol_str::SmolStr;
 
 use super::page_key;
@@ -153,7 +154,8 @@ const fn place_of(account: u32) -> u8 {
 }
 
 fn read_address(reader: &mut Reader<'_>) -> Result<SmolStr, Corrupt> {
-    SmolStr::from_utf8(reader.prefixed()?).map_err(|_| Corrupt { what: "address is not UTF-8" })
+    let address = std::str::from_utf8(reader.prefixed()?);
+    address.map(short_text).map_err(|_| Corrupt { what: "address is not UTF-8" })
 }
 
 fn read_account(reader: &mut Reader<'_>) -> Result<(u8, StoredAccount), Corrupt> {
