@@ -196,7 +196,8 @@ impl Workload {
             (source, (source + 1 + self.random.below(accounts - 1)) % accounts)
         };
         let amount = Amount::from(1 + self.random.below(AMOUNT_MAX));
-        let [source, destination] = [source, destination].map(|at| self.addresses[at as usize].clone());
+        let address = |at: u64| self.addresses[at as usize].clone();
+        let (source, destination) = (address(source), address(destination));
         let mut request = self.request(source, destination, amount);
         let Command::CreateTransaction(create) = &mut request.command else { return request };
         if self.profile.backdated_percent > 0 && self.random.below(100) < self.profile.backdated_percent {

@@ -120,6 +120,7 @@ pub struct CreateTransaction {
 
 impl CreateTransaction {
     /// Makes a transaction of postings, without metadata or options.
+    #[inline]
     pub fn of(postings: Postings) -> Self {
         Self {
             movement: Movement::Postings(postings),

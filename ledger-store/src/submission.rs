@@ -75,6 +75,7 @@ impl Request {
 }
 
 impl From<Command> for Request {
+    #[inline]
     fn from(command: Command) -> Self {
         Self { command, idempotency: None, schema_version: None, preconditions: None }
     }
