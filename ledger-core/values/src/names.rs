@@ -346,6 +346,18 @@ mod tests {
         }
         for bad in ["", ":", "a:", ":a", "a::b", "a b", "ä", "a.b", "a/b", "@a", "a\n"] {
             assert!(AccountAddress::parse(bad).is_err(), "{bad:?}");
+            assert!(AccountAddress::try_from(SmolStr::new(bad)).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_equal_however_they_are_made() {
+        // At and above the length that a `SmolStr` holds itself.
+        for length in [1, 22, 23, 24, 200] {
+            let text = "a".repeat(length);
+            let parsed = AccountAddress::parse(&text).expect("an address");
+            assert_eq!(parsed.as_str(), text);
+            assert_eq!(AccountAddress::try_from(SmolStr::new(&text)), Ok(parsed));
         }
     }
 
